@@ -1,0 +1,28 @@
+# The commands of everyday work. What they do stands in scripts/.
+
+.PHONY: help demo test check bench install generate clean-tools
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 22
+
+demo: ## Show idemctl at work on a private throw-away server
+	@scripts/demo.sh
+
+test: ## Run all tests, on each engine there is (Redis, Redis 6.2, Valkey 9)
+	@scripts/test.sh
+
+check: ## Format, lints, documentation, dependencies, shell scripts
+	@scripts/check.sh
+
+bench: ## Run the benchmarks
+	@if [ -d benches ]; then cargo bench --locked; else echo "No benchmarks yet: they come with benches/." >&2; exit 1; fi
+
+install: ## Install idemctl for this user
+	cargo install --locked --path .
+
+generate: ## Write completions/ and man/ anew
+	IDEMCTL_BLESS=1 cargo test --locked --test generated
+
+clean-tools: ## Remove the programs that test and check have fetched
+	rm -rf .engines .tools

@@ -1,0 +1,57 @@
+-- delete_if_same: remove one Redis key, if the whole record is still as it was seen.
+--
+-- KEYS[1..n]  keys      the one to remove, e.g. idem:started:{key}, then the record's others
+-- ARGV[1..n]  expected  for each key: '=' and the exact bytes seen, or '-' for absent
+-- ARGV[n+1]   seen_ttl  TTL of KEYS[1] when seen: expiring, persistent, or any
+--
+-- Replies
+--   DELETED    removed
+--   CHANGED    a value, a type or the TTL is not as seen; nothing removed
+--   ABSENT     KEYS[1] is not there (any more)
+--   error ERR  the arguments are malformed
+--
+
+local keys = KEYS
+local expected = ARGV
+local seen_ttl = ARGV[#KEYS + 1]
+
+if #keys == 0 or #ARGV ~= #keys + 1 then
+  return redis.error_reply('ERR expected one argument for each key and the TTL seen')
+end
+for i = 1, #keys do
+  if expected[i] ~= '-' and string.sub(expected[i], 1, 1) ~= '=' then
+    return redis.error_reply('ERR an expected value starts with = or is -')
+  end
+end
+if seen_ttl ~= 'expiring' and seen_ttl ~= 'persistent' and seen_ttl ~= 'any' then
+  return redis.error_reply('ERR the TTL seen is expiring, persistent or any')
+end
+
+-- The type comes first: GET on anything but a string is an error.
+local function same_value(key, wanted)
+  local kind = redis.call('TYPE', key).ok
+  if kind ~= 'string' then
+    return kind == 'none' and wanted == '-'
+  end
+  return wanted ~= '-' and redis.call('GET', key) == string.sub(wanted, 2)
+end
+
+-- Many locks hold the same bytes: one that gained an expiry was taken anew.
+local function same_ttl(key)
+  return seen_ttl == 'any' or (seen_ttl == 'expiring') == (redis.call('PTTL', key) >= 0)
+end
+
+if redis.call('EXISTS', keys[1]) == 0 then
+  return 'ABSENT'
+end
+for i, key in ipairs(keys) do
+  if not same_value(key, expected[i]) then
+    return 'CHANGED'
+  end
+end
+if not same_ttl(keys[1]) then
+  return 'CHANGED'
+end
+
+redis.call('UNLINK', keys[1])
+return 'DELETED'

@@ -1,0 +1,65 @@
+-- observe: read the Redis keys of one record in one step; writes nothing, so EVAL_RO runs it too.
+--
+-- KEYS[1..n]  keys         the record's Redis keys, e.g. idem:started:{key} and idem:result:{key}
+-- ARGV[1]     head_length  bytes of each value to return; 0 none, -1 all
+--
+-- Replies
+--   {<time>, {<type>, <pttl>, <idle>, <memory>, <length>, <head>}, ...}  an inner array for each key
+--   error ERR  head_length is not such a number
+--
+
+local keys = KEYS
+local head_length = tonumber(ARGV[1])
+
+if not head_length or head_length < -1 or head_length % 1 ~= 0 then
+  return redis.error_reply('ERR head_length must be a whole number of bytes, or -1 for all')
+end
+
+-- What a managed service or an ACL may refuse: -1 then, and for a nil reply,
+-- which would end the array it stands in.
+local function number_or_unknown(reply)
+  return type(reply) == 'number' and reply or -1
+end
+
+-- Milliseconds since 1970, -1 when refused.
+local function server_time()
+  local time = redis.pcall('TIME')
+  if time.err then
+    return -1
+  end
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function head_of(key)
+  if head_length == 0 then
+    return '' -- GETRANGE 0 -1 would be all of it
+  end
+  return redis.call('GETRANGE', key, 0, head_length < 0 and -1 or head_length - 1)
+end
+
+-- type    none, string, hash, list, set, zset, stream, or a module's type
+-- pttl    milliseconds left; -1 no expiry, -2 absent
+-- idle    seconds since the value was last used; -1 absent, refused, or under an LFU policy
+-- memory  bytes the key takes in the server; -1 absent or refused
+-- length  bytes of a string; -1 for anything else
+-- head    the first bytes of a string; empty for anything else
+local function observe(key)
+  -- Before anything else: reading the value starts its idle time anew.
+  local idle = number_or_unknown(redis.pcall('OBJECT', 'IDLETIME', key))
+  local kind = redis.call('TYPE', key).ok
+  local pttl = redis.call('PTTL', key)
+  if kind == 'none' then
+    return {kind, pttl, -1, -1, -1, ''}
+  end
+  local memory = number_or_unknown(redis.pcall('MEMORY', 'USAGE', key))
+  if kind ~= 'string' then
+    return {kind, pttl, idle, memory, -1, ''}
+  end
+  return {kind, pttl, idle, memory, redis.call('STRLEN', key), head_of(key)}
+end
+
+local reply = {server_time()}
+for i, key in ipairs(keys) do
+  reply[i + 1] = observe(key)
+end
+return reply

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Everything that is checked without running a test. IDEMCTL_ADVISORIES=1 asks the advisory database too, over the network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/steps.sh
+. scripts/steps.sh
+
+# need SUBCOMMAND COMPONENT: a minimal Rust install lacks both.
+need() {
+  cargo "$1" --version >/dev/null 2>&1 || step "get $2" rustup component add "$2"
+}
+
+# Leaves in `deny` a cargo-deny of the release that deny.toml is written for: from PATH, else built into .tools/.
+need_deny() {
+  local release=0.20
+  for deny in "$(command -v cargo-deny || true)" "$PWD/.tools/bin/cargo-deny"; do
+    case $("$deny" --version 2>/dev/null) in "cargo-deny $release."*) return ;; esac
+  done
+  # Unoptimized: a minute to build instead of three, a second to run either way.
+  step "get cargo-deny" env CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+    cargo install --quiet --locked --version "$release.2" cargo-deny --root .tools
+}
+
+need fmt rustfmt
+step "format" cargo fmt --check
+need clippy clippy
+step "lints" cargo clippy --all-targets --locked -- -D warnings
+step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --locked
+need_deny
+step "dependencies" "$deny" --locked check licenses bans sources
+if [ "${IDEMCTL_ADVISORIES:-0}" = 1 ]; then
+  step "advisories" "$deny" --locked check advisories
+else
+  note skipped "advisories (IDEMCTL_ADVISORIES=1 asks for them)"
+fi
+if command -v shellcheck >/dev/null; then
+  step "shell scripts" shellcheck scripts/*.sh .ci/run
+else
+  note skipped "shell scripts (no shellcheck here)"
+fi

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs every test, on every engine scripts/engines.sh can get. IDEMCTL_ENGINES="redis-system valkey-9" names them instead.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/steps.sh
+. scripts/steps.sh
+
+engines=$(scripts/engines.sh) || { note FAILED "engines"; exit 1; }
+
+# Unit and doc tests start no server: once is enough, with the first engine.
+what=(cargo test --locked)
+path=$PATH
+while IFS=$'\t' read -r -u 3 name server version; do
+  if [ "$server" = - ]; then
+    note skipped "tests on $name (cannot be had on this machine)"
+    continue
+  fi
+  # In PATH as well, first, for the tests that leave finding a server to idemctl.
+  PATH=$(dirname "$server"):$path
+  step "tests on $version ($name)" env IDEMCTL_TEST_SERVER="$server" "${what[@]}"
+  what=(cargo test --locked --test '*')
+done 3<<<"$engines"

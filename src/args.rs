@@ -1,0 +1,162 @@
+//! Option groups that several commands share.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::ui::Color;
+
+/// How to reach the server, on every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectionArgs {
+    /// Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]
+    #[arg(short = 'u', long, global = true, value_name = "URL")]
+    pub url: Option<String>,
+
+    /// Server host [default: 127.0.0.1]
+    #[arg(short = 'h', long, global = true, value_name = "HOST", conflicts_with_all = ["url", "socket"])]
+    pub host: Option<String>,
+
+    /// Server port [default: 6379]
+    #[arg(short = 'p', long, global = true, value_name = "PORT", conflicts_with_all = ["url", "socket"])]
+    pub port: Option<u16>,
+
+    /// Unix socket of the server
+    #[arg(short = 's', long, global = true, value_name = "PATH", conflicts_with = "url")]
+    pub socket: Option<PathBuf>,
+
+    /// Database number [default: 0]
+    #[arg(short = 'n', long, global = true, value_name = "DB", value_parser = clap::value_parser!(i64).range(0..))]
+    pub db: Option<i64>,
+
+    /// ACL user; needs a password
+    #[arg(long, global = true, value_name = "NAME")]
+    pub user: Option<String>,
+
+    /// Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]
+    #[arg(short = 'a', long = "pass", global = true, value_name = "PASSWORD")]
+    pub password: Option<String>,
+
+    /// Ask for the password
+    #[arg(long, global = true, conflicts_with = "password")]
+    pub askpass: bool,
+
+    /// Context of the config file [env: IDEMCTL_CONTEXT]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// How long connecting, and each reply, may take [default: 5s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+
+    /// Start a private throw-away server and work on it
+    #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "context"])]
+    pub sandbox: bool,
+}
+
+/// How things are shown, on every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Display")]
+pub struct DisplayArgs {
+    /// When to colour: auto heeds NO_COLOR and whether stdout is a terminal
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto)]
+    pub color: ColorArg,
+}
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub enum ColorArg {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<ColorArg> for Color {
+    fn from(arg: ColorArg) -> Self {
+        match arg {
+            ColorArg::Auto => Self::Auto,
+            ColorArg::Always => Self::Always,
+            ColorArg::Never => Self::Never,
+        }
+    }
+}
+
+/// `--output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document.
+    Json,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// Which schemas, and how the deployment differs from their defaults.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Schemas")]
+pub struct SchemaArgs {
+    /// Schemas to work on; `idemctl schema list` names them [default: all, or the context's]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub schema: Vec<String>,
+
+    /// Where the operator's own schemas are.
+    #[command(flatten)]
+    pub folder: SchemaFolderArgs,
+
+    /// Prefix this deployment puts before the keys of schemas that take one (go-chi)
+    #[arg(long, value_name = "TEXT")]
+    pub prefix: Option<String>,
+
+    /// Lock TTL of this deployment, where it differs from the schema's
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
+    pub lock_ttl: Option<Duration>,
+
+    /// Result TTL of this deployment, where it differs from the schema's
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
+    pub result_ttl: Option<Duration>,
+}
+
+/// Where an operator's own schemas are.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SchemaFolderArgs {
+    /// Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub schema_dir: Option<PathBuf>,
+}
+
+/// Limits that findings compare with.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ThresholdArgs {
+    /// Report locks held longer than this as `overdue`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub overdue: Option<Duration>,
+}
+
+/// Parses `90s`, `10m`, `24h`.
+///
+/// # Errors
+/// What is wrong, with an example.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write 90s, 10m or 24h (1m is a minute, 1M a month)"))
+}
+
+/// A duration longer than zero.
+fn parse_ttl(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a TTL is longer than zero".to_owned()),
+        ttl => Ok(ttl),
+    }
+}

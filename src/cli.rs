@@ -1,0 +1,93 @@
+//! The root parser and dispatch.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::error::ErrorKind;
+use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
+
+use crate::args::{ConnectionArgs, DisplayArgs};
+use crate::commands::schema;
+use crate::context::Context;
+use crate::exit::{self, Exit};
+use crate::settings::{Environment, Settings};
+use crate::ui::{Color, Ui};
+
+/// Inspect, list, unlock and race the idempotency keys that services keep in Redis
+#[derive(Debug, Parser)]
+#[command(name = "idemctl", version, disable_help_flag = true, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Root {
+    #[command(flatten)]
+    connection: ConnectionArgs,
+
+    #[command(flatten)]
+    display: DisplayArgs,
+
+    /// Print help
+    #[arg(long, global = true, action = ArgAction::Help, help_heading = "Display")]
+    help: Option<bool>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Schema(schema::Args),
+}
+
+/// The whole command line as clap knows it, for completions, man pages and their tests.
+pub fn command() -> clap::Command {
+    Root::command()
+}
+
+/// Runs a command line and says how it ended.
+pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
+    let root = match Root::try_parse_from(words) {
+        Ok(root) => root,
+        Err(error) => return usage(&error),
+    };
+    let mut ui = Ui::new(Color::from(root.display.color));
+    match start(root, &mut ui) {
+        Ok(exit) => exit,
+        Err(error) => report(&mut ui, &error),
+    }
+}
+
+fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
+    let settings = Settings::resolve(&root.connection, Environment::capture())?;
+    let color = Color::from(root.display.color);
+    let mut context = Context { settings, ui: Ui::new(color) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(dispatch(&mut context, root.command));
+    let flushed = context.ui.flush();
+    std::mem::swap(ui, &mut context.ui);
+    let exit = ended?;
+    flushed?;
+    Ok(exit)
+}
+
+async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
+    match command {
+        Command::Schema(args) => schema::run(context, args),
+    }
+}
+
+/// Help and version are answers; everything else is a usage error.
+fn usage(error: &clap::Error) -> Exit {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    // A closed pipe on `--help | head` is no error.
+    let _ = error.print();
+    if asked { Exit::Done } else { Exit::Usage }
+}
+
+fn report(ui: &mut Ui, error: &anyhow::Error) -> Exit {
+    if exit::is_closed_pipe(error) {
+        return Exit::Done;
+    }
+    ui.error(&format!("{error:#}"));
+    if let Some(hint) = exit::hint_of(error) {
+        ui.hint(&hint);
+    }
+    exit::of(error)
+}

@@ -1,0 +1,3 @@
+//! One subcommand, one file.
+
+pub mod schema;

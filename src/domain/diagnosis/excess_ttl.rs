@@ -1,0 +1,36 @@
+//! `excess-ttl`: a lock that stays longer than the schema's lock TTL allows.
+
+use super::finding::{Case, Finding, Severity};
+use crate::domain::age;
+use crate::domain::duration;
+use crate::domain::observation::Expiry;
+use crate::domain::schema::State;
+
+pub(super) const CODE: &str = "excess-ttl";
+
+/// A server counts whole seconds up when it sets a TTL, and its clock may step: no lock is blamed for that much.
+const TOLERANCE_MS: u64 = 1_000;
+
+pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+    let lock = case.record.lock().filter(|_| case.record.state == State::InProgress)?;
+    let Expiry::In(left) = lock.expiry else { return None };
+    let allowed = age::millis(case.record.schema.lock_ttl);
+    let result_ttl = age::millis(case.record.schema.result_ttl);
+    let cause = if left > allowed.saturating_mul(100) && left > result_ttl.saturating_add(TOLERANCE_MS) {
+        "seconds taken for milliseconds, perhaps"
+    } else if left > result_ttl / 2 {
+        "the result's TTL on a lock, perhaps"
+    } else {
+        "a deployment with a longer lock TTL, or a lock that was renewed, perhaps"
+    };
+    (left > allowed.saturating_add(TOLERANCE_MS)).then(|| Finding {
+        code: CODE,
+        severity: Severity::Error,
+        message: format!(
+            "the lock stays {} more, but the schema's locks live {}: if its worker died, retries are turned away that long ({cause})",
+            duration::short(left),
+            duration::short(allowed),
+        ),
+        advice: "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock` the key".to_owned(),
+    })
+}

@@ -1,0 +1,17 @@
+//! Findings: what is wrong with a record, what that does to the next request, and what to do. One file a rule.
+
+mod excess_ttl;
+mod finding;
+mod foreign_schema;
+mod leftover_lock;
+mod no_expiry;
+mod overdue;
+mod oversized;
+mod result_no_expiry;
+mod rules;
+mod short_result_ttl;
+mod unreadable;
+mod wrong_type;
+
+pub use finding::{Finding, Foreign, Severity, Thresholds};
+pub use rules::{CODES, findings};

@@ -1,0 +1,17 @@
+//! `result-no-expiry`: a result that is never forgotten.
+
+use super::finding::{Case, Finding, Severity};
+use crate::domain::observation::Expiry;
+use crate::domain::schema::State;
+
+pub(super) const CODE: &str = "result-no-expiry";
+
+pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+    let result = case.record.result().filter(|_| case.record.state == State::Completed)?;
+    (result.expiry == Expiry::Never).then(|| Finding {
+        code: CODE,
+        severity: Severity::Warning,
+        message: "the result has no expiry: it is replayed for ever and its memory is never freed".to_owned(),
+        advice: "give it the schema's result TTL, and find the code that stores results without one".to_owned(),
+    })
+}

@@ -1,0 +1,40 @@
+//! The rules in the order their findings are shown.
+
+use super::finding::{Case, Finding, Foreign, Thresholds};
+use super::{
+    excess_ttl, foreign_schema, leftover_lock, no_expiry, overdue, oversized, result_no_expiry, short_result_ttl,
+    unreadable, wrong_type,
+};
+use crate::domain::record::Record;
+
+type Rule = fn(&Case<'_>) -> Option<Finding>;
+
+const RULES: &[(&str, Rule)] = &[
+    (no_expiry::CODE, no_expiry::check),
+    (excess_ttl::CODE, excess_ttl::check),
+    (overdue::CODE, overdue::check),
+    (leftover_lock::CODE, leftover_lock::check),
+    (unreadable::CODE, unreadable::check),
+    (foreign_schema::CODE, foreign_schema::check),
+    (wrong_type::CODE, wrong_type::check),
+    (result_no_expiry::CODE, result_no_expiry::check),
+    (short_result_ttl::CODE, short_result_ttl::check),
+    (oversized::CODE, oversized::check),
+];
+
+/// The codes of all findings.
+pub const CODES: [&str; 10] = {
+    let mut codes = [""; RULES.len()];
+    let mut index = 0;
+    while index < RULES.len() {
+        codes[index] = RULES[index].0;
+        index += 1;
+    }
+    codes
+};
+
+/// Everything that is wrong with a record.
+pub fn findings(record: &Record, thresholds: &Thresholds, foreign: Option<&Foreign>) -> Vec<Finding> {
+    let case = Case { record, thresholds, foreign };
+    RULES.iter().filter_map(|(_, rule)| rule(&case)).collect()
+}

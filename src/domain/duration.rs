@@ -1,0 +1,37 @@
+//! Durations as people write them.
+
+/// Milliseconds as `4m 12s`: the two largest units, rounded down; below a second `350ms`.
+pub fn short(millis: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    if millis < 1_000 {
+        return format!("{millis}ms");
+    }
+    let seconds = millis / 1_000;
+    let largest = UNITS.iter().position(|(size, _)| seconds >= *size).unwrap_or(UNITS.len() - 1);
+    let mut rest = seconds;
+    let mut parts = Vec::with_capacity(2);
+    for (size, unit) in UNITS.iter().skip(largest).take(2) {
+        if rest >= *size {
+            parts.push(format!("{}{unit}", rest / size));
+            rest %= size;
+        }
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn shows_the_two_largest_units() {
+        assert_eq!(short(0), "0ms");
+        assert_eq!(short(999), "999ms");
+        assert_eq!(short(1_000), "1s");
+        assert_eq!(short(252_000), "4m 12s");
+        assert_eq!(short(300_000), "5m");
+        assert_eq!(short(86_400_000), "1d");
+        assert_eq!(short(86_399_999), "23h 59m");
+        assert_eq!(short(90_061_000), "1d 1h");
+    }
+}

@@ -1,0 +1,109 @@
+//! Glob patterns as Redis understands them.
+
+/// True when the bytes match the pattern by the rules of Redis's `MATCH`: `*`, `?`, `[a-z]`, `[^a]`, `\` escapes.
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    // Only the last `*` needs to be returned to: an earlier one could match no more than the later one allows.
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if pattern.get(p) == Some(&b'*') {
+            star = Some((p + 1, t));
+            p += 1;
+            continue;
+        }
+        if let Some(next) = match_one(pattern, p, text[t]) {
+            p = next;
+            t += 1;
+            continue;
+        }
+        let Some((after, from)) = star else { return false };
+        star = Some((after, from + 1));
+        p = after;
+        t = from + 1;
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// The pattern position behind the element at `p`, when that element matches `byte`.
+fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
+    match *pattern.get(p)? {
+        b'?' => Some(p + 1),
+        b'[' => match_class(pattern, p, byte),
+        b'\\' if p + 1 < pattern.len() => (pattern[p + 1] == byte).then_some(p + 2),
+        literal => (literal == byte).then_some(p + 1),
+    }
+}
+
+/// Matches `[…]`; a class that is never closed reaches to the pattern's end, as in Redis.
+fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
+    let mut p = open + 1;
+    let negated = pattern.get(p) == Some(&b'^');
+    p += usize::from(negated);
+    let mut found = false;
+    while p < pattern.len() && pattern[p] != b']' {
+        if pattern[p] == b'\\' && p + 1 < pattern.len() {
+            found |= pattern[p + 1] == byte;
+            p += 2;
+        } else if p + 2 < pattern.len() && pattern[p + 1] == b'-' {
+            let (low, high) = (pattern[p].min(pattern[p + 2]), pattern[p].max(pattern[p + 2]));
+            found |= (low..=high).contains(&byte);
+            p += 3;
+        } else {
+            found |= pattern[p] == byte;
+            p += 1;
+        }
+    }
+    (found != negated).then(|| (p + 1).min(pattern.len()))
+}
+
+/// A pattern that matches exactly these bytes.
+pub fn escape(literal: &[u8]) -> Vec<u8> {
+    let mut pattern = Vec::with_capacity(literal.len());
+    for byte in literal {
+        if b"*?[]\\^-".contains(byte) {
+            pattern.push(b'\\');
+        }
+        pattern.push(*byte);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn knows_the_forms_of_redis() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("order-*", "order-1", true),
+            ("order-*", "orders", false),
+            ("?", "a", true),
+            ("?", "", false),
+            ("[a-c]x", "bx", true),
+            ("[^a-c]x", "bx", false),
+            ("[z-x]", "y", true),
+            ("\\*", "*", true),
+            ("\\*", "a", false),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("[abc", "c", true),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} on {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_escaped_literal_matches_itself_alone(a in prop::collection::vec(any::<u8>(), 0..20), b in prop::collection::vec(any::<u8>(), 0..20)) {
+            prop_assert!(matches(&escape(&a), &a));
+            prop_assert_eq!(matches(&escape(&a), &b), a == b);
+        }
+
+        #[test]
+        fn many_stars_take_no_longer_than_the_product(text in "[ab]{0,200}") {
+            let _ = matches(b"*a*a*a*a*a*a*a*a*a*a*b", text.as_bytes());
+        }
+    }
+}

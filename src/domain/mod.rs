@@ -1,0 +1,22 @@
+//! What idemctl knows about idempotency records, without any I/O: key templates, schemas, decoding,
+//! diagnosis, and what the next request gets.
+
+pub mod age;
+pub mod candidates;
+pub mod catalog;
+pub mod diagnosis;
+pub mod duration;
+pub mod expectation;
+pub mod glob;
+pub mod json_head;
+pub mod late_worker;
+pub mod next_request;
+pub mod observation;
+pub mod record;
+pub mod response;
+pub mod schema;
+pub mod selection;
+pub mod step;
+pub mod template;
+pub mod value;
+pub mod write;

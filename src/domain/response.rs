@@ -1,0 +1,36 @@
+//! A stored response: what a replay answers.
+
+/// The response of a completed operation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Response {
+    /// The status code, where the schema keeps one.
+    pub status: Option<i64>,
+    /// Header names and values, in stored order; a header with several values occurs several times.
+    pub headers: Vec<(String, String)>,
+    /// The body's bytes, with base64 undone.
+    pub body: Vec<u8>,
+    /// False when the value was read in part, so that the body may be longer than what is here.
+    pub whole: bool,
+}
+
+/// Header names whose values are credentials and stay hidden unless asked for.
+const SECRET_HEADERS: &[&str] = &[
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "set-cookie",
+    "set-cookie2",
+    "x-api-key",
+    "api-key",
+    "x-auth-token",
+    "x-amz-security-token",
+    "x-csrf-token",
+    "x-xsrf-token",
+    "authentication-info",
+    "www-authenticate",
+];
+
+/// True when the header carries a credential.
+pub fn is_secret_header(name: &str) -> bool {
+    SECRET_HEADERS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+}

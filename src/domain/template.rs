@@ -1,0 +1,101 @@
+//! Key templates: where a schema keeps a record, and back from a Redis key to the idempotency key.
+
+/// One Redis key pattern of a schema: the literal bytes before and after the idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyTemplate {
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl KeyTemplate {
+    /// Parses `idem:lock:{key}`, with `{prefix}` replaced by the deployment's prefix.
+    ///
+    /// # Errors
+    /// Says what is wrong when `{key}` does not occur exactly once or an unknown placeholder occurs.
+    pub fn parse(text: &str, prefix: &str) -> Result<Self, String> {
+        let (before, after) = text.split_once("{key}").ok_or_else(|| format!("`{text}` has no {{key}}"))?;
+        if after.contains("{key}") {
+            return Err(format!("`{text}` has {{key}} more than once"));
+        }
+        Ok(Self { before: literal(before, prefix)?, after: literal(after, prefix)? })
+    }
+
+    /// The Redis key of an idempotency key.
+    pub fn redis_key(&self, key: &[u8]) -> Vec<u8> {
+        [&self.before, key, &self.after].concat()
+    }
+
+    /// The idempotency key inside a Redis key, or `None` when the Redis key is not of this template.
+    pub fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
+        let key = redis_key.strip_prefix(&self.before[..])?.strip_suffix(&self.after[..])?;
+        (!key.is_empty()).then_some(key)
+    }
+
+    /// The literal bytes before the idempotency key.
+    pub fn prefix(&self) -> &[u8] {
+        &self.before
+    }
+
+    /// True when the template starts with literal bytes, so that its keys can be told from a stranger's.
+    pub fn has_prefix(&self) -> bool {
+        !self.before.is_empty()
+    }
+
+    /// How many literal bytes a matching key shares with the template: the most specific template has most.
+    pub fn specificity(&self) -> usize {
+        self.before.len() + self.after.len()
+    }
+
+    /// The template as people read it, e.g. `idem:lock:{key}`.
+    pub fn display(&self) -> String {
+        format!("{}{{key}}{}", String::from_utf8_lossy(&self.before), String::from_utf8_lossy(&self.after))
+    }
+}
+
+fn literal(text: &str, prefix: &str) -> Result<Vec<u8>, String> {
+    let text = text.replace("{prefix}", prefix);
+    match text.find(['{', '}']) {
+        // A hash tag around the key, `{` … `}`, is a literal of its own.
+        Some(_) if text.matches('{').count() + text.matches('}').count() > 1 => {
+            Err(format!("`{text}` has a placeholder other than {{key}} and {{prefix}}"))
+        }
+        _ => Ok(text.into_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn refuses_a_template_without_or_with_two_keys() {
+        assert!(KeyTemplate::parse("idem:", "").is_err());
+        assert!(KeyTemplate::parse("{key}:{key}", "").is_err());
+        assert!(KeyTemplate::parse("{tenant}:{key}", "").is_err());
+    }
+
+    #[test]
+    fn a_prefix_is_part_of_the_literal() {
+        let template = KeyTemplate::parse("{prefix}{key}", "pay:").unwrap();
+        assert_eq!(template.redis_key(b"a"), b"pay:a");
+        assert!(template.has_prefix());
+    }
+
+    #[test]
+    fn a_hash_tag_around_the_key_is_literal() {
+        let template = KeyTemplate::parse("lock:{{key}}", "").unwrap();
+        assert_eq!(template.redis_key(b"a"), b"lock:{a}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_redis_key_gives_its_idempotency_key_back(key in prop::collection::vec(any::<u8>(), 1..40)) {
+            for text in ["idem:{key}", "{key}", "{key}:lock", "a:{key}:b"] {
+                let template = KeyTemplate::parse(text, "").unwrap();
+                let redis_key = template.redis_key(&key);
+                prop_assert_eq!(template.idempotency_key(&redis_key), Some(&key[..]));
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Telling a slot's value: which of the schema's cases it is, and what it holds.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::domain::json_head;
+use crate::domain::observation::Content;
+use crate::domain::response::Response;
+use crate::domain::schema::{BodyEncoding, Encoding, Schema, SlotIs, Timestamp, ValueCase};
+
+/// What a slot turned out to hold under a schema.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// Nothing is there.
+    Absent,
+    /// One of the schema's value cases.
+    Value(Decoded),
+    /// A string that no case fits, and why.
+    Unreadable(String),
+    /// Not a string: Redis's name of the type.
+    WrongType(String),
+}
+
+impl Reading {
+    /// True when a `when` condition's word holds for the slot.
+    pub fn is(&self, asked: &SlotIs) -> bool {
+        match asked {
+            SlotIs::Absent => *self == Self::Absent,
+            SlotIs::Present => *self != Self::Absent,
+            SlotIs::Unreadable => matches!(self, Self::Unreadable(_)),
+            SlotIs::WrongType => matches!(self, Self::WrongType(_)),
+            SlotIs::Value(case) => matches!(self, Self::Value(decoded) if decoded.case == *case),
+        }
+    }
+
+    /// The decoded value, where there is one.
+    pub fn decoded(&self) -> Option<&Decoded> {
+        match self {
+            Self::Value(decoded) => Some(decoded),
+            _ => None,
+        }
+    }
+}
+
+/// A value of a known case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// The index of the case in [`Schema::values`].
+    pub case: usize,
+    /// Who holds the lock.
+    pub owner: Option<Vec<u8>>,
+    /// The hash of the request's payload.
+    pub fingerprint: Option<String>,
+    /// When the lock was taken, in milliseconds since the epoch.
+    pub created_ms: Option<u64>,
+    /// When the result was stored, in milliseconds since the epoch.
+    pub completed_ms: Option<u64>,
+    /// The stored response.
+    pub response: Option<Response>,
+    /// The error text of a failed operation.
+    pub error: Option<String>,
+    /// A pointer to a result in a blob store.
+    pub blob: Option<Value>,
+}
+
+/// Reads what a slot holds.
+pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
+    let head = match content {
+        Content::Absent => return Reading::Absent,
+        Content::Other(kind) => return Reading::WrongType(kind.clone()),
+        Content::Text { head, .. } => head,
+    };
+    let whole = content.is_whole();
+    let cases = || schema.values.iter().enumerate().filter(|(_, case)| case.slot == slot);
+    let wants_json = cases().any(|(_, case)| case.encoding == Encoding::Json);
+    let json = wants_json.then(|| json_head::parse(head, whole));
+    for (index, case) in cases() {
+        let document = match (case.encoding, &json) {
+            (Encoding::Text, _) => None,
+            (Encoding::Json, Some(Ok(document))) => Some(document),
+            (Encoding::Json, _) => continue,
+        };
+        if fits(case, head, whole, document) {
+            return Reading::Value(decode(case, index, head, whole, document));
+        }
+    }
+    Reading::Unreadable(match json {
+        Some(Err(why)) => format!("not JSON: {why}"),
+        Some(Ok(_)) => "JSON of another shape".to_owned(),
+        None => "not one of the words the schema knows".to_owned(),
+    })
+}
+
+fn fits(case: &ValueCase, head: &[u8], whole: bool, document: Option<&Value>) -> bool {
+    if let Some(equals) = &case.tests.equals {
+        return whole && head == &equals[..];
+    }
+    let Some(document) = document else { return true };
+    case.tests.fields.iter().all(|(path, value)| document.pointer(path) == Some(value))
+        && case.tests.has.iter().all(|path| document.pointer(path).is_some())
+}
+
+fn decode(case: &ValueCase, index: usize, head: &[u8], whole: bool, document: Option<&Value>) -> Decoded {
+    let source = Source { head, document };
+    let fields = &case.fields;
+    let text =
+        |path: &Option<String>| source.text(path.as_deref()?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let time = |path: &Option<String>| source.text(path.as_deref()?).and_then(|bytes| millis(&bytes, case.timestamp));
+    Decoded {
+        case: index,
+        owner: fields.owner.as_deref().and_then(|path| source.text(path)),
+        fingerprint: text(&fields.fingerprint),
+        created_ms: time(&fields.created_at),
+        completed_ms: time(&fields.completed_at),
+        response: source.response(case, whole),
+        error: text(&fields.error),
+        blob: fields.blob.as_deref().and_then(|path| document?.pointer(path)).cloned(),
+    }
+}
+
+/// The bytes of a value, and the document they hold where they are JSON.
+struct Source<'a> {
+    head: &'a [u8],
+    document: Option<&'a Value>,
+}
+
+impl Source<'_> {
+    /// A field as text: a JSON string's own text, any other JSON value as JSON.
+    fn text(&self, path: &str) -> Option<Vec<u8>> {
+        match self.document {
+            None => path.is_empty().then(|| self.head.to_vec()),
+            Some(document) => match document.pointer(path)? {
+                Value::Null => None,
+                Value::String(text) => Some(text.clone().into_bytes()),
+                other => Some(other.to_string().into_bytes()),
+            },
+        }
+    }
+
+    fn response(&self, case: &ValueCase, whole: bool) -> Option<Response> {
+        let fields = &case.fields;
+        if fields.status.is_none() && fields.headers.is_none() && fields.body.is_none() {
+            return None;
+        }
+        let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);
+        Some(Response {
+            status: at(&fields.status).and_then(Value::as_i64),
+            headers: at(&fields.headers).map(headers).unwrap_or_default(),
+            body: fields.body.as_deref().and_then(|path| self.body(path, case.body_encoding)).unwrap_or_default(),
+            whole,
+        })
+    }
+
+    fn body(&self, path: &str, encoding: BodyEncoding) -> Option<Vec<u8>> {
+        let text = self.text(path)?;
+        Some(match encoding {
+            BodyEncoding::Text | BodyEncoding::Json => text,
+            BodyEncoding::Base64 => base64_bytes(&text),
+        })
+    }
+}
+
+/// Undoes base64; text that is not base64 stays as it is, and a cut one gives the bytes that are complete.
+fn base64_bytes(text: &[u8]) -> Vec<u8> {
+    STANDARD
+        .decode(text)
+        .or_else(|_| STANDARD.decode(&text[..text.len() - text.len() % 4]))
+        .unwrap_or_else(|_| text.to_vec())
+}
+
+fn headers(value: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let Some(object) = value.as_object() else { return Vec::new() };
+    object
+        .iter()
+        .flat_map(|(name, value)| match value {
+            Value::Array(values) => values.iter().map(|value| (name.clone(), text(value))).collect(),
+            one => vec![(name.clone(), text(one))],
+        })
+        .collect()
+}
+
+fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    match unit {
+        Timestamp::Milliseconds => text.parse().ok(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a negative or huge time saturates"
+        )]
+        Timestamp::Seconds => text.parse::<f64>().ok().map(|seconds| (seconds * 1000.0) as u64),
+        Timestamp::Rfc3339 => {
+            let time = humantime::parse_rfc3339_weak(text).ok()?;
+            let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+            u64::try_from(since.as_millis()).ok()
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What a service writes: values and call arguments as templates with named placeholders.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use crate::domain::response::Response;
+use crate::domain::schema::{Schema, Slot};
+
+/// A text with placeholders such as `{lock_ttl}`; braces around anything else are literal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(Vec<u8>),
+    Place(Place),
+}
+
+/// What a placeholder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Key,
+    RedisKey(Slot),
+    Owner,
+    LockTtl,
+    ResultTtl,
+    LockValue,
+    ResultValue,
+    Status,
+    HeaderLists,
+    Headers,
+    Body,
+    BodyBase64,
+    BodyJson,
+    BodyText,
+}
+
+const IN_CALLS: &[(&str, Place)] = &[
+    ("key", Place::Key),
+    ("record", Place::RedisKey(Slot::Record)),
+    ("lock", Place::RedisKey(Slot::Lock)),
+    ("result", Place::RedisKey(Slot::Result)),
+    ("owner", Place::Owner),
+    ("lock_ttl", Place::LockTtl),
+    ("result_ttl", Place::ResultTtl),
+    ("lock_value", Place::LockValue),
+    ("result_value", Place::ResultValue),
+];
+
+const IN_VALUES: &[(&str, Place)] = &[
+    ("owner", Place::Owner),
+    ("status", Place::Status),
+    ("header_lists", Place::HeaderLists),
+    ("headers", Place::Headers),
+    ("body", Place::Body),
+    ("body_base64", Place::BodyBase64),
+    ("body_json", Place::BodyJson),
+    ("body_text", Place::BodyText),
+];
+
+impl Template {
+    /// Parses a KEYS, ARGV or command word.
+    ///
+    /// # Errors
+    /// Names the placeholder that is not known there.
+    pub fn of_call(text: &str) -> Result<Self, String> {
+        Self::parse(text, IN_CALLS)
+    }
+
+    /// Parses the text of a value the service stores.
+    ///
+    /// # Errors
+    /// Names the placeholder that is not known there.
+    pub fn of_value(text: &str) -> Result<Self, String> {
+        Self::parse(text, IN_VALUES)
+    }
+
+    fn parse(text: &str, known: &[(&str, Place)]) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut literal = Vec::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            literal.extend_from_slice(&rest.as_bytes()[..open]);
+            let inside = &rest[open + 1..];
+            let name = inside
+                .split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
+                .next()
+                .unwrap_or_default();
+            if name.is_empty() || !inside[name.len()..].starts_with('}') {
+                literal.push(b'{');
+                rest = inside;
+                continue;
+            }
+            let Some((_, place)) = known.iter().find(|(word, _)| *word == name) else {
+                let words: Vec<_> = known.iter().map(|(word, _)| format!("{{{word}}}")).collect();
+                return Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")));
+            };
+            parts.push(Part::Literal(std::mem::take(&mut literal)));
+            parts.push(Part::Place(*place));
+            rest = &inside[name.len() + 1..];
+        }
+        literal.extend_from_slice(rest.as_bytes());
+        parts.push(Part::Literal(literal));
+        parts.retain(|part| !matches!(part, Part::Literal(bytes) if bytes.is_empty()));
+        Ok(Self(parts))
+    }
+
+    fn fill(&self, place: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for part in &self.0 {
+            match part {
+                Part::Literal(literal) => bytes.extend_from_slice(literal),
+                Part::Place(of) => bytes.extend_from_slice(&place(*of)),
+            }
+        }
+        bytes
+    }
+
+    /// True when nothing but one placeholder for a Redis key stands in it.
+    pub fn is_redis_key(&self) -> bool {
+        matches!(self.0.as_slice(), [Part::Place(Place::RedisKey(_))])
+    }
+}
+
+/// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The schema whose steps are played.
+    pub schema: &'a Schema,
+    /// The idempotency key.
+    pub key: &'a [u8],
+    /// The worker's id (the fencing token, where the schema has one).
+    pub owner: &'a str,
+    /// What the operation answers.
+    pub response: &'a Response,
+}
+
+impl Request<'_> {
+    /// A KEYS, ARGV or command word of this request.
+    pub fn word(&self, template: &Template) -> Vec<u8> {
+        template.fill(|place| match place {
+            Place::Key => self.key.to_vec(),
+            Place::RedisKey(role) => self.redis_key(role),
+            Place::Owner => self.owner.as_bytes().to_vec(),
+            Place::LockTtl => whole_seconds(self.schema.lock_ttl),
+            Place::ResultTtl => whole_seconds(self.schema.result_ttl),
+            Place::LockValue => self.lock_value(),
+            Place::ResultValue => self.result_value(),
+            _ => Vec::new(),
+        })
+    }
+
+    /// The lock value this request writes.
+    pub fn lock_value(&self) -> Vec<u8> {
+        self.value(&self.schema.write.lock_value)
+    }
+
+    /// The result value this request writes.
+    pub fn result_value(&self) -> Vec<u8> {
+        self.value(&self.schema.write.result_value)
+    }
+
+    fn redis_key(&self, role: Slot) -> Vec<u8> {
+        let slot = self.schema.slot(role).or_else(|| self.schema.slot(Slot::Record));
+        slot.map_or_else(Vec::new, |slot| self.schema.slots[slot].template.redis_key(self.key))
+    }
+
+    fn value(&self, template: &Template) -> Vec<u8> {
+        let response = self.response;
+        let json = |value: Value| {
+            let text = value.to_string();
+            if self.schema.write.escape_html { escape_html(&text).into_bytes() } else { text.into_bytes() }
+        };
+        template.fill(|place| match place {
+            Place::Owner => self.owner.as_bytes().to_vec(),
+            Place::Status => response.status.unwrap_or(200).to_string().into_bytes(),
+            Place::HeaderLists => json(header_object(response, |value| Value::from(vec![value]))),
+            Place::Headers => json(header_object(response, Value::from)),
+            Place::Body => response.body.clone(),
+            Place::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
+            Place::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
+            Place::BodyJson => match serde_json::from_slice::<Value>(&response.body) {
+                Ok(_) => response.body.clone(),
+                Err(_) => json(Value::from(String::from_utf8_lossy(&response.body))),
+            },
+            _ => Vec::new(),
+        })
+    }
+}
+
+fn header_object(response: &Response, value: impl Fn(String) -> Value) -> Value {
+    let headers: Map<_, _> = response.headers.iter().map(|(name, text)| (name.clone(), value(text.clone()))).collect();
+    Value::Object(headers)
+}
+
+/// `EX` takes whole seconds: rounded up, so that no lock ends early and none gets 0.
+fn whole_seconds(ttl: std::time::Duration) -> Vec<u8> {
+    ttl.as_millis().div_ceil(1000).to_string().into_bytes()
+}
+
+/// Go's `encoding/json` writes these characters escaped wherever they stand.
+fn escape_html(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_of_json_are_literal() {
+        let template = Template::of_value(r#"{"status":{status},"b":{"c":1}}"#).unwrap();
+        assert_eq!(template.fill(|_| b"201".to_vec()), br#"{"status":201,"b":{"c":1}}"#);
+    }
+
+    #[test]
+    fn an_unknown_placeholder_is_named() {
+        assert!(Template::of_call("{ttl}").unwrap_err().contains("{ttl}"));
+    }
+
+    #[test]
+    fn seconds_are_rounded_up() {
+        assert_eq!(whole_seconds(std::time::Duration::from_millis(1)), b"1");
+        assert_eq!(whole_seconds(std::time::Duration::from_millis(30_000)), b"30");
+    }
+
+    #[test]
+    fn gos_json_escapes_angle_brackets() {
+        assert_eq!(escape_html("<a&b>"), "\\u003ca\\u0026b\\u003e");
+    }
+}

@@ -1,0 +1,138 @@
+//! Every exit code, named once, and how an error gets its own.
+
+use std::process::ExitCode;
+
+use crate::store::{ErrorClass, StoreError};
+
+/// How idemctl ends. The numbers are a contract with scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, or yes.
+    Done = 0,
+    /// The answer is no: the key is absent, the race was lost.
+    No = 1,
+    /// Usage, or refused for safety.
+    Usage = 2,
+    /// Some nodes or keys were not done.
+    Partial = 3,
+    /// Authentication or permission.
+    Permission = 4,
+    /// Unreachable or timed out, nothing sent.
+    Unreachable = 5,
+    /// Redis refuses for now.
+    Refused = 6,
+    /// A change was sent, and what became of it is unknown.
+    OutcomeUnknown = 7,
+    /// The record changed since it was shown; nothing was done.
+    Changed = 8,
+    /// A bug.
+    Bug = 70,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// Every code with its meaning, for the manual.
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::Done, "done, or the answer is yes"),
+        (Self::No, "the answer is no: the key is absent, the race was lost"),
+        (Self::Usage, "usage error, or refused for safety"),
+        (Self::Partial, "some nodes or keys were not done"),
+        (Self::Permission, "authentication failed or permission denied"),
+        (Self::Unreachable, "server unreachable or timed out, nothing was sent"),
+        (Self::Refused, "Redis refuses for now (READONLY, OOM, BUSY, LOADING, CLUSTERDOWN)"),
+        (Self::OutcomeUnknown, "a change was sent and its outcome is unknown"),
+        (Self::Changed, "the record changed since it was shown, nothing was done"),
+        (Self::Bug, "a bug in idemctl"),
+        (Self::Interrupted, "interrupted"),
+    ];
+
+    /// The number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// An error a command ends with on purpose: what was tried, why it ends here, what to do next.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Stop {
+    /// The exit code.
+    pub exit: Exit,
+    /// What was tried, and why it ends here.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl Stop {
+    /// Ends with this code and message.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), hint: None }
+    }
+
+    /// A usage error, or a refusal for safety.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Interrupted by the operator.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self::new(Exit::Interrupted, message)
+    }
+}
+
+/// The exit code of an error.
+pub fn of(error: &anyhow::Error) -> Exit {
+    for cause in error.chain() {
+        if let Some(stop) = cause.downcast_ref::<Stop>() {
+            return stop.exit;
+        }
+        if let Some(store) = cause.downcast_ref::<StoreError>() {
+            return of_class(store.class());
+        }
+        if let Some(error) = cause.downcast_ref::<std::io::Error>() {
+            return if error.kind() == std::io::ErrorKind::Interrupted { Exit::Interrupted } else { Exit::Usage };
+        }
+    }
+    Exit::Bug
+}
+
+/// What to do next after an error, where that is known.
+pub fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        let stop = cause.downcast_ref::<Stop>().and_then(|stop| stop.hint.clone());
+        stop.or_else(|| cause.downcast_ref::<StoreError>().and_then(StoreError::hint).map(str::to_owned))
+    })
+}
+
+/// True when the reader of stdout went away, which ends a command quietly.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn of_class(class: ErrorClass) -> Exit {
+    match class {
+        ErrorClass::Permission => Exit::Permission,
+        ErrorClass::Unreachable => Exit::Unreachable,
+        ErrorClass::Refused => Exit::Refused,
+        ErrorClass::OutcomeUnknown => Exit::OutcomeUnknown,
+        ErrorClass::File => Exit::Usage,
+        ErrorClass::Bug => Exit::Bug,
+    }
+}

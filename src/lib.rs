@@ -1,0 +1,17 @@
+//! idemctl: the idempotency keys that services keep in Redis, inspected, listed, unlocked and raced.
+//!
+//! The rooms, and the one way imports run: `cli` → `commands` → {`context`, `args`, `sim`, `render`, `store`} →
+//! `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows Redis, `ui` alone prints.
+
+pub mod args;
+pub mod cli;
+mod commands;
+pub mod context;
+pub mod domain;
+pub mod exit;
+pub mod render;
+pub mod schemas;
+pub mod settings;
+pub mod sim;
+pub mod store;
+pub mod ui;

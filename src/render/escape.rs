@@ -1,0 +1,68 @@
+//! Making bytes from Redis safe to show: nothing of them moves a cursor, sets a colour or turns the writing direction.
+
+/// Bytes as text: printable characters as they are, everything else as `\n`, `\x1b`, `\u{202e}` and the like, so that
+/// the text tells the bytes apart.
+pub fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        chunk.valid().chars().for_each(|character| push(&mut text, character));
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+fn push(text: &mut String, character: char) {
+    match character {
+        '"' | '\'' => text.push(character),
+        '\0'..='\x1f' | '\x7f' if !matches!(character, '\n' | '\r' | '\t') => {
+            text.push_str(&format!("\\x{:02x}", u32::from(character)));
+        }
+        _ => text.extend(character.escape_debug()),
+    }
+}
+
+/// JSON text with every character that a terminal would not print as itself written as `\uXXXX`; the JSON says the
+/// same.
+pub fn json(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() && character != '\x7f' || character.escape_debug().count() == 1 {
+            safe.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                safe.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn escapes_what_moves_a_terminal() {
+        assert_eq!(text(b"a\x1b[31m\x07\n\xff"), "a\\x1b[31m\\x07\\n\\xff");
+        assert_eq!(text("x\u{202e}y\u{9b}\u{200b}".as_bytes()), "x\\u{202e}y\\u{9b}\\u{200b}");
+        assert_eq!(text("für \"Zoë\" 😀".as_bytes()), "für \"Zoë\" 😀");
+        assert_eq!(text(b"a\\n"), "a\\\\n");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unprintable_is_left(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            prop_assert!(text(&bytes).chars().all(|c| !c.is_control()));
+        }
+
+        #[test]
+        fn json_says_the_same(original in any::<String>()) {
+            let escaped = json(&serde_json::to_string(&original).unwrap());
+            prop_assert!(escaped.chars().all(|c| !c.is_control()));
+            prop_assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), original);
+        }
+    }
+}

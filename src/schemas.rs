@@ -1,0 +1,131 @@
+//! Reading schema folders: the ones compiled in, and the operator's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::domain::schema::{self, Origin, Schema, SchemaError, SchemaSource, Script};
+
+/// How a deployment differs from a schema's defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deployment {
+    /// What stands before the keys, where the schema takes a prefix.
+    pub prefix: Option<String>,
+    /// The lock TTL.
+    pub lock_ttl: Option<Duration>,
+    /// The result TTL.
+    pub result_ttl: Option<Duration>,
+}
+
+struct BuiltIn {
+    folder: &'static str,
+    toml: &'static str,
+    scripts: &'static [(&'static str, &'static str)],
+}
+
+const BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+
+/// Every schema: the built-in ones, and those of the operator's folder, which replace built-in ones of the same name.
+///
+/// # Errors
+/// The first file that cannot be read or is wrong.
+pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deployment) -> Result<Vec<Schema>, SchemaError> {
+    let own = folder.map(folders_in).transpose()?.unwrap_or_default();
+    let mut schemas = Vec::with_capacity(BUILT_IN.len() + own.len());
+    for built_in in BUILT_IN {
+        if !own.iter().any(|folder| name_of(folder) == built_in.folder) {
+            schemas.push(read_built_in(built_in, &deployment(built_in.folder))?);
+        }
+    }
+    for folder in &own {
+        schemas.push(read_folder(folder, &deployment(&name_of(folder)))?);
+    }
+    Ok(schemas)
+}
+
+/// Reads one schema folder.
+///
+/// # Errors
+/// What is wrong, with file and line.
+pub fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
+    let file = folder.join("schema.toml");
+    let toml = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+    let source = SchemaSource {
+        file: &file.display().to_string(),
+        toml: &toml,
+        scripts: scripts_in(folder)?,
+        origin: Origin::Folder(folder.to_owned()),
+        prefix: deployment.prefix.as_deref(),
+    };
+    let schema = deployed(schema::parse(source)?, deployment);
+    if schema.name != name_of(folder) {
+        let line = toml.lines().position(|line| line.trim_start().starts_with("name")).map_or(1, |index| index + 1);
+        let message =
+            format!("name is `{}`, but the folder is called `{}`: they must be the same", schema.name, name_of(folder));
+        return Err(SchemaError { file: file.display().to_string(), line, message });
+    }
+    Ok(schema)
+}
+
+fn read_built_in(built_in: &BuiltIn, deployment: &Deployment) -> Result<Schema, SchemaError> {
+    let source = SchemaSource {
+        file: &format!("lua/{}/schema.toml", built_in.folder),
+        toml: built_in.toml,
+        scripts: built_in.scripts.iter().map(|(name, text)| script(name, text)).collect(),
+        origin: Origin::BuiltIn,
+        prefix: deployment.prefix.as_deref(),
+    };
+    Ok(deployed(schema::parse(source)?, deployment))
+}
+
+fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
+    schema.lock_ttl = deployment.lock_ttl.unwrap_or(schema.lock_ttl);
+    schema.result_ttl = deployment.result_ttl.unwrap_or(schema.result_ttl);
+    schema
+}
+
+fn script(name: &str, text: &str) -> Script {
+    Script { name: name.to_owned(), text: text.to_owned() }
+}
+
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
+    let mut folders: Vec<_> = entries(folder)?.into_iter().filter(|path| path.join("schema.toml").is_file()).collect();
+    folders.sort();
+    Ok(folders)
+}
+
+fn scripts_in(folder: &Path) -> Result<Vec<Script>, SchemaError> {
+    let lua = entries(folder)?.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "lua"));
+    lua.map(|path| {
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        Ok(script(&name_of(&path.with_extension("")), &text))
+    })
+    .collect()
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
+    let wrong = |error: std::io::Error| unreadable(folder, &error);
+    fs::read_dir(folder).map_err(wrong)?.map(|entry| Ok(entry.map_err(wrong)?.path())).collect()
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> SchemaError {
+    SchemaError { file: path.display().to_string(), line: 1, message: format!("cannot be read: {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_schema_is_sound_and_named_as_its_folder() {
+        let schemas = load(None, |_| Deployment::default()).unwrap();
+        let names: Vec<_> = schemas.iter().map(|schema| schema.name.as_str()).collect();
+        let folders: Vec<_> = BUILT_IN.iter().map(|built_in| built_in.folder).collect();
+        assert_eq!(names, folders);
+        assert_eq!(names.len(), 6);
+    }
+}

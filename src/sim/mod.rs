@@ -1,0 +1,1 @@
+//! Workers that play a service against the real server.

@@ -1,0 +1,54 @@
+//! The audit log: one JSON line a change, appended and never rewritten.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::backup::{create_folder, file_error, private};
+use super::error::StoreError;
+
+/// One change: who, where, when, what and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct Entry {
+    /// When, RFC 3339 in UTC.
+    pub at: String,
+    /// The operator's user name.
+    pub who: String,
+    /// The operator's host.
+    pub host: String,
+    /// The server.
+    pub server: String,
+    /// The subcommand.
+    pub command: &'static str,
+    /// The schema's name.
+    pub schema: String,
+    /// The idempotency key; bytes that are not UTF-8 escaped.
+    pub key: String,
+    /// The Redis key that changed; bytes that are not UTF-8 escaped.
+    pub redis_key: String,
+    /// What was done to it.
+    pub what: &'static str,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+    /// The backup that holds what was removed.
+    pub backup: Option<String>,
+}
+
+/// Appends a line and waits until it is on the disk.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn append(path: &Path, entry: &Entry) -> Result<(), StoreError> {
+    let wrong = |error: std::io::Error| file_error(path, &error);
+    create_folder(path).map_err(wrong)?;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    private(&mut options);
+    let mut file = options.open(path).map_err(wrong)?;
+    let mut line = serde_json::to_vec(entry).map_err(|error| wrong(error.into()))?;
+    line.push(b'\n');
+    // One write, so that two operators' lines never mix.
+    file.write_all(&line).and_then(|()| file.sync_data()).map_err(wrong)
+}

@@ -1,0 +1,192 @@
+//! What can go wrong with a server, typed, so that exit codes come from types.
+
+use redis::{ErrorKind, RedisError};
+
+/// An error of the store: what was tried, on what, and why it failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// No connection, or it broke; nothing was changed.
+    #[error("cannot reach Redis at {target}: {why}")]
+    Unreachable {
+        /// The server.
+        target: String,
+        /// Why.
+        why: String,
+    },
+    /// The server did not answer in time.
+    #[error("Redis at {target} did not answer within {seconds}s")]
+    TimedOut {
+        /// The server.
+        target: String,
+        /// How long it was waited for.
+        seconds: f64,
+    },
+    /// What answered does not speak the Redis protocol.
+    #[error("what answers at {target} is not a Redis server: {why}")]
+    NotRedis {
+        /// The server.
+        target: String,
+        /// What came.
+        why: String,
+    },
+    /// Log-in failed or is missing.
+    #[error("Redis at {target} refused the log-in: {why}")]
+    Authentication {
+        /// The server.
+        target: String,
+        /// The server's words.
+        why: String,
+    },
+    /// The user may not do that.
+    #[error("Redis at {target} does not permit it: {why}")]
+    Permission {
+        /// The server.
+        target: String,
+        /// The server's words.
+        why: String,
+    },
+    /// The server refuses, now or in its present state.
+    #[error("Redis at {target} refused: {code} {why}")]
+    Refused {
+        /// The server.
+        target: String,
+        /// The error's code, e.g. `LOADING`.
+        code: String,
+        /// The rest of its words.
+        why: String,
+    },
+    /// A change was sent, its reply was lost, and reading back could not tell what became of it.
+    #[error("outcome unknown: {what} was sent to Redis at {target}, but the reply was lost ({why})")]
+    OutcomeUnknown {
+        /// The server.
+        target: String,
+        /// The change.
+        what: String,
+        /// Why the reply was lost.
+        why: String,
+    },
+    /// A file of idemctl's own could not be written.
+    #[error("cannot write {path}: {why}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// The server answered something no Redis answers.
+    #[error("unexpected reply from Redis at {target} to {asked}")]
+    UnexpectedReply {
+        /// The server.
+        target: String,
+        /// The command.
+        asked: String,
+    },
+}
+
+/// What kind of error it is; the exit code follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// Log-in or permission.
+    Permission,
+    /// Unreachable or timed out, nothing sent.
+    Unreachable,
+    /// The server refuses for now.
+    Refused,
+    /// A change may or may not have been made.
+    OutcomeUnknown,
+    /// A local file.
+    File,
+    /// A bug, ours or the server's.
+    Bug,
+}
+
+impl StoreError {
+    /// What kind of error it is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Authentication { .. } | Self::Permission { .. } => ErrorClass::Permission,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
+            Self::Refused { .. } => ErrorClass::Refused,
+            Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,
+            Self::File { .. } => ErrorClass::File,
+            Self::UnexpectedReply { .. } => ErrorClass::Bug,
+        }
+    }
+
+    /// What to do next, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unreachable { .. } => {
+                "name the server with -u redis://HOST:PORT, -h HOST -p PORT or -s SOCKET; --sandbox needs none"
+            }
+            Self::TimedOut { .. } => "a TLS port answers nothing to a plain client; --timeout 30s waits longer",
+            Self::NotRedis { .. } => "check host and port",
+            Self::Authentication { why, .. } if why.contains("NOAUTH") => {
+                "give the password with -a, --askpass or REDISCLI_AUTH"
+            }
+            Self::Authentication { .. } => "check --user and the password (-a, --askpass or REDISCLI_AUTH)",
+            Self::Permission { .. } => "README, Least rights, lists what idemctl needs of an ACL user",
+            Self::Refused { code, .. } => match code.as_str() {
+                "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
+                "READONLY" => "this server is a replica: connect to its master",
+                "OOM" => "the server is out of memory: free some, or raise maxmemory",
+                "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",
+                _ => return None,
+            },
+            Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",
+            Self::File { .. } => "nothing was changed; check the folder's rights and free space",
+            Self::UnexpectedReply { .. } => return None,
+        })
+    }
+
+    /// Sorts an error of the client crate.
+    pub fn from_redis(error: &RedisError, target: &str, timeout: std::time::Duration) -> Self {
+        let target = target.to_owned();
+        if error.is_timeout() {
+            return Self::TimedOut { target, seconds: timeout.as_secs_f64() };
+        }
+        if error.is_io_error() || error.is_connection_dropped() {
+            return Self::Unreachable { target, why: io_reason(error) };
+        }
+        if error.kind() == ErrorKind::Parse {
+            return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
+        }
+        let code = error.code().unwrap_or("ERR").to_owned();
+        let why = error.detail().unwrap_or_default().to_owned();
+        let wrong_login =
+            matches!(code.as_str(), "NOAUTH" | "WRONGPASS") || error.kind() == ErrorKind::AuthenticationFailed;
+        if wrong_login || (code == "ERR" && why.contains("AUTH")) {
+            let why = if error.code().is_some() { format!("{code} {why}") } else { error.to_string() };
+            return Self::Authentication { target, why };
+        }
+        if code == "NOPERM" {
+            return Self::Permission { target, why };
+        }
+        Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why } }
+    }
+
+    /// True when the reason is that the user lacks a right.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Self::Permission { .. })
+    }
+
+    /// True when the server does not know the command.
+    pub fn is_unknown_command(&self) -> bool {
+        matches!(self, Self::Refused { why, .. } if why.to_ascii_lowercase().contains("unknown command"))
+    }
+
+    /// True when a change may have been made although no reply came.
+    pub fn lost_the_reply(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. })
+    }
+}
+
+fn io_reason(error: &RedisError) -> String {
+    if error.is_connection_refusal() {
+        return "connection refused".to_owned();
+    }
+    match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,20 @@
+//! The only room that knows Redis: connecting, scanning, reading, changing, and the throw-away server.
+
+pub mod audit;
+pub mod backup;
+mod connect;
+mod error;
+mod read;
+mod reply;
+mod scan;
+mod scripts;
+mod target;
+mod topology;
+mod write;
+
+pub use connect::{Link, connect};
+pub use error::{ErrorClass, StoreError};
+pub use read::{Head, Reader};
+pub use scan::Scan;
+pub use target::{Address, Target};
+pub use write::{Change, Outcome, Writer};

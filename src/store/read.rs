@@ -1,0 +1,240 @@
+//! Reading records. Nothing here can change anything.
+
+use std::time::Duration;
+
+use redis::{Pipeline, Value};
+
+use super::connect::Link;
+use super::error::StoreError;
+use super::reply;
+use super::scan::Scan;
+use super::scripts;
+use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+
+/// How much of each value is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Head {
+    /// At most this many bytes.
+    Bytes(usize),
+    /// All of it.
+    Whole,
+}
+
+impl Head {
+    fn last_index(self) -> i64 {
+        match self {
+            Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX) - 1,
+            Self::Whole => -1,
+        }
+    }
+
+    fn as_arg(self) -> i64 {
+        match self {
+            Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
+            Self::Whole => -1,
+        }
+    }
+}
+
+/// How records can be read on this server, found out by trying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// `EVAL_RO`, from Redis 7.
+    ReadOnlyScript,
+    /// `EVAL`, before.
+    Script,
+    /// Plain commands, where scripts are not permitted: not atomic.
+    Commands,
+}
+
+/// What may only read.
+#[derive(Clone)]
+pub struct Reader {
+    link: Link,
+    way: Way,
+}
+
+/// What reading one record gave.
+pub type Seen = Result<Observation, StoreError>;
+
+impl Reader {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link, way: Way::ReadOnlyScript }
+    }
+
+    /// The server's name for people.
+    pub fn name(&self) -> String {
+        self.link.name()
+    }
+
+    /// A scan for every node that holds a part of the keyspace.
+    ///
+    /// # Errors
+    /// As [`Link::scans`].
+    pub async fn scans(&self, pattern: &[u8]) -> Result<Vec<Scan>, StoreError> {
+        self.link.scans(pattern).await
+    }
+
+    /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
+    /// expiry, memory and the value's head. One result a record, in order: a record may be out of bounds for the user.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn observe(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        loop {
+            let command = match self.way {
+                Way::ReadOnlyScript => "EVAL_RO",
+                Way::Script => "EVAL",
+                Way::Commands => return self.peek(records, head).await,
+            };
+            let replies = self.observe_by(command, records, head).await?;
+            let fallback = replies.iter().find_map(|reply| self.other_way(reply.as_ref().err()?));
+            match fallback {
+                Some(way) => self.way = way,
+                None => {
+                    return replies
+                        .into_iter()
+                        .zip(records)
+                        .map(|(reply, keys)| match reply {
+                            Err(error) if !error.is_permission() => Err(error),
+                            Err(error) => Ok(Err(error)),
+                            Ok(value) => observation(value, keys).map(Ok).ok_or_else(|| self.link.unexpected(command)),
+                        })
+                        .collect();
+                }
+            }
+        }
+    }
+
+    async fn observe_by(
+        &self,
+        command: &str,
+        records: &[Vec<Vec<u8>>],
+        head: Head,
+    ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+        let mut pipeline = redis::pipe();
+        for keys in records {
+            pipeline.cmd(command).arg(scripts::OBSERVE).arg(keys.len()).arg(keys).arg(head.as_arg());
+        }
+        self.link.ask_all(&mut pipeline).await
+    }
+
+    /// Another way to read, when this one failed for want of the command or of the right to it.
+    fn other_way(&self, error: &StoreError) -> Option<Way> {
+        let command_denied = matches!(error, StoreError::Permission { why, .. } if why.contains("command"));
+        match self.way {
+            Way::ReadOnlyScript if error.is_unknown_command() || command_denied => Some(Way::Script),
+            Way::Script if error.is_unknown_command() || command_denied => Some(Way::Commands),
+            _ => None,
+        }
+    }
+
+    /// Reads records with plain commands in one round trip: head and expiry, and the length where the head is not all.
+    /// The two keys of a record are read one after the other.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        let mut pipeline = Pipeline::with_capacity(records.len() * 4);
+        for key in records.iter().flatten() {
+            pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
+            pipeline.cmd("PTTL").arg(key);
+        }
+        let mut replies = self.link.ask_all(&mut pipeline).await?.into_iter();
+        let mut seen = Vec::with_capacity(records.len());
+        for keys in records {
+            let slots: Result<Vec<_>, _> = keys
+                .iter()
+                .map(|key| match (replies.next(), replies.next()) {
+                    (Some(value), Some(pttl)) => self.peeked(key, value, pttl),
+                    _ => Err(self.link.unexpected("GETRANGE")),
+                })
+                .collect();
+            seen.push(match slots {
+                Ok(slots) => Ok(Observation { server_ms: None, atomic: keys.len() == 1, slots }),
+                Err(error) if error.is_permission() => Err(error),
+                Err(error) => return Err(error),
+            });
+        }
+        self.measure(&mut seen, head).await?;
+        Ok(seen)
+    }
+
+    fn peeked(
+        &self,
+        key: &[u8],
+        value: Result<Value, StoreError>,
+        pttl: Result<Value, StoreError>,
+    ) -> Result<SeenSlot, StoreError> {
+        let pttl = reply::integer(&pttl?).ok_or_else(|| self.link.unexpected("PTTL"))?;
+        let content = match value {
+            Err(StoreError::Refused { code, .. }) if code == "WRONGTYPE" => Content::Other(String::new()),
+            Err(error) => return Err(error),
+            Ok(_) if pttl == -2 => Content::Absent,
+            Ok(value) => {
+                let head = reply::bytes(value).ok_or_else(|| self.link.unexpected("GETRANGE"))?;
+                Content::Text { length: head.len() as u64, head }
+            }
+        };
+        Ok(SeenSlot { redis_key: key.to_vec(), content, expiry: Expiry::from_pttl(pttl), idle: None, memory: None })
+    }
+
+    /// Asks for the length of values that fill their head, and for the type of keys that are no strings.
+    async fn measure(&self, seen: &mut [Seen], head: Head) -> Result<(), StoreError> {
+        let mut open: Vec<&mut SeenSlot> = seen
+            .iter_mut()
+            .flatten()
+            .flat_map(|seen| &mut seen.slots)
+            .filter(|slot| is_open(&slot.content, head))
+            .collect();
+        let mut pipeline = redis::pipe();
+        for slot in &open {
+            let command = if matches!(slot.content, Content::Text { .. }) { "STRLEN" } else { "TYPE" };
+            pipeline.cmd(command).arg(&slot.redis_key);
+        }
+        let replies = self.link.ask_all(&mut pipeline).await?;
+        for (slot, reply) in open.iter_mut().zip(replies) {
+            match (&mut slot.content, reply) {
+                (Content::Text { head, length }, Ok(Value::Int(now))) => {
+                    *length = u64::try_from(now).unwrap_or(0).max(head.len() as u64);
+                }
+                (Content::Other(kind), Ok(value)) => *kind = reply::word(value).unwrap_or_default(),
+                // It changed meanwhile, or may not be asked: what was read stays as it is.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_open(content: &Content, head: Head) -> bool {
+    match content {
+        Content::Text { head: bytes, .. } => head == Head::Bytes(bytes.len()),
+        Content::Other(_) => true,
+        Content::Absent => false,
+    }
+}
+
+/// Reads the reply of `observe.lua`.
+fn observation(value: Value, keys: &[Vec<u8>]) -> Option<Observation> {
+    let mut items = reply::array(value)?.into_iter();
+    let server_ms = u64::try_from(reply::integer(&items.next()?)?).ok();
+    let slots = keys.iter().map(|key| seen_slot(key, items.next()?)).collect::<Option<_>>()?;
+    Some(Observation { server_ms, slots, atomic: true })
+}
+
+fn seen_slot(key: &[u8], value: Value) -> Option<SeenSlot> {
+    let [kind, pttl, idle, memory, length, head] = <[Value; 6]>::try_from(reply::array(value)?).ok()?;
+    let content = match reply::word(kind)?.as_str() {
+        "none" => Content::Absent,
+        "string" => Content::Text { head: reply::bytes(head)?, length: u64::try_from(reply::integer(&length)?).ok()? },
+        other => Content::Other(other.to_owned()),
+    };
+    Some(SeenSlot {
+        redis_key: key.to_vec(),
+        content,
+        expiry: Expiry::from_pttl(reply::integer(&pttl)?),
+        idle: u64::try_from(reply::integer(&idle)?).ok().map(Duration::from_secs),
+        memory: u64::try_from(reply::integer(&memory)?).ok(),
+    })
+}

@@ -1,0 +1,179 @@
+//! The only printer: data to stdout, everything else to stderr.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::time::Duration;
+
+use anstream::{AutoStream, ColorChoice};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::exit::Stop;
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` says otherwise.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// stdout and stderr, and what is known of them.
+pub struct Ui {
+    out: Box<dyn Write>,
+    err: Box<dyn Write>,
+    colored: bool,
+    width: Option<usize>,
+    err_is_terminal: bool,
+    interactive: bool,
+    out_is_terminal: bool,
+}
+
+impl Ui {
+    /// Looks at the process's streams.
+    pub fn new(color: Color) -> Self {
+        let choice = |auto: ColorChoice| match color {
+            Color::Auto => auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        };
+        let out = AutoStream::new(io::stdout(), choice(AutoStream::choice(&io::stdout())));
+        let err = AutoStream::new(io::stderr(), choice(AutoStream::choice(&io::stderr())));
+        let out_is_terminal = io::stdout().is_terminal();
+        let err_is_terminal = io::stderr().is_terminal();
+        Self {
+            colored: out.current_choice() != ColorChoice::Never,
+            // A pipe takes lines of any length; only a terminal has a width to fit.
+            width: terminal_size::terminal_size_of(io::stdout())
+                .filter(|_| out_is_terminal)
+                .map(|(width, _)| usize::from(width.0)),
+            out: Box::new(io::BufWriter::new(out)),
+            err: Box::new(err),
+            err_is_terminal,
+            interactive: err_is_terminal && io::stdin().is_terminal(),
+            out_is_terminal,
+        }
+    }
+
+    /// True when stdout shows colours.
+    pub fn is_colored(&self) -> bool {
+        self.colored
+    }
+
+    /// The columns of the terminal on stdout; `None` when it is no terminal.
+    pub fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// Replaces the width, for those who know better.
+    pub fn set_width(&mut self, width: usize) {
+        self.width = Some(width);
+    }
+
+    /// True when an operator can be asked.
+    pub fn is_interactive(&self) -> bool {
+        self.interactive
+    }
+
+    /// True when stdout is a terminal.
+    pub fn out_is_terminal(&self) -> bool {
+        self.out_is_terminal
+    }
+
+    /// Writes data. It goes out with the next [`Ui::flush`], or when the buffer is full.
+    ///
+    /// # Errors
+    /// As the stream says; a closed pipe included.
+    pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.out.write_all(bytes.as_ref())
+    }
+
+    /// Sends the data written so far.
+    ///
+    /// # Errors
+    /// As the stream says; a closed pipe included.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// A sentence on what goes on.
+    pub fn status(&mut self, sentence: &str) {
+        self.say("", "", sentence);
+    }
+
+    /// Something that deserves attention and stops nothing.
+    pub fn warning(&mut self, text: &str) {
+        self.say("\u{1b}[1;33m", "warning: ", text);
+    }
+
+    /// Why the command ends.
+    pub fn error(&mut self, text: &str) {
+        self.say("\u{1b}[1;31m", "error: ", text);
+    }
+
+    /// What to do next.
+    pub fn hint(&mut self, text: &str) {
+        self.say("\u{1b}[1;36m", "hint: ", text);
+    }
+
+    fn say(&mut self, style: &str, label: &str, text: &str) {
+        // Nobody is left to tell when stderr is gone.
+        let reset = if style.is_empty() { "" } else { "\u{1b}[0m" };
+        let _ = writeln!(self.err, "{style}{label}{reset}{text}");
+        let _ = self.err.flush();
+    }
+
+    /// A progress line on stderr; nothing off a terminal. It goes when dropped or cleared.
+    pub fn progress(&self, what: &str) -> ProgressBar {
+        if !self.err_is_terminal {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {human_pos} ({per_sec}, {elapsed})") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+
+    /// Asks yes or no; no is the default.
+    ///
+    /// # Errors
+    /// Usage when nobody can be asked, interrupted on Ctrl-C.
+    pub fn confirm(&mut self, question: &str) -> Result<bool, Stop> {
+        self.asked(|| dialoguer::Confirm::new().with_prompt(question).default(false).interact())
+    }
+
+    /// Asks for a word to be typed.
+    ///
+    /// # Errors
+    /// Usage when nobody can be asked, interrupted on Ctrl-C.
+    pub fn ask_for(&mut self, question: &str) -> Result<String, Stop> {
+        self.asked(|| dialoguer::Input::<String>::new().with_prompt(question).allow_empty(true).interact_text())
+    }
+
+    /// Asks for a password, which is not shown.
+    ///
+    /// # Errors
+    /// Usage when nobody can be asked, interrupted on Ctrl-C.
+    pub fn ask_password(&mut self, question: &str) -> Result<String, Stop> {
+        self.asked(|| dialoguer::Password::new().with_prompt(question).allow_empty_password(true).interact())
+    }
+
+    fn asked<T>(&mut self, ask: impl FnOnce() -> dialoguer::Result<T>) -> Result<T, Stop> {
+        if !self.interactive {
+            return Err(Stop::usage("there is no terminal to ask on").hint("--yes goes ahead without asking"));
+        }
+        ask().map_err(|dialoguer::Error::IO(error)| {
+            // Interrupted in the middle of a prompt, the cursor is still hidden.
+            let _ = console::Term::stderr().show_cursor();
+            match error.kind() {
+                io::ErrorKind::Interrupted => Stop::interrupted("interrupted, nothing was changed"),
+                _ => Stop::usage(format!("cannot ask: {error}")).hint("--yes goes ahead without asking"),
+            }
+        })
+    }
+}

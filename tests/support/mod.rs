@@ -1,0 +1,208 @@
+//! What the tests share: a server of their own, the binary with a cleared environment, and one snapshot of stdout,
+//! stderr and status together.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server that lives as long as the test: a unix socket in a private folder, nothing on disk, no port.
+pub struct Server {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts the server program under test: `IDEMCTL_TEST_SERVER`, or the first of `redis-server`, `valkey-server`
+    /// in PATH or in `.engines`.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with more lines of configuration.
+    pub fn start_with(config: &[&str]) -> Self {
+        let folder = tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").expect("a folder");
+        let socket = folder.path().join("s");
+        let mut child = Command::new(program())
+            .arg("-")
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server program starts");
+        let mut stdin = child.stdin.take().expect("stdin");
+        write!(
+            stdin,
+            "port 0\nunixsocket {}\nsave \"\"\nappendonly no\ndir {}\n{}\n",
+            socket.display(),
+            folder.path().display(),
+            config.join("\n")
+        )
+        .expect("config");
+        drop(stdin);
+        let server = Self { child, folder };
+        let started = Instant::now();
+        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            assert!(started.elapsed() < Duration::from_secs(10), "the server does not come up");
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        server
+    }
+
+    /// The socket's path.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("s")
+    }
+
+    /// The private folder, also the home of the binary under test.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The server's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A connection for plain commands.
+    pub fn connect(&self) -> redis::Connection {
+        redis::Client::open(format!("unix://{}", self.socket().display()))
+            .and_then(|client| client.get_connection())
+            .expect("a connection")
+    }
+
+    /// Sends one plain command, words as they stand.
+    pub fn send<T: redis::FromRedisValue>(&self, words: &[&[u8]]) -> T {
+        let mut command = redis::Cmd::new();
+        for word in words {
+            command.arg(*word);
+        }
+        command.query(&mut self.connect()).expect("a reply")
+    }
+
+    /// `SET key value PX ttl`.
+    pub fn set(&self, key: &str, value: impl AsRef<[u8]>, ttl_ms: u64) {
+        self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref(), b"PX", ttl_ms.to_string().as_bytes()]);
+    }
+
+    /// `GET key`.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.send(&[b"GET", key.as_bytes()])
+    }
+
+    /// The binary on this server.
+    pub fn idemctl(&self, words: &[&str]) -> Run {
+        let mut command = self.command();
+        command.args(words);
+        Run::of(command, &[])
+    }
+
+    /// The binary on this server, fed with stdin.
+    pub fn idemctl_fed(&self, words: &[&str], stdin: &[u8]) -> Run {
+        let mut command = self.command();
+        command.args(words);
+        Run::of(command, stdin)
+    }
+
+    /// The binary, set up for this server, its home in the private folder.
+    pub fn command(&self) -> Command {
+        let mut command = idemctl(self.folder());
+        command.arg("-s").arg(self.socket());
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server program under test.
+pub fn program() -> PathBuf {
+    if let Some(program) = std::env::var_os("IDEMCTL_TEST_SERVER") {
+        return PathBuf::from(program);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let engines = ["redis-system", "valkey-9", "redis-6.2"]
+        .map(|engine| Path::new(env!("CARGO_MANIFEST_DIR")).join(".engines").join(engine));
+    std::env::split_paths(&path)
+        .chain(engines)
+        .flat_map(|folder| ["redis-server", "valkey-server"].map(|name| folder.join(name)))
+        .find(|program| program.is_file())
+        .expect("no server program: `make test` gets one")
+}
+
+/// The binary with a cleared environment and a home of its own.
+pub fn idemctl(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_idemctl"));
+    command.env_clear().env("HOME", home).env("USER", "tester").env("PATH", "/usr/bin:/bin").current_dir(home);
+    command
+}
+
+/// What a run of the binary gave.
+pub struct Run {
+    /// What it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// What it wrote to stderr.
+    pub stderr: String,
+    /// Its exit code.
+    pub code: i32,
+}
+
+impl Run {
+    /// Runs a command with this stdin.
+    pub fn of(mut command: Command, stdin: &[u8]) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut pipe = child.stdin.take().expect("stdin");
+        let stdin = stdin.to_vec();
+        // In a thread, for a large stdin and a large stdout would wait for each other.
+        let feeder = std::thread::spawn(move || {
+            let _ = pipe.write_all(&stdin);
+        });
+        let output = child.wait_with_output().expect("the binary ends");
+        feeder.join().expect("the feeder ends");
+        Self::from(output)
+    }
+
+    /// stdout as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// stdout as one JSON document.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.all()))
+    }
+
+    /// stdout as JSON lines.
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    }
+
+    /// stdout, stderr and status as one text, for snapshots and failures.
+    pub fn all(&self) -> String {
+        format!("status: {}\n--- stdout\n{}--- stderr\n{}", self.code, self.text(), self.stderr)
+    }
+
+    /// Asserts the exit code, showing everything when it is another.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}", self.all());
+        self
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            stdout: output.stdout,
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            code: output.status.code().unwrap_or(-1),
+        }
+    }
+}
