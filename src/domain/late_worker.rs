@@ -26,7 +26,7 @@ pub fn of(schema: &Schema) -> LateWorker {
     let mut retaken = absent.clone();
     let held = schema.values.iter().position(|case| case.slot == schema.lock_slot() && case.state == State::InProgress);
     if let Some(case) = held {
-        retaken[schema.lock_slot()] = Reading::Value(Decoded {
+        retaken[schema.lock_slot()] = Reading::Value(Box::new(Decoded {
             case,
             owner: None,
             fingerprint: None,
@@ -35,7 +35,7 @@ pub fn of(schema: &Schema) -> LateWorker {
             response: None,
             error: None,
             blob: None,
-        });
+        }));
     }
     let stores = |readings: &[Reading]| {
         !schema.complete.checks_owner

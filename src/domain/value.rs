@@ -15,7 +15,7 @@ pub enum Reading {
     /// Nothing is there.
     Absent,
     /// One of the schema's value cases.
-    Value(Decoded),
+    Value(Box<Decoded>),
     /// A string that no case fits, and why.
     Unreadable(String),
     /// Not a string: Redis's name of the type.
@@ -82,7 +82,7 @@ pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
             (Encoding::Json, _) => continue,
         };
         if fits(case, head, whole, document) {
-            return Reading::Value(decode(case, index, head, whole, document));
+            return Reading::Value(Box::new(decode(case, index, head, whole, document)));
         }
     }
     Reading::Unreadable(match json {

@@ -1,6 +1,7 @@
 //! What the tests share: a server of their own, the binary with a cleared environment, and one snapshot of stdout,
 //! stderr and status together.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
