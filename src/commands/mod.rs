@@ -1,3 +1,6 @@
 //! One subcommand, one file.
 
+pub mod force_unlock;
+pub mod inspect;
+pub mod list;
 pub mod schema;
