@@ -108,12 +108,13 @@ fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
         context.ui.status(&format!("Removes {redis_key}. The result stays, and retries go on getting it."));
         return Ok(());
     }
-    let owner = record
-        .owner()
-        .map_or_else(|| "its worker, whoever that is".to_owned(), |owner| format!("worker {}", escape::text(owner)));
+    let worker = match record.owner() {
+        Some(owner) => format!("worker {}", escape::text(owner)),
+        None => "its worker (the schema does not say who)".to_owned(),
+    };
     context.ui.status(&format!("Removes {redis_key}. The next request with this key executes the operation."));
     context.ui.status(&format!(
-        "If {owner} still runs, the operation executes twice; {}.",
+        "If {worker} still runs, the operation executes twice; {}.",
         words::late_worker(late_worker::of(&record.schema))
     ));
     if let Some(hash) = expectation::lock_hash(record) {
