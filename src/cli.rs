@@ -8,7 +8,7 @@ use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{force_unlock, inspect, list, schema};
-use crate::context::Context;
+use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
 use crate::ui::{Color, Ui};
@@ -72,7 +72,7 @@ fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
 
 async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     match command {
-        Command::Inspect(args) => inspect::run(context, args).await,
+        Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),

@@ -89,3 +89,14 @@ impl Context {
         rustix::system::uname().nodename().to_string_lossy().into_owned()
     }
 }
+
+/// Runs what can be given up at any moment, until the operator interrupts.
+///
+/// # Errors
+/// Interrupted; else as the work itself.
+pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Err(Stop::interrupted("interrupted").into()),
+    }
+}
