@@ -15,7 +15,14 @@ use crate::ui::{Color, Ui};
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]
-#[command(name = "idemctl", version, disable_help_flag = true, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "idemctl",
+    version,
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
 pub struct Root {
     #[command(flatten)]
     connection: ConnectionArgs,
