@@ -97,8 +97,16 @@ fn fits(case: &ValueCase, head: &[u8], whole: bool, document: Option<&Value>) ->
         return whole && head == &equals[..];
     }
     let Some(document) = document else { return true };
-    case.tests.fields.iter().all(|(path, value)| document.pointer(path) == Some(value))
+    case.tests.fields.iter().all(|(path, value)| document.pointer(path).is_some_and(|found| is_equal(found, value)))
         && case.tests.has.iter().all(|path| document.pointer(path).is_some())
+}
+
+/// As a script compares: `1.0` and `1e0` are the number 1.
+fn is_equal(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Number(found), Value::Number(wanted)) => found.as_f64() == wanted.as_f64(),
+        _ => found == wanted,
+    }
 }
 
 fn decode(case: &ValueCase, index: usize, head: &[u8], whole: bool, document: Option<&Value>) -> Decoded {
