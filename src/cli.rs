@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::schema;
+use crate::commands::{sandbox, schema};
 use crate::context::Context;
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -33,6 +33,7 @@ pub struct Root {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Sandbox(sandbox::Args),
     Schema(schema::Args),
 }
 
@@ -57,7 +58,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
     let settings = Settings::resolve(&root.connection, Environment::capture())?;
     let color = Color::from(root.display.color);
-    let mut context = Context { settings, ui: Ui::new(color) };
+    let mut context = Context::new(settings, Ui::new(color));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(dispatch(&mut context, root.command));
     let flushed = context.ui.flush();
@@ -69,6 +70,7 @@ fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
 
 async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     match command {
+        Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
     }
 }

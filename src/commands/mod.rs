@@ -1,3 +1,4 @@
 //! One subcommand, one file.
 
+pub mod sandbox;
 pub mod schema;
