@@ -157,8 +157,12 @@ pub struct Run {
 impl Run {
     /// Runs a command with this stdin.
     pub fn of(mut command: Command, stdin: &[u8]) -> Self {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
         let mut pipe = child.stdin.take().expect("stdin");
         let stdin = stdin.to_vec();
         // In a thread, for a large stdin and a large stdout would wait for each other.
@@ -182,7 +186,10 @@ impl Run {
 
     /// stdout as JSON lines.
     pub fn json_lines(&self) -> Vec<serde_json::Value> {
-        self.text().lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        self.text()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
     }
 
     /// stdout, stderr and status as one text, for snapshots and failures.

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -102,8 +103,9 @@ impl Sandbox {
     }
 
     fn spawn(program: &Program, temp_dir: &Path) -> std::io::Result<Self> {
-        // Only this user can enter it.
-        let folder = tempfile::Builder::new().prefix("idemctl-").rand_bytes(8).tempdir_in(temp_dir)?;
+        let private = Permissions::from_mode(0o700);
+        let folder =
+            tempfile::Builder::new().prefix("idemctl-").rand_bytes(8).permissions(private).tempdir_in(temp_dir)?;
         let mut server = program.path.clone();
         if program.by_name {
             server = folder.path().join("redis-server");
