@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{sandbox, schema};
+use crate::commands::{force_unlock, inspect, list, sandbox, schema};
 use crate::context::Context;
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -33,6 +33,9 @@ pub struct Root {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Inspect(inspect::Args),
+    List(list::Args),
+    ForceUnlock(force_unlock::Args),
     Sandbox(sandbox::Args),
     Schema(schema::Args),
 }
@@ -70,6 +73,9 @@ fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
 
 async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     match command {
+        Command::Inspect(args) => inspect::run(context, args).await,
+        Command::List(args) => list::run(context, args).await,
+        Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
     }

@@ -6,9 +6,11 @@
 pub mod args;
 pub mod cli;
 mod commands;
+pub mod confirm;
 pub mod context;
 pub mod domain;
 pub mod exit;
+pub mod lookup;
 pub mod render;
 pub mod schemas;
 pub mod settings;

@@ -18,5 +18,7 @@ pub mod schema;
 pub mod selection;
 pub mod step;
 pub mod template;
+pub mod top;
+pub mod unlock;
 pub mod value;
 pub mod write;

@@ -11,12 +11,14 @@ mod scan;
 mod scripts;
 mod target;
 mod topology;
+mod walk;
 mod write;
 
 pub use connect::{Link, connect};
 pub use error::{ErrorClass, StoreError};
-pub use read::{Head, Reader};
+pub use read::{Head, Reader, Seen};
 pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError};
 pub use scan::Scan;
 pub use target::{Address, Target};
+pub use walk::Walk;
 pub use write::{Change, Outcome, Writer};

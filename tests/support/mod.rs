@@ -214,3 +214,16 @@ impl From<Output> for Run {
         }
     }
 }
+
+impl Run {
+    /// stdout, stderr and status with what differs from run to run and engine to engine taken out.
+    pub fn stable(&self, server: &Server) -> String {
+        let text = self.all().replace(&server.folder().display().to_string(), "FOLDER");
+        let lines = text.lines().filter(|line| !line.starts_with("  Idle "));
+        let lines = lines.map(|line| match line.split_once(" B, ") {
+            Some((before, after)) if after.ends_with(" of memory") => format!("{before} B"),
+            _ => line.to_owned(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
