@@ -12,6 +12,7 @@ pub mod domain;
 pub mod exit;
 pub mod lookup;
 pub mod render;
+mod schema_check;
 pub mod schemas;
 pub mod settings;
 pub mod sim;

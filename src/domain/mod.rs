@@ -13,6 +13,7 @@ pub mod late_worker;
 pub mod next_request;
 pub mod observation;
 pub mod record;
+pub mod rehearsal;
 pub mod response;
 pub mod schema;
 pub mod selection;

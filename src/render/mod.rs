@@ -5,5 +5,6 @@ pub mod escape;
 pub mod json;
 pub mod listing;
 pub mod record;
+pub mod schema;
 pub mod style;
 pub mod words;

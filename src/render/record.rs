@@ -170,7 +170,7 @@ fn time_left(expiry: Expiry, allowed: &str) -> String {
 
 /// Breaks text at spaces so that no line is wider than `width` columns, styling sequences not counted; a word longer
 /// than a line is left whole, so that keys can be copied.
-fn fold(text: &str, width: Option<usize>) -> Vec<String> {
+pub(super) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.to_owned()] };
     let mut lines = Vec::new();
     let mut line = String::new();
