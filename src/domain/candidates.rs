@@ -29,7 +29,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
         let full = schema.slots.iter().filter_map(|slot| slot.template.idempotency_key(text));
         for key in full.chain([text]) {
             let redis_keys = schema.redis_keys(key);
-            if catalog.is_named() || !schema.has_prefix() || owns_all(catalog, schema, &redis_keys) {
+            if catalog.is_named() || owns_all(catalog, schema, &redis_keys) {
                 add(&mut candidates, schema, key, redis_keys);
             }
         }
