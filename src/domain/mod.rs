@@ -14,6 +14,8 @@ pub mod next_request;
 pub mod observation;
 pub mod record;
 pub mod response;
+#[cfg(test)]
+mod samples;
 pub mod schema;
 pub mod selection;
 pub mod step;
