@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::domain::age;
+use crate::domain::diagnosis::Thresholds;
 use crate::ui::Color;
 
 /// How to reach the server, on every command.
@@ -142,6 +144,42 @@ pub struct ThresholdArgs {
     /// Report locks held longer than this as `overdue`
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub overdue: Option<Duration>,
+}
+
+/// How a change is confirmed, backed up and explained.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Change")]
+pub struct ChangeArgs {
+    /// Go ahead without asking
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+
+    /// Name of the protected context, for scripts: what a person would have to type
+    #[arg(long, value_name = "CONTEXT")]
+    pub confirm: Option<String>,
+
+    /// Show what would be done and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+
+    /// Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]
+    pub backup: Option<PathBuf>,
+
+    /// Remove without a backup
+    #[arg(long)]
+    pub no_backup: bool,
+}
+
+impl ThresholdArgs {
+    /// The limits.
+    pub fn thresholds(&self) -> Thresholds {
+        Thresholds { overdue_ms: self.overdue.map(age::millis), ..Thresholds::default() }
+    }
 }
 
 /// Parses `90s`, `10m`, `24h`.

@@ -7,15 +7,22 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::schema;
-use crate::context::Context;
+use crate::commands::{force_unlock, inspect, list, sandbox, schema};
+use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
 use crate::ui::{Color, Ui};
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]
-#[command(name = "idemctl", version, disable_help_flag = true, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "idemctl",
+    version,
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
 pub struct Root {
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -33,6 +40,10 @@ pub struct Root {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Inspect(inspect::Args),
+    List(list::Args),
+    ForceUnlock(force_unlock::Args),
+    Sandbox(sandbox::Args),
     Schema(schema::Args),
 }
 
@@ -57,7 +68,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
     let settings = Settings::resolve(&root.connection, Environment::capture())?;
     let color = Color::from(root.display.color);
-    let mut context = Context { settings, ui: Ui::new(color) };
+    let mut context = Context::new(settings, Ui::new(color));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(dispatch(&mut context, root.command));
     let flushed = context.ui.flush();
@@ -69,6 +80,10 @@ fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
 
 async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     match command {
+        Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
+        Command::List(args) => list::run(context, args).await,
+        Command::ForceUnlock(args) => force_unlock::run(context, args).await,
+        Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
     }
 }

@@ -8,31 +8,33 @@ use crate::store::{ErrorClass, StoreError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done, or yes.
-    Done = 0,
+    Done,
     /// The answer is no: the key is absent, the race was lost.
-    No = 1,
+    No,
     /// Usage, or refused for safety.
-    Usage = 2,
+    Usage,
     /// Some nodes or keys were not done.
-    Partial = 3,
+    Partial,
     /// Authentication or permission.
-    Permission = 4,
+    Permission,
     /// Unreachable or timed out, nothing sent.
-    Unreachable = 5,
+    Unreachable,
     /// Redis refuses for now.
-    Refused = 6,
+    Refused,
     /// A change was sent, and what became of it is unknown.
-    OutcomeUnknown = 7,
+    OutcomeUnknown,
     /// The record changed since it was shown; nothing was done.
-    Changed = 8,
+    Changed,
     /// A bug.
-    Bug = 70,
+    Bug,
     /// Interrupted.
-    Interrupted = 130,
+    Interrupted,
+    /// Whatever the command ended with that idemctl was asked to run.
+    Command(u8),
 }
 
 impl Exit {
-    /// Every code with its meaning, for the manual.
+    /// Every code of idemctl's own with its meaning, for the manual.
     pub const ALL: [(Self, &'static str); 11] = [
         (Self::Done, "done, or the answer is yes"),
         (Self::No, "the answer is no: the key is absent, the race was lost"),
@@ -49,7 +51,20 @@ impl Exit {
 
     /// The number.
     pub fn code(self) -> u8 {
-        self as u8
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Usage => 2,
+            Self::Partial => 3,
+            Self::Permission => 4,
+            Self::Unreachable => 5,
+            Self::Refused => 6,
+            Self::OutcomeUnknown => 7,
+            Self::Changed => 8,
+            Self::Bug => 70,
+            Self::Interrupted => 130,
+            Self::Command(code) => code,
+        }
     }
 }
 

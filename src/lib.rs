@@ -6,10 +6,13 @@
 pub mod args;
 pub mod cli;
 mod commands;
+pub mod confirm;
 pub mod context;
 pub mod domain;
 pub mod exit;
+pub mod lookup;
 pub mod render;
+mod schema_check;
 pub mod schemas;
 pub mod settings;
 pub mod sim;

@@ -155,9 +155,13 @@ impl Settings {
         self.target.password = Some(password);
     }
 
-    /// Works on this server from here on: the throw-away one.
+    /// Works on this server from here on: the throw-away one, which needs no protection.
     pub fn set_target(&mut self, target: Target) {
         self.target = target;
+        self.askpass = false;
+        self.context_name = None;
+        self.context.protected = false;
+        self.context.read_only = false;
     }
 
     /// What the environment says.

@@ -1,3 +1,7 @@
 //! One subcommand, one file.
 
+pub mod force_unlock;
+pub mod inspect;
+pub mod list;
+pub mod sandbox;
 pub mod schema;

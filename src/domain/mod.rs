@@ -13,6 +13,7 @@ pub mod late_worker;
 pub mod next_request;
 pub mod observation;
 pub mod record;
+pub mod rehearsal;
 pub mod response;
 #[cfg(test)]
 mod samples;
@@ -20,5 +21,7 @@ pub mod schema;
 pub mod selection;
 pub mod step;
 pub mod template;
+pub mod top;
+pub mod unlock;
 pub mod value;
 pub mod write;

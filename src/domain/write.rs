@@ -119,6 +119,18 @@ impl Template {
         bytes
     }
 
+    /// The template as it stands in `schema.toml`.
+    pub fn display(&self) -> String {
+        let name = |place: &Place| IN_CALLS.iter().chain(IN_VALUES).find(|(_, known)| known == place);
+        self.0
+            .iter()
+            .map(|part| match part {
+                Part::Literal(literal) => String::from_utf8_lossy(literal).into_owned(),
+                Part::Place(place) => name(place).map_or_else(String::new, |(word, _)| format!("{{{word}}}")),
+            })
+            .collect()
+    }
+
     /// True when nothing but one placeholder for a Redis key stands in it.
     pub fn is_redis_key(&self) -> bool {
         matches!(self.0.as_slice(), [Part::Place(Place::RedisKey(_))])
@@ -244,6 +256,7 @@ mod tests {
     fn braces_of_json_are_literal() {
         let template = Template::of_value(r#"{"status":{status},"b":{"c":1}}"#).unwrap();
         assert_eq!(template.fill(|_| b"201".to_vec()), br#"{"status":201,"b":{"c":1}}"#);
+        assert_eq!(template.display(), r#"{"status":{status},"b":{"c":1}}"#);
     }
 
     #[test]

@@ -1,3 +1,10 @@
 //! Domain values to text: no Redis, no clap, no terminal.
 
+pub mod body;
 pub mod escape;
+pub mod json;
+pub mod listing;
+pub mod record;
+pub mod schema;
+pub mod style;
+pub mod words;

@@ -1,1 +1,3 @@
 //! Workers that play a service against the real server.
+
+pub mod seed;

@@ -1,6 +1,6 @@
 //! The audit log: one JSON line a change, appended and never rewritten.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -42,13 +42,26 @@ pub struct Entry {
 /// When the file cannot be written.
 pub fn append(path: &Path, entry: &Entry) -> Result<(), StoreError> {
     let wrong = |error: std::io::Error| file_error(path, &error);
-    create_folder(path).map_err(wrong)?;
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    private(&mut options);
-    let mut file = options.open(path).map_err(wrong)?;
+    let mut file = open(path)?;
     let mut line = serde_json::to_vec(entry).map_err(|error| wrong(error.into()))?;
     line.push(b'\n');
     // One write, so that two operators' lines never mix.
     file.write_all(&line).and_then(|()| file.sync_data()).map_err(wrong)
+}
+
+/// Makes sure, before a change, that the log can be written after it.
+///
+/// # Errors
+/// When the file cannot be opened for appending.
+pub fn prepare(path: &Path) -> Result<(), StoreError> {
+    open(path).map(drop)
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    let wrong = |error: std::io::Error| file_error(path, &error);
+    create_folder(path).map_err(wrong)?;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    private(&mut options);
+    options.open(path).map_err(wrong)
 }

@@ -67,6 +67,12 @@ impl Server {
         self.child.id()
     }
 
+    /// Kills the server, as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the server is killed");
+        self.child.wait().expect("the server is gone");
+    }
+
     /// A connection for plain commands.
     pub fn connect(&self) -> redis::Connection {
         redis::Client::open(format!("unix://{}", self.socket().display()))
@@ -157,8 +163,12 @@ pub struct Run {
 impl Run {
     /// Runs a command with this stdin.
     pub fn of(mut command: Command, stdin: &[u8]) -> Self {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
         let mut pipe = child.stdin.take().expect("stdin");
         let stdin = stdin.to_vec();
         // In a thread, for a large stdin and a large stdout would wait for each other.
@@ -182,7 +192,10 @@ impl Run {
 
     /// stdout as JSON lines.
     pub fn json_lines(&self) -> Vec<serde_json::Value> {
-        self.text().lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        self.text()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
     }
 
     /// stdout, stderr and status as one text, for snapshots and failures.
@@ -205,5 +218,18 @@ impl From<Output> for Run {
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             code: output.status.code().unwrap_or(-1),
         }
+    }
+}
+
+impl Run {
+    /// stdout, stderr and status with what differs from run to run and engine to engine taken out.
+    pub fn stable(&self, server: &Server) -> String {
+        let text = self.all().replace(&server.folder().display().to_string(), "FOLDER");
+        let lines = text.lines().filter(|line| !line.starts_with("  Idle "));
+        let lines = lines.map(|line| match line.split_once(" B, ") {
+            Some((before, after)) if after.ends_with(" of memory") => format!("{before} B"),
+            _ => line.to_owned(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 }

@@ -9,12 +9,18 @@ pub(super) const CODE: &str = "leftover-lock";
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let record = case.record;
     let lock = record.lock().filter(|_| record.state == State::Completed)?;
-    let stays = if lock.expiry == Expiry::Never { " for ever" } else { "" };
+    let result_goes_first = match (record.result()?.expiry, lock.expiry) {
+        (Expiry::In(result), Expiry::In(lock)) => result < lock,
+        (Expiry::In(_), Expiry::Never) => true,
+        (Expiry::Never, _) => false,
+    };
+    let then =
+        if result_goes_first { "once the result expires they are turned away" } else { "the lock expires first" };
     Some(Finding {
         code: CODE,
         severity: Severity::Warning,
         message: format!(
-            "a lock stands beside the result{stays}: retries get the result, but once that expires before the lock they are turned away"
+            "a lock was left beside the result, by a crash between storing and unlocking: retries get the result, and {then}"
         ),
         advice: "`idemctl force-unlock` removes the lock and leaves the result".to_owned(),
     })

@@ -220,7 +220,7 @@ impl Builder<'_> {
         }
         let said: BTreeSet<_> = calls.iter().flat_map(|call| &call.replies).map(|reply| reply.means as u8).collect();
         if !said.contains(&(meanings[0] as u8)) {
-            return Err(Wrong(span, format!("no reply of [{name}] means `{}`", word_of(meanings[0]))));
+            return Err(Wrong(span, format!("no reply of [{name}] means `{}`", meanings[0].word())));
         }
         Ok(Step { checks_owner: raw.checks_owner, note: raw.note, calls })
     }
@@ -241,7 +241,7 @@ impl Builder<'_> {
             let reply = self.reply(reply)?;
             let allowed = meanings.contains(&reply.means) || (reply.means == Meaning::Next && !last);
             if !allowed {
-                return Err(Wrong(at, format!("a reply of [{step}] cannot mean `{}` here", word_of(reply.means))));
+                return Err(Wrong(at, format!("a reply of [{step}] cannot mean `{}` here", reply.means.word())));
             }
             replies.push(reply);
         }
@@ -377,18 +377,5 @@ fn meaning_of(raw: RawMeaning) -> Meaning {
         RawMeaning::Refused => Meaning::Refused,
         RawMeaning::Released => Meaning::Released,
         RawMeaning::Next => Meaning::Next,
-    }
-}
-
-fn word_of(meaning: Meaning) -> &'static str {
-    match meaning {
-        Meaning::Acquired => "acquired",
-        Meaning::Conflict => "conflict",
-        Meaning::Replay => "replay",
-        Meaning::Fail => "fail",
-        Meaning::Stored => "stored",
-        Meaning::Refused => "refused",
-        Meaning::Released => "released",
-        Meaning::Next => "next",
     }
 }

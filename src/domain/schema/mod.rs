@@ -1,6 +1,7 @@
 //! Schemas: how one service library stores a record, as data read from a `schema.toml`.
 
 mod check;
+pub mod lua;
 mod model;
 mod raw;
 

@@ -352,3 +352,19 @@ pub enum Meaning {
     /// The next call decides.
     Next,
 }
+
+impl Meaning {
+    /// The word for it in `schema.toml`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Acquired => "acquired",
+            Self::Conflict => "conflict",
+            Self::Replay => "replay",
+            Self::Fail => "fail",
+            Self::Stored => "stored",
+            Self::Refused => "refused",
+            Self::Released => "released",
+            Self::Next => "next",
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! `idemctl force-unlock`: removes one lock that nobody will release.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use crate::args::{ChangeArgs, Output, SchemaArgs, ThresholdArgs};
+use crate::context::{Context, interruptible};
+use crate::domain::expectation::{self, Expectation};
+use crate::domain::late_worker;
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+use crate::domain::unlock;
+use crate::exit::{Exit, Stop};
+use crate::lookup::Lookup;
+use crate::render::record::View;
+use crate::render::style::Palette;
+use crate::render::{escape, json, record, words};
+use crate::store::audit::Entry;
+use crate::store::backup::{About, Backup};
+use crate::store::{Change, Head, Outcome, StoreError, Writer, audit};
+
+/// Remove a lock that nobody will release, so that the next request executes
+///
+/// Shows the record, who is hurt and what becomes of the old worker, asks, backs the lock up, and removes it only if
+/// the record is byte for byte what was shown. A stored result is never removed. Exit status 1 when there is no
+/// record, 8 when it changed since it was shown.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Idempotency key or full Redis key
+    #[arg(value_name = "KEY")]
+    key: OsString,
+
+    /// Go on only if the lock is this owner's, or its value has this hash (inspect shows the owner, --dry-run both)
+    #[arg(long, value_name = "OWNER|sha256:HEX", value_parser = Expectation::parse)]
+    expect: Option<Expectation>,
+
+    /// How to show the record and what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    #[command(flatten)]
+    change: ChangeArgs,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+/// Runs `idemctl force-unlock`.
+///
+/// # Errors
+/// Usage and refusals, a record that changed, and whatever the server says.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let catalog = context.catalog(&args.schemas)?;
+    let key = args.key.clone().into_vec();
+    let lookup = Lookup { head: Head::Whole, thresholds: args.thresholds.thresholds() };
+    let mut reader = context.reader().await?;
+    let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
+    let records = found.map(|found| found.records).unwrap_or_default();
+    let record = the_one(&key, records, &reader.name())?;
+    let slot = unlock::removable(&record).map_err(|why| Stop::usage(format!("{}: {why}", escape::text(&key))))?;
+    if args.output == Output::Table {
+        explain(context, &record, slot)?;
+    }
+    if let Some(expected) = &args.expect
+        && !expected.holds(&record)
+    {
+        return Err(Stop::new(Exit::Changed, "the lock is not as --expect says; nothing was done").into());
+    }
+    if args.change.dry_run {
+        report(context, &args, &record, "dry-run", None)?;
+        context.ui.status("dry run: nothing was changed");
+        return Ok(Exit::Done);
+    }
+    let writer = context.writer().await?;
+    args.change.confirm(context, "Remove this lock?", &writer.name())?;
+    unlock(context, &args, &writer, &record, slot).await
+}
+
+fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record, Stop> {
+    let key = escape::text(key);
+    if records.len() > 1 {
+        let held = records.iter().filter(|record| unlock::removable(record).is_ok()).count();
+        let names: Vec<_> = records.iter().map(|record| record.schema.name.clone()).collect();
+        if held != 1 {
+            return Err(Stop::usage(format!("{key} has records under {}: which one?", names.join(" and ")))
+                .hint("name it with --schema"));
+        }
+        records.retain(|record| unlock::removable(record).is_ok());
+    }
+    records.pop().ok_or_else(|| Stop::new(Exit::No, format!("{key}: no record on {server}")))
+}
+
+fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
+    let palette = Palette::new(context.ui.is_colored());
+    let view = View { palette, width: context.ui.width(), reveal: false };
+    context.ui.data(record::view(record, view))?;
+    context.ui.flush()?;
+    let redis_key = escape::text(&record.seen.slots[slot].redis_key);
+    if record.state == State::Completed {
+        context.ui.status(&format!("Removes {redis_key}. The result stays, and retries go on getting it."));
+        return Ok(());
+    }
+    let worker = match record.owner() {
+        Some(owner) => format!("worker {}", escape::text(owner)),
+        None => "its worker (the schema does not say who)".to_owned(),
+    };
+    context.ui.status(&format!("Removes {redis_key}. The next request with this key executes the operation."));
+    context.ui.status(&format!(
+        "If {worker} still runs, the operation executes twice; {}.",
+        words::late_worker(late_worker::of(&record.schema))
+    ));
+    if let Some(hash) = expectation::lock_hash(record) {
+        context.ui.status(&format!("For scripts: --expect sha256:{hash}"));
+    }
+    Ok(())
+}
+
+async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Record, slot: usize) -> Result<Exit> {
+    let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.word() };
+    let change = Change { slot, seen: record.seen.clone(), about };
+    let log = context.settings.state_dir()?.join("audit.jsonl");
+    audit::prepare(&log)?;
+    let backup = args.change.backup_file(context, "force-unlock")?;
+    let (outcome, backup) = match backup {
+        None => (writer.remove(&change).await, None),
+        Some(file) => {
+            let mut backup = Backup::create(&file)?;
+            (writer.back_up_and_remove(&change, &mut backup).await, Some(backup))
+        }
+    };
+    let kept = match (&outcome, backup) {
+        (Ok(Outcome::Changed | Outcome::Absent), Some(backup)) => {
+            backup.discard();
+            None
+        }
+        (_, backup) => backup.map(|backup| backup.path().to_owned()),
+    };
+    let what = match &outcome {
+        Ok(Outcome::Done) => "unlocked",
+        Err(StoreError::OutcomeUnknown { .. }) => "outcome-unknown",
+        _ => "",
+    };
+    if !what.is_empty() {
+        audit::append(&log, &entry(context, args, writer, &change, what, kept.as_ref()))?;
+    }
+    finish(context, args, record, outcome?, kept).await
+}
+
+async fn finish(
+    context: &mut Context,
+    args: &Args,
+    record: &Record,
+    outcome: Outcome,
+    backup: Option<PathBuf>,
+) -> Result<Exit> {
+    match outcome {
+        Outcome::Changed => Err(Stop::new(Exit::Changed, "the record changed since it was shown; nothing was done")
+            .hint("inspect it again: its worker may be at it")
+            .into()),
+        Outcome::Absent => {
+            Err(Stop::new(Exit::Changed, "the lock is gone since it was shown; nothing was done").into())
+        }
+        Outcome::Done => {
+            report(context, args, record, "unlocked", backup.as_ref())?;
+            let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
+            context.ui.status(&format!("Unlocked {}{kept}", escape::text(&record.key)));
+            read_back(context, record).await;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Says what stands there now, for a request may have taken the lock again at once.
+async fn read_back(context: &mut Context, record: &Record) {
+    let Ok(mut reader) = context.reader().await else { return };
+    let wanted = vec![record.schema.redis_keys(&record.key)];
+    let Ok(mut seen) = reader.observe(&wanted, Head::Bytes(1024)).await else { return };
+    match seen.pop() {
+        Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
+        Some(Ok(_)) if record.state == State::Completed => context.ui.status("Read back: the result is there."),
+        Some(Ok(_)) => context.ui.status("Read back: the next request has taken the key already."),
+        _ => {}
+    }
+}
+
+fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, backup: Option<&PathBuf>) -> Result<()> {
+    if args.output == Output::Table {
+        return Ok(());
+    }
+    let mut value = json::record(record, false);
+    if args.output == Output::Json {
+        value = json!({ "format": 1, "records": [value], "outcome": outcome, "backup": backup });
+    } else if let Some(fields) = value.as_object_mut() {
+        fields.insert("outcome".to_owned(), json!(outcome));
+        fields.insert("backup".to_owned(), json!(backup));
+    }
+    context.ui.data(format!("{}\n", escape::json(&value.to_string())))?;
+    Ok(())
+}
+
+fn entry(
+    context: &Context,
+    args: &Args,
+    writer: &Writer,
+    change: &Change,
+    what: &'static str,
+    backup: Option<&PathBuf>,
+) -> Entry {
+    Entry {
+        at: humantime::format_rfc3339_millis(context.now()).to_string(),
+        who: context.settings.environment().user(),
+        host: context.host(),
+        server: writer.name(),
+        command: "force-unlock",
+        schema: change.about.schema.clone(),
+        key: escape::text(&change.about.key),
+        redis_key: escape::text(&change.seen.slots[change.slot].redis_key),
+        what,
+        reason: args.change.reason.clone(),
+        backup: backup.map(|file| file.display().to_string()),
+    }
+}

@@ -1,0 +1,234 @@
+//! `idemctl inspect`: the records of a key, and what the next request with it gets.
+
+mod watch;
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::args::{Output, SchemaArgs, ThresholdArgs};
+use crate::context::Context;
+use crate::domain::catalog::Catalog;
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+use crate::exit::{Exit, Stop};
+use crate::lookup::{Found, Lookup};
+use crate::render::record::View;
+use crate::render::style::Palette;
+use crate::render::{escape, json, record};
+use crate::store::{Head, Reader};
+
+/// Bytes of a value that are read unless `--full` asks for all.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// Show a key's records, what is wrong with them, and what the next request with the key gets
+///
+/// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema every schema is tried and
+/// each match is shown. Exit status 1 when there is no record.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
+    #[arg(value_name = "KEY")]
+    keys: Vec<std::ffi::OsString>,
+
+    /// Keys on stdin end with NUL instead of a newline
+    #[arg(short = '0', long)]
+    null: bool,
+
+    /// How to show the records
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    /// Read values of any size whole; without it 64 KiB
+    #[arg(long)]
+    full: bool,
+
+    /// Show Authorization, Cookie, Set-Cookie and their like
+    #[arg(long)]
+    reveal: bool,
+
+    /// Write the response's body, as the client would get it, to FILE (`-`: stdout, and nothing else)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "until"])]
+    body: Option<PathBuf>,
+
+    /// Follow the record, looking every INTERVAL [default: 1s]
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1)]
+    watch: Option<Option<std::ffi::OsString>>,
+
+    /// Follow the record until it is in this state, then end
+    #[arg(long, value_name = "STATE", value_enum)]
+    until: Option<Until>,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+/// What `--until` waits for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Until {
+    /// A result is stored.
+    Completed,
+    /// Nothing is left.
+    Absent,
+}
+
+impl From<Until> for State {
+    fn from(until: Until) -> Self {
+        match until {
+            Until::Completed => Self::Completed,
+            Until::Absent => Self::Absent,
+        }
+    }
+}
+
+/// Runs `idemctl inspect`.
+///
+/// # Errors
+/// Usage, and whatever the server says.
+pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
+    let interval = watch_interval(&mut args);
+    let keys = keys(&args)?;
+    if interval.is_some() && args.output == Output::Json {
+        return Err(Stop::usage("--watch has no end to close a JSON document at")
+            .hint("use -o jsonl: one object a change")
+            .into());
+    }
+    let catalog = context.catalog(&args.schemas)?;
+    let mut reader = context.reader().await?;
+    let lookup = Lookup { head: head(&args), thresholds: args.thresholds.thresholds() };
+    if let Some(interval) = interval {
+        let [key] = <[Vec<u8>; 1]>::try_from(keys).map_err(|_| Stop::usage("--watch follows one KEY"))?;
+        let how = watch::How { interval, until: args.until.map(State::from), output: args.output, reveal: args.reveal };
+        return watch::follow(context, &mut reader, &catalog, key, &lookup, how).await;
+    }
+    let found = lookup.find(&mut reader, &catalog, keys).await?;
+    let exit = if found.iter().any(|found| found.records.is_empty()) { Exit::No } else { Exit::Done };
+    match &args.body {
+        Some(file) => write_body(context, &found, file)?,
+        None => show(context, &found, &args)?,
+    }
+    tell(context, &catalog, &reader, &found);
+    Ok(exit)
+}
+
+/// `--watch KEY` gives the key to the option that may have a value: what is no duration is a key.
+fn watch_interval(args: &mut Args) -> Option<std::time::Duration> {
+    const DEFAULT: std::time::Duration = std::time::Duration::from_secs(1);
+    match args.watch.take() {
+        Some(Some(word)) => match word.to_str().and_then(|text| crate::args::parse_duration(text).ok()) {
+            Some(interval) => Some(interval.max(std::time::Duration::from_millis(10))),
+            None => {
+                args.keys.insert(0, word);
+                Some(DEFAULT)
+            }
+        },
+        Some(None) => Some(DEFAULT),
+        None => args.until.map(|_| DEFAULT),
+    }
+}
+
+fn head(args: &Args) -> Head {
+    if args.full || args.body.is_some() { Head::Whole } else { Head::Bytes(HEAD_BYTES) }
+}
+
+fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
+    let mut keys = Vec::new();
+    for word in &args.keys {
+        if word == "-" {
+            let mut stdin = Vec::new();
+            std::io::stdin().lock().read_to_end(&mut stdin).context("cannot read keys from stdin")?;
+            let end = if args.null { 0 } else { b'\n' };
+            keys.extend(stdin.split(|byte| *byte == end).filter(|key| !key.is_empty()).map(<[u8]>::to_vec));
+        } else {
+            keys.push(word.clone().into_vec());
+        }
+    }
+    if keys.is_empty() {
+        return Err(Stop::usage("no KEY was given")
+            .hint("idemctl inspect KEY…, or `-` to read keys from stdin")
+            .into());
+    }
+    if keys.iter().any(Vec::is_empty) {
+        return Err(Stop::usage("a KEY is empty").into());
+    }
+    Ok(keys)
+}
+
+fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
+    let records: Vec<Record> = found.iter().flat_map(|found| found.records.iter().cloned()).collect();
+    match args.output {
+        Output::Json => context.ui.data(json::document(&records, args.reveal))?,
+        Output::Jsonl => {
+            for record in &records {
+                context.ui.data(format!("{}\n", json::line(record, args.reveal)))?;
+            }
+        }
+        Output::Table => {
+            let view =
+                View { palette: Palette::new(context.ui.is_colored()), width: context.ui.width(), reveal: args.reveal };
+            for (index, shown) in records.iter().enumerate() {
+                let gap = if index > 0 { "\n" } else { "" };
+                context.ui.data(format!("{gap}{}", record::view(shown, view)))?;
+            }
+        }
+    }
+    context.ui.flush()?;
+    Ok(())
+}
+
+/// Says what the records alone do not: keys without one, keys with several, Redis keys that may not be read.
+fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Found]) {
+    for found in found {
+        let key = escape::text(&found.key);
+        let names: Vec<_> = found.records.iter().map(|record| record.schema.name.as_str()).collect();
+        match names.as_slice() {
+            [] => {
+                let places: Vec<_> = found.looked_at.iter().map(|key| escape::text(key)).collect();
+                context.ui.status(&format!("{key}: no record on {}", reader.name()));
+                context.ui.hint(&format!("looked at {}", places.join("  ")));
+                if catalog.chosen().iter().any(|schema| schema.takes_prefix && !schema.has_prefix()) {
+                    context.ui.hint("a deployment that puts a prefix before its keys needs --prefix");
+                }
+            }
+            [_] => {}
+            names => context.ui.warning(&format!(
+                "{key}: {} records, under {}; --schema NAME shows one",
+                names.len(),
+                names.join(" and ")
+            )),
+        }
+        if let Some(denied) = &found.denied {
+            context.ui.warning(&format!("{key}: some of the schemas' keys were not read: {denied}"));
+        }
+    }
+}
+
+fn write_body(context: &mut Context, found: &[Found], file: &PathBuf) -> Result<()> {
+    let with_body = found.iter().flat_map(|found| &found.records).filter_map(Record::response);
+    let bodies: Vec<_> = with_body.map(|response| &response.body).collect();
+    let body = match bodies.as_slice() {
+        [body] => *body,
+        [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
+        [] => return Err(Stop::new(Exit::No, "--body: the record holds no response").into()),
+        _ => {
+            return Err(Stop::usage("--body: several records hold a response")
+                .hint("name one KEY and one --schema")
+                .into());
+        }
+    };
+    if file.as_os_str() == "-" {
+        context.ui.data(body)?;
+        context.ui.flush()?;
+        return Ok(());
+    }
+    let mut target = std::fs::File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+    target.write_all(body).with_context(|| format!("cannot write {}", file.display()))?;
+    context.ui.status(&format!("wrote {} bytes to {}", body.len(), file.display()));
+    Ok(())
+}

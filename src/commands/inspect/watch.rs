@@ -1,0 +1,129 @@
+//! `idemctl inspect --watch`: following a record.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::domain::catalog::Catalog;
+use crate::domain::duration;
+use crate::domain::observation::{Content, Expiry};
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+use crate::exit::Exit;
+use crate::lookup::Lookup;
+use crate::render::record::View;
+use crate::render::style::Palette;
+use crate::render::{escape, json, record, words};
+use crate::store::Reader;
+
+/// How to follow.
+pub(super) struct How {
+    /// How often to look.
+    pub interval: Duration,
+    /// The state that ends it.
+    pub until: Option<State>,
+    /// How to show.
+    pub output: Output,
+    /// Show credentials.
+    pub reveal: bool,
+}
+
+/// Shows the record, then each change of it, until it is in the wanted state or the operator ends it.
+pub(super) async fn follow(
+    context: &mut Context,
+    reader: &mut Reader,
+    catalog: &Catalog,
+    key: Vec<u8>,
+    lookup: &Lookup,
+    how: How,
+) -> Result<Exit> {
+    let mut before: Option<Vec<Record>> = None;
+    let progress = context.ui.progress("");
+    loop {
+        let mut found = lookup.find(reader, catalog, vec![key.clone()]).await?;
+        let now = found.pop().map(|found| found.records).unwrap_or_default();
+        if before.as_ref().is_none_or(|before| differs(before, &now)) {
+            progress.suspend(|| show(context, &key, before.is_none(), &now, &how))?;
+        }
+        progress.set_message(countdown(&now));
+        let states: Vec<_> =
+            if now.is_empty() { vec![State::Absent] } else { now.iter().map(|record| record.state).collect() };
+        if how.until.is_some_and(|until| states.contains(&until)) {
+            progress.finish_and_clear();
+            return Ok(Exit::Done);
+        }
+        before = Some(now);
+        tokio::time::sleep(how.interval).await;
+    }
+}
+
+/// True when something changed but the passing of time: bytes, keys, or an expiry that went up or away.
+fn differs(before: &[Record], now: &[Record]) -> bool {
+    before.len() != now.len()
+        || before.iter().zip(now).any(|(before, now)| {
+            before.schema.name != now.schema.name
+                || before.seen.slots.iter().zip(&now.seen.slots).any(|(before, now)| {
+                    before.content != now.content || was_renewed(before.expiry, now.expiry, &now.content)
+                })
+        })
+}
+
+fn was_renewed(before: Expiry, now: Expiry, content: &Content) -> bool {
+    match (before, now) {
+        _ if *content == Content::Absent => false,
+        (Expiry::In(before), Expiry::In(now)) => now > before,
+        (before, now) => before != now,
+    }
+}
+
+fn show(context: &mut Context, key: &[u8], first: bool, now: &[Record], how: &How) -> Result<()> {
+    let time = humantime::format_rfc3339_seconds(context.now());
+    match how.output {
+        Output::Table => {
+            let palette = Palette::new(context.ui.is_colored());
+            let view = View { palette, width: context.ui.width(), reveal: how.reveal };
+            let stamp = palette.dim(&time.to_string());
+            if now.is_empty() {
+                let state = palette.state(State::Absent);
+                context.ui.data(format!("{stamp}  {}  {state}: the next request executes\n", escape::text(key)))?;
+            }
+            for shown in now {
+                if first {
+                    context.ui.data(record::view(shown, view))?;
+                } else {
+                    context.ui.data(format!("{stamp}  {}\n", line(shown, palette)))?;
+                }
+            }
+        }
+        Output::Json | Output::Jsonl => {
+            if now.is_empty() {
+                let absent = serde_json::json!({ "key": escape::text(key), "state": State::Absent.word() });
+                context.ui.data(format!("{}\n", escape::json(&absent.to_string())))?;
+            }
+            for shown in now {
+                context.ui.data(format!("{}\n", json::line(shown, how.reveal)))?;
+            }
+        }
+    }
+    context.ui.flush()?;
+    Ok(())
+}
+
+/// A change in one line: state, TTL, owner, and what the next request gets.
+fn line(shown: &Record, palette: Palette) -> String {
+    let owner = shown.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
+    let ttl = shown.expiry().map(|expiry| format!(", TTL {}", words::expiry(expiry))).unwrap_or_default();
+    let (word, rest) = words::next_request(shown);
+    let name = &shown.schema.name;
+    format!("{}  {name}{owner}{ttl}; next request: {word}{rest}", palette.state(shown.state))
+}
+
+fn countdown(now: &[Record]) -> String {
+    let Some(record) = now.first() else { return "absent, looking again".to_owned() };
+    match record.expiry() {
+        Some(Expiry::In(ms)) => format!("{}, {} left", record.state.word(), duration::short(ms)),
+        _ => record.state.word().to_owned(),
+    }
+}

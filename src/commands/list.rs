@@ -1,0 +1,239 @@
+//! `idemctl list`: the records of the chosen schemas.
+
+mod rows;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::builder::PossibleValuesParser;
+use clap::{Args as ClapArgs, ValueEnum};
+
+use self::rows::{Kept, Rows};
+use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
+use crate::context::Context;
+use crate::domain::age;
+use crate::domain::candidates;
+use crate::domain::catalog::Catalog;
+use crate::domain::diagnosis::CODES;
+use crate::domain::schema::State;
+use crate::domain::selection::Selection;
+use crate::domain::top::Order;
+use crate::exit::{Exit, Stop};
+use crate::store::{Head, StoreError, Walk};
+
+/// Bytes of each value that are read: enough for state, status and owner of every built-in schema.
+const HEAD_BYTES: usize = 256;
+
+/// Rows that `--sort` keeps unless `--limit` says otherwise.
+const SORTED_ROWS: usize = 1_000;
+
+/// List the records of the chosen schemas
+///
+/// Walks the keyspace with SCAN and shows records as they are found. Schemas without a literal prefix (go-chi) are
+/// listed only when named with --schema. Of each value the beginning is read: response bodies are not shown unless
+/// --full. A record that is written or removed during the walk may be missed or shown in its older state.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// How to show the records
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    /// Only records in this state
+    #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
+    state: Vec<StateArg>,
+
+    /// Only records at least this old
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    older_than: Option<Duration>,
+
+    /// Only records with less than this left
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    ttl_below: Option<Duration>,
+
+    /// Only records with more than this left, those without expiry included
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    ttl_above: Option<Duration>,
+
+    /// Only records without expiry
+    #[arg(long)]
+    no_expiry: bool,
+
+    /// Only locks of this owner
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<OsString>,
+
+    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
+    #[arg(long = "match", value_name = "GLOB")]
+    key_glob: Option<OsString>,
+
+    /// Only records with this finding
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = PossibleValuesParser::new(CODES))]
+    finding: Vec<String>,
+
+    /// End after this many records
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+
+    /// Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key
+    #[arg(long, value_name = "BY", value_enum)]
+    sort: Option<Sort>,
+
+    /// Read values whole, response bodies included
+    #[arg(long)]
+    full: bool,
+
+    /// Show Authorization, Cookie, Set-Cookie and their like
+    #[arg(long)]
+    reveal: bool,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+/// `--state`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StateArg {
+    /// A lock is held.
+    InProgress,
+    /// A result is stored.
+    Completed,
+    /// The schema cannot read it.
+    Unreadable,
+}
+
+impl From<StateArg> for State {
+    fn from(arg: StateArg) -> Self {
+        match arg {
+            StateArg::InProgress => Self::InProgress,
+            StateArg::Completed => Self::Completed,
+            StateArg::Unreadable => Self::Unreadable,
+        }
+    }
+}
+
+/// `--sort`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Sort {
+    /// Oldest first.
+    Age,
+    /// Soonest to expire first.
+    Ttl,
+    /// Largest first.
+    Size,
+    /// By idempotency key.
+    Key,
+}
+
+impl From<Sort> for Order {
+    fn from(sort: Sort) -> Self {
+        match sort {
+            Sort::Age => Self::Age,
+            Sort::Ttl => Self::Ttl,
+            Sort::Size => Self::Size,
+            Sort::Key => Self::Key,
+        }
+    }
+}
+
+/// Runs `idemctl list`.
+///
+/// # Errors
+/// Usage, and whatever the server says; partial when it says it in the middle.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let catalog = context.catalog(&args.schemas)?;
+    if catalog.scanned().is_empty() {
+        return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
+    }
+    let head = if args.full { Head::Whole } else { Head::Bytes(HEAD_BYTES) };
+    let reader = context.reader().await?;
+    let server = reader.name();
+    let mut walk = Walk::start(reader, &catalog, head).await?;
+    let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
+    let ended = walk_all(context, &catalog, &args, &mut walk, &mut rows).await?;
+    rows.close(context, matches!(ended, Ended::Whole))?;
+    let so_far = format!("{} records among {} keys of {server}", rows.shown(), walk.looked_at());
+    match ended {
+        Ended::Whole if rows.shown() == 0 => {
+            context.ui.status(&format!("no such records among {} keys of {server}", walk.looked_at()))
+        }
+        Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {}; --limit shows more", rows.shown())),
+        Ended::Whole => {}
+        Ended::Interrupted => return Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
+        Ended::Broken(error) if walk.looked_at() == 0 => return Err(error.into()),
+        Ended::Broken(error) => {
+            let mut stop = Stop::new(Exit::Partial, format!("the list is not complete, {so_far}: {error}"));
+            stop.hint = error.hint().map(str::to_owned);
+            return Err(stop.into());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// How the walk ended.
+enum Ended {
+    Whole,
+    Interrupted,
+    Broken(StoreError),
+}
+
+async fn walk_all(
+    context: &mut Context,
+    catalog: &Catalog,
+    args: &Args,
+    walk: &mut Walk,
+    rows: &mut Rows,
+) -> Result<Ended> {
+    let selection = selection(args);
+    let thresholds = args.thresholds.thresholds();
+    let progress = context.ui.progress("keys looked at");
+    let ended = loop {
+        let next = tokio::select! {
+            next = walk.next(catalog, |key| selection.passes_key(key)) => next,
+            _ = tokio::signal::ctrl_c() => break Ended::Interrupted,
+        };
+        let page = match next {
+            Ok(Some(page)) => page,
+            Ok(None) => break Ended::Whole,
+            Err(error) => break Ended::Broken(error),
+        };
+        // Where two schemas read the same value the record is listed once, under the first.
+        let found = page.iter().filter_map(|(candidate, seen)| {
+            candidates::records(catalog, candidate, seen, &thresholds).into_iter().next()
+        });
+        let chosen: Vec<_> = found.filter(|record| selection.passes(record)).collect();
+        progress.set_position(walk.looked_at());
+        if progress.suspend(|| rows.add(context, chosen))? {
+            break Ended::Whole;
+        }
+    };
+    progress.finish_and_clear();
+    Ok(ended)
+}
+
+/// How many rows, and in which order.
+fn kept(args: &Args) -> Kept {
+    let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    match args.sort {
+        Some(sort) => Kept::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
+        None => Kept::First(limit.unwrap_or(usize::MAX)),
+    }
+}
+
+fn selection(args: &Args) -> Selection {
+    let bytes = |text: &OsString| text.as_bytes().to_vec();
+    Selection {
+        states: args.state.iter().map(|state| State::from(*state)).collect(),
+        older_than: args.older_than.map(age::millis),
+        ttl_below: args.ttl_below.map(age::millis),
+        ttl_above: args.ttl_above.map(age::millis),
+        no_expiry: args.no_expiry,
+        owner: args.owner.as_ref().map(bytes),
+        key_glob: args.key_glob.as_ref().map(bytes),
+        findings: CODES.into_iter().filter(|code| args.finding.iter().any(|asked| asked == code)).collect(),
+    }
+}

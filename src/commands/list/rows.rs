@@ -1,0 +1,107 @@
+//! The rows of `list`: shown as they come, or the first of an order once all are known.
+
+use std::io;
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::domain::catalog::Catalog;
+use crate::domain::record::Record;
+use crate::domain::top::{Order, Top};
+use crate::render::json;
+use crate::render::listing::Listing;
+use crate::render::style::Palette;
+
+/// Which rows are kept.
+pub(super) enum Kept {
+    /// The first that come.
+    First(usize),
+    /// The first of an order.
+    Sorted(Order, usize),
+}
+
+/// Rows on their way to stdout.
+pub(super) struct Rows {
+    output: Output,
+    reveal: bool,
+    listing: Listing,
+    top: Option<Top>,
+    limit: usize,
+    shown: usize,
+    cut: bool,
+}
+
+impl Rows {
+    pub(super) fn new(context: &Context, catalog: &Catalog, output: Output, reveal: bool, kept: Kept) -> Self {
+        let palette = Palette::new(context.ui.is_colored());
+        let schema_columns = catalog.chosen().iter().map(|schema| schema.name.len()).max().unwrap_or(0).max(6);
+        let (limit, top) = match kept {
+            Kept::First(limit) => (limit, None),
+            Kept::Sorted(order, limit) => (limit, Some(Top::new(order, limit))),
+        };
+        let listing = Listing::new(palette, context.ui.width(), schema_columns);
+        Self { output, reveal, listing, top, limit, shown: 0, cut: false }
+    }
+
+    /// Rows that were shown.
+    pub(super) fn shown(&self) -> usize {
+        self.shown
+    }
+
+    /// True when sorting left rows out that nobody asked to leave out.
+    pub(super) fn was_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Takes a page of records; true when no more are wanted.
+    pub(super) fn add(&mut self, context: &mut Context, mut records: Vec<Record>) -> io::Result<bool> {
+        if let Some(top) = &mut self.top {
+            records.into_iter().for_each(|record| top.add(record));
+            return Ok(false);
+        }
+        records.truncate(self.limit - self.shown);
+        self.show(context, &records)?;
+        Ok(self.shown >= self.limit)
+    }
+
+    /// Shows what sorting kept, and closes the document.
+    pub(super) fn close(&mut self, context: &mut Context, whole: bool) -> io::Result<()> {
+        if let Some(top) = self.top.take() {
+            self.cut = top.was_cut();
+            self.show(context, &top.into_sorted())?;
+        }
+        if self.output == Output::Json {
+            let open = if self.shown == 0 { "{\"format\":1,\"records\":[" } else { "\n" };
+            context.ui.data(format!("{open}],\"complete\":{whole}}}\n"))?;
+        }
+        context.ui.flush()
+    }
+
+    fn show(&mut self, context: &mut Context, records: &[Record]) -> io::Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let first = self.shown == 0;
+        match self.output {
+            Output::Table => {
+                if first {
+                    context.ui.data(self.listing.heading())?;
+                }
+                context.ui.data(self.listing.rows(records))?;
+            }
+            Output::Json => {
+                for (index, record) in records.iter().enumerate() {
+                    let before = if first && index == 0 { "{\"format\":1,\"records\":[\n" } else { ",\n" };
+                    context.ui.data(format!("{before}{}", json::line(record, self.reveal)))?;
+                }
+            }
+            Output::Jsonl => {
+                for record in records {
+                    context.ui.data(format!("{}\n", json::line(record, self.reveal)))?;
+                }
+            }
+        }
+        self.shown += records.len();
+        // Each page goes out at once: the first row is seen while the walk goes on.
+        context.ui.flush()
+    }
+}

@@ -1,0 +1,121 @@
+//! `idemctl sandbox`.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use anyhow::{Context as _, Result};
+use clap::Args as ClapArgs;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::SchemaArgs;
+use crate::context::Context;
+use crate::exit::{Exit, Stop};
+use crate::sim::seed;
+
+/// Run a command against a private throw-away server
+///
+/// Starts valkey-server or redis-server, whichever PATH has first, on a unix socket in a private folder, with nothing
+/// on disk. It is gone with idemctl, however that ends.
+///
+/// With a COMMAND, runs it with REDIS_URL and IDEMCTL_URL naming the server, and returns its exit code (128 and the
+/// signal's number when a signal ended it). IDEMCTL_CONTEXT and REDISCLI_AUTH are not passed on: they mean another
+/// server. Without one, prints REDIS_URL=... for other terminals, and stays until Ctrl-C.
+///
+/// Any other command of idemctl runs on such a server with --sandbox.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
+
+    /// What to run, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Runs `idemctl sandbox`.
+///
+/// # Errors
+/// No server program, one that does not come up, a command that cannot be started.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let catalog = context.catalog(&args.schemas)?;
+    let db = context.settings.target().db;
+    let url = context.use_sandbox().await?.url(db);
+    if let Some(count) = args.seed {
+        let target = context.settings.target().clone();
+        let bar = context.ui.progress("Filling the private server");
+        let entries = seed::entries(catalog.chosen(), count).inspect(|_| bar.inc(1));
+        let written = context.use_sandbox().await?.fill(&target, entries).await?;
+        bar.finish_and_clear();
+        let (records, schemas) = (count * catalog.chosen().len() as u64, catalog.chosen().len());
+        context.ui.status(&format!(
+            "The private server holds {records} records of {schemas} schemas ({written} Redis keys)."
+        ));
+    }
+    match args.command.split_first() {
+        Some((program, words)) => run_command(&url, program, words).await,
+        None => stay(context, &url).await,
+    }
+}
+
+/// Runs the command to its end. Ctrl-C reaches it from the terminal; what is sent to idemctl alone is passed on.
+async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Result<Exit> {
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut quit = signal(SignalKind::quit())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let mut child = Command::new(program)
+        .args(words)
+        .env("REDIS_URL", url)
+        // Before the URL of a default context, which would win over REDIS_URL.
+        .env("IDEMCTL_URL", url)
+        .env_remove("IDEMCTL_CONTEXT")
+        .env_remove("REDISCLI_AUTH")
+        .spawn()
+        .map_err(|error| Stop::usage(format!("cannot run {}: {error}", program.display())))?;
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    loop {
+        let passed_on = tokio::select! {
+            status = child.wait() => {
+                let status = status.with_context(|| format!("waiting for {}", program.display()))?;
+                return Ok(Exit::Command(exit_code(status)));
+            }
+            _ = interrupted.recv() => None,
+            _ = quit.recv() => None,
+            _ = terminated.recv() => Some(Signal::TERM),
+            _ = hung_up.recv() => Some(Signal::HUP),
+        };
+        if let (Some(pid), Some(signal)) = (pid, passed_on) {
+            // It may have ended by itself meanwhile.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// Says where the server is, and keeps it until Ctrl-C or SIGTERM.
+async fn stay(context: &mut Context, url: &str) -> Result<Exit> {
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    context.ui.data(format!("REDIS_URL={url}\n"))?;
+    context.ui.flush()?;
+    context.ui.status("A private server runs until Ctrl-C. In another terminal:");
+    context.ui.status(&format!("  export REDIS_URL={url}\n  idemctl list"));
+    tokio::select! {
+        last_words = context.use_sandbox().await?.ended() => {
+            Err(Stop::new(Exit::Unreachable, format!("the private server is gone: {last_words}")).into())
+        }
+        _ = interrupted.recv() => Ok(Exit::Done),
+        _ = terminated.recv() => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,59 @@
+//! Leave to change: asking the operator, and where the backup goes.
+
+use std::path::PathBuf;
+
+use crate::args::ChangeArgs;
+use crate::context::Context;
+use crate::exit::Stop;
+
+impl ChangeArgs {
+    /// Asks for leave. In a protected context its name has to be typed, or given with `--confirm`; `--yes` is not
+    /// enough there.
+    ///
+    /// # Errors
+    /// Refused for safety, or interrupted.
+    pub fn confirm(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
+        let protected = context.settings.context_name().filter(|_| context.settings.is_protected()).map(str::to_owned);
+        match protected {
+            Some(name) => self.confirm_name(context, question, server, &name),
+            None if self.yes => Ok(()),
+            None if context.ui.confirm(&format!("{question} ({server})"))? => Ok(()),
+            None => Err(refused()),
+        }
+    }
+
+    fn confirm_name(&self, context: &mut Context, question: &str, server: &str, name: &str) -> Result<(), Stop> {
+        let typed = match &self.confirm {
+            Some(given) => given.clone(),
+            None if context.ui.is_interactive() => {
+                context.ui.ask_for(&format!("{question} ({server}) Type `{name}` to go ahead"))?
+            }
+            None => {
+                return Err(Stop::usage(format!("context `{name}` is protected: --yes is not enough"))
+                    .hint(format!("a script says --confirm {name}")));
+            }
+        };
+        if typed.trim() == name { Ok(()) } else { Err(refused()) }
+    }
+
+    /// The backup's file, unless there is to be none.
+    ///
+    /// # Errors
+    /// When there is no folder for it.
+    pub fn backup_file(&self, context: &mut Context, command: &str) -> Result<Option<PathBuf>, Stop> {
+        if self.no_backup {
+            context.ui.warning("no backup is kept: what is removed cannot be restored");
+            return Ok(None);
+        }
+        if let Some(file) = &self.backup {
+            return Ok(Some(file.clone()));
+        }
+        let time = humantime::format_rfc3339_millis(context.now()).to_string().replace(':', "");
+        let name = format!("{time}-{command}-{}.jsonl", std::process::id());
+        Ok(Some(context.settings.state_dir()?.join("backups").join(name)))
+    }
+}
+
+fn refused() -> Stop {
+    Stop::usage("not confirmed; nothing was changed")
+}

@@ -1,0 +1,121 @@
+//! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
+
+use crate::domain::next_request::{self, Answer};
+use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::response::Response;
+use crate::domain::schema::{Schema, State};
+use crate::domain::value::{self, Reading};
+use crate::domain::write::Request;
+
+/// Something that does not fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// How the line of `schema.toml` starts that it is about.
+    pub about: &'static str,
+    /// What does not fit.
+    pub message: String,
+}
+
+const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
+const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
+
+/// Writes a lock and a result as the schema's service does, reads them, and asks what the next request gets.
+pub fn mismatches(schema: &Schema) -> Vec<Mismatch> {
+    let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
+    let request = Request { schema, key: b"order-1", owner: OWNER, response: &response };
+    let text = |bytes: Vec<u8>| Content::Text { length: bytes.len() as u64, head: bytes };
+    let (lock, result) = (text(request.lock_value()), text(request.result_value()));
+    let mut found = Vec::new();
+    found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));
+    found.extend(reads_as(schema, schema.result_slot(), &result, State::Completed, "result_value"));
+    found.extend(keeps_owner(schema, &lock));
+    found.extend(keeps_body(schema, &result));
+
+    let nothing = vec![Content::Absent; schema.slots.len()];
+    let with = |slot: usize, content: &Content| {
+        let mut slots = nothing.clone();
+        slots[slot] = content.clone();
+        slots
+    };
+    found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
+    found.extend(leads_to(schema, with(schema.lock_slot(), &lock), Answer::Conflict, "a lock is held"));
+    found.extend(leads_to(schema, with(schema.result_slot(), &result), Answer::Replay, "a result is stored"));
+    found
+}
+
+fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
+    let got = match value::read(schema, slot, content) {
+        Reading::Value(decoded) if schema.values[decoded.case].state == wanted => return None,
+        Reading::Value(decoded) => {
+            let case = &schema.values[decoded.case];
+            format!("`{}`, {}", case.name, case.state.word())
+        }
+        Reading::Unreadable(why) => format!("unreadable ({why})"),
+        Reading::Absent | Reading::WrongType(_) => "unreadable".to_owned(),
+    };
+    let message = format!("what it writes is read back as {got}, not as {}", wanted.word());
+    Some(Mismatch { about, message })
+}
+
+fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
+    let reading = value::read(schema, schema.lock_slot(), lock);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.owner.as_ref()?;
+    let message = match decoded.owner.as_deref() {
+        Some(owner) if owner == OWNER.as_bytes() => return None,
+        Some(owner) => format!("the owner is read back as {:?}", String::from_utf8_lossy(owner)),
+        None => "the owner is not found again where `fields.owner` says".to_owned(),
+    };
+    Some(Mismatch { about: "lock_value", message })
+}
+
+fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
+    let reading = value::read(schema, schema.result_slot(), result);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.body.as_ref()?;
+    let body = decoded.response.as_ref().map(|response| response.body.as_slice()).unwrap_or_default();
+    (body != BODY).then(|| Mismatch {
+        about: "result_value",
+        message: format!(
+            "the body is read back as {:?}, not as it was written: do `fields.body` and `body_encoding` fit?",
+            String::from_utf8_lossy(body)
+        ),
+    })
+}
+
+fn leads_to(schema: &Schema, slots: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
+    let seen = Observation {
+        server_ms: None,
+        atomic: true,
+        slots: slots
+            .into_iter()
+            .map(|content| SeenSlot {
+                redis_key: Vec::new(),
+                content,
+                expiry: Expiry::In(1_000),
+                idle: None,
+                memory: None,
+            })
+            .collect(),
+    };
+    let readings: Vec<_> =
+        seen.slots.iter().enumerate().map(|(slot, seen)| value::read(schema, slot, &seen.content)).collect();
+    let answer = next_request::of(schema, &readings, &seen).answer;
+    (answer != wanted).then(|| Mismatch {
+        about: "[[begin.call]]",
+        message: format!(
+            "when {given}, the next request is foretold to {}, not to {}: do the replies' `when` say so?",
+            sentence(answer),
+            sentence(wanted)
+        ),
+    })
+}
+
+fn sentence(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Execute => "execute",
+        Answer::Conflict => "be turned away",
+        Answer::Replay => "get the stored response",
+        Answer::Fail => "fail",
+    }
+}

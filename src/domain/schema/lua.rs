@@ -1,0 +1,228 @@
+//! The positions a script uses, KEYS and ARGV, held against its header and against the call.
+
+use std::collections::BTreeSet;
+
+/// What is wrong with a script, and on which line of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LuaFault {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+    /// True when the script cannot work like this.
+    pub breaks: bool,
+}
+
+/// How many KEYS and ARGV a step sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// KEYS.
+    pub keys: usize,
+    /// ARGV.
+    pub args: usize,
+}
+
+/// Holds a script against its own header and against the calls that send it.
+pub fn check(text: &str, calls: &[Sent]) -> Vec<LuaFault> {
+    let code = code_of(text);
+    let mut faults = Vec::new();
+    for (table, sent) in [
+        ("KEYS", calls.iter().map(|call| call.keys).collect::<Vec<_>>()),
+        ("ARGV", calls.iter().map(|call| call.args).collect()),
+    ] {
+        let used = positions(&code, table);
+        let header = header(text, table);
+        faults.extend(sent.iter().flat_map(|sent| against_call(table, &used, *sent)));
+        faults.extend(against_header(table, &used, &header));
+    }
+    faults.sort_by_key(|fault| fault.line);
+    faults.dedup();
+    faults
+}
+
+/// Positions of a table that a text names, each with its first line; and whether it reaches into the table otherwise.
+#[derive(Debug, Default)]
+struct Positions {
+    named: Vec<(usize, usize)>,
+    otherwise: bool,
+}
+
+impl Positions {
+    fn has(&self, number: usize) -> bool {
+        self.named.iter().any(|(named, _)| *named == number)
+    }
+}
+
+fn against_call(table: &str, used: &Positions, sent: usize) -> Vec<LuaFault> {
+    let missing =
+        used.named.iter().filter(|(number, _)| *number > sent || *number == 0).map(|(number, line)| LuaFault {
+            line: *line,
+            message: format!("uses {table}[{number}], but the call sends {}", count(sent)),
+            breaks: true,
+        });
+    let idle = (1..=sent).filter(|number| !used.otherwise && !used.has(*number)).map(|number| LuaFault {
+        line: 1,
+        message: format!("the call sends {table}[{number}], which the script never uses"),
+        breaks: false,
+    });
+    missing.chain(idle).collect()
+}
+
+/// A header need not be there; one that is, names every position.
+fn against_header(table: &str, used: &Positions, header: &Positions) -> Vec<LuaFault> {
+    if header.otherwise || (header.named.is_empty() && used.named.is_empty()) {
+        return Vec::new();
+    }
+    let unnamed = used.named.iter().filter(|(number, _)| !header.named.is_empty() && !header.has(*number));
+    let unnamed = unnamed.map(|(number, line)| LuaFault {
+        line: *line,
+        message: format!("uses {table}[{number}], which the header does not name"),
+        breaks: false,
+    });
+    let unused = header.named.iter().filter(|(number, _)| !used.otherwise && !used.has(*number));
+    let unused = unused.map(|(number, line)| LuaFault {
+        line: *line,
+        message: format!("the header names {table}[{number}], which the script never uses"),
+        breaks: false,
+    });
+    unnamed.chain(unused).collect()
+}
+
+fn count(sent: usize) -> String {
+    match sent {
+        0 => "none".to_owned(),
+        1 => "one".to_owned(),
+        sent => format!("{sent}"),
+    }
+}
+
+/// Every `TABLE[number]` in a text; any other mention, such as `#TABLE`, is a use otherwise.
+fn positions(text: &str, table: &str) -> Positions {
+    let mut found = Positions::default();
+    let mut seen = BTreeSet::new();
+    for (index, line) in text.lines().enumerate() {
+        for (at, _) in line.match_indices(table) {
+            let rest = line[at + table.len()..].trim_start();
+            let number = rest.strip_prefix('[').and_then(|inside| inside.split_once(']'));
+            match number.and_then(|(number, _)| number.trim().parse::<usize>().ok()) {
+                Some(number) if seen.insert(number) => found.named.push((number, index + 1)),
+                Some(_) => {}
+                None => found.otherwise = true,
+            }
+        }
+    }
+    found
+}
+
+/// The positions that the comment at the top of a script names.
+fn header(text: &str, table: &str) -> Positions {
+    let comment = text.lines().take_while(|line| line.trim_start().starts_with("--"));
+    let lines: Vec<_> = comment
+        .map(|line| {
+            let said = line.trim_start().trim_start_matches('-').trim_start();
+            if said.starts_with(table) { said.split_whitespace().next().unwrap_or_default() } else { "" }
+        })
+        .collect();
+    positions(&lines.join("\n"), table)
+}
+
+/// The text with comments and strings blanked out, line by line as before.
+fn code_of(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let hidden = hidden_length(rest);
+        if hidden == 0 {
+            code.push(first);
+            rest = &rest[first.len_utf8()..];
+        } else {
+            code.extend(rest[..hidden].chars().filter(|character| *character == '\n'));
+            // Something must stand there, or what is around it would run together.
+            code.push(' ');
+            rest = &rest[hidden..];
+        }
+    }
+    code
+}
+
+/// How many bytes at the start of the text are a comment or a string.
+fn hidden_length(text: &str) -> usize {
+    if let Some(comment) = text.strip_prefix("--") {
+        return 2 + long_bracket(comment).unwrap_or_else(|| comment.find('\n').unwrap_or(comment.len()));
+    }
+    if let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) {
+        let mut escaped = false;
+        for (index, character) in text.char_indices().skip(1) {
+            match character {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '\n' => return index,
+                other if other == quote => return index + 1,
+                _ => {}
+            }
+        }
+        return text.len();
+    }
+    long_bracket(text).unwrap_or(0)
+}
+
+/// The length of `[[…]]` or `[==[…]==]` at the start of the text.
+fn long_bracket(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix('[')?;
+    let level = inside.len() - inside.trim_start_matches('=').len();
+    inside[level..].strip_prefix('[')?;
+    let end = format!("]{}]", "=".repeat(level));
+    Some(text.find(&end).map_or(text.len(), |at| at + end.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOUND: &str =
+        "-- x: does.\n--\n-- KEYS[1]  a  b\n-- ARGV[1]  c  d\n\nlocal a = KEYS[1]\nreturn ARGV[1] .. a\n";
+
+    fn messages(text: &str, keys: usize, args: usize) -> Vec<String> {
+        check(text, &[Sent { keys, args }])
+            .into_iter()
+            .map(|fault| format!("{}: {}", fault.line, fault.message))
+            .collect()
+    }
+
+    #[test]
+    fn a_sound_script_has_no_fault() {
+        assert_eq!(messages(SOUND, 1, 1), [""; 0]);
+        assert_eq!(messages("return #KEYS + #ARGV", 3, 4), [""; 0]);
+    }
+
+    #[test]
+    fn a_position_that_is_not_sent_breaks_the_script() {
+        assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends none"]);
+        assert!(check("return KEYS[0]", &[Sent { keys: 1, args: 0 }]).iter().any(|fault| fault.breaks));
+    }
+
+    #[test]
+    fn a_position_that_is_not_used_is_named() {
+        assert_eq!(messages(SOUND, 2, 1), ["1: the call sends KEYS[2], which the script never uses"]);
+    }
+
+    #[test]
+    fn the_header_is_held_against_the_body() {
+        let text = SOUND.replace("ARGV[1] .. a", "ARGV[2] .. a");
+        assert_eq!(
+            messages(&text, 1, 2),
+            [
+                "1: the call sends ARGV[1], which the script never uses",
+                "4: the header names ARGV[1], which the script never uses",
+                "7: uses ARGV[2], which the header does not name",
+            ]
+        );
+    }
+
+    #[test]
+    fn comments_and_strings_use_nothing() {
+        let text = "local a = KEYS[1] -- not KEYS[2]\n--[[ KEYS[3]\nKEYS[4] ]] local b = 'KEYS[5] \\' KEYS[6]'\nreturn [==[KEYS[7]]==]";
+        assert_eq!(messages(text, 1, 0), [""; 0]);
+        assert_eq!(positions(&code_of(text), "KEYS").named, [(1, 1)]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Bodies for people: JSON indented, text as it is, binary as a hex dump.
+
+use serde_json::Value;
+
+use super::escape;
+
+/// Bytes of a hex dump that are shown, at most.
+const DUMP_BYTES: usize = 512;
+
+/// A body as lines that are safe to show.
+pub fn lines(body: &[u8]) -> Vec<String> {
+    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice::<Value>(body)
+        && let Ok(pretty) = serde_json::to_string_pretty(&value)
+    {
+        return pretty.lines().map(escape::json).collect();
+    }
+    match std::str::from_utf8(body) {
+        Ok(text) if is_text(text) => text.lines().map(|line| escape::text(line.as_bytes())).collect(),
+        _ => dump(body),
+    }
+}
+
+fn is_text(text: &str) -> bool {
+    !text.chars().any(|character| character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
+}
+
+/// Sixteen bytes a line: offset, hex, and the printable characters.
+fn dump(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<_> = bytes
+        .chunks(16)
+        .take(DUMP_BYTES / 16)
+        .enumerate()
+        .map(|(row, chunk)| {
+            let hex: String = chunk.iter().map(|byte| format!("{byte:02x} ")).collect();
+            let text: String =
+                chunk.iter().map(|byte| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' }).collect();
+            format!("{:08x}  {hex:<48} |{text}|", row * 16)
+        })
+        .collect();
+    if bytes.len() > DUMP_BYTES {
+        lines.push(format!("… {} more bytes; --body FILE writes them all", bytes.len() - DUMP_BYTES));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_indented_and_numbers_stay_exact() {
+        assert_eq!(lines(br#"{"a":12345678901234567890123}"#), ["{", "  \"a\": 12345678901234567890123", "}"]);
+    }
+
+    #[test]
+    fn binary_is_dumped() {
+        assert_eq!(lines(b"\x00\x01AB"), [format!("00000000  {:<48} |..AB|", "00 01 41 42 ")]);
+    }
+
+    #[test]
+    fn text_keeps_its_lines() {
+        assert_eq!(lines(b"a\nb\tc"), ["a", "b\\tc"]);
+    }
+}

@@ -1,0 +1,209 @@
+//! One record for people: what it is, what the next request gets, what is wrong and what to do.
+
+use std::fmt::Write as _;
+
+use super::style::Palette;
+use super::{body, escape, json, words};
+use crate::domain::duration;
+use crate::domain::observation::{Content, Expiry, SeenSlot};
+use crate::domain::record::Record;
+use crate::domain::response::{Response, is_secret_header};
+use crate::domain::schema::State;
+
+/// How a record is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    /// Colours.
+    pub palette: Palette,
+    /// Columns to fit; `None` for lines of any length.
+    pub width: Option<usize>,
+    /// Show credentials in headers.
+    pub reveal: bool,
+}
+
+const LABEL: usize = 14;
+
+/// A record as lines of text.
+pub fn view(record: &Record, view: View) -> String {
+    let mut page = Page { text: String::new(), view };
+    page.head(record);
+    page.lines(record);
+    if let Some(response) = record.response() {
+        page.response(response);
+    }
+    page.findings(record);
+    page.text
+}
+
+struct Page {
+    text: String,
+    view: View,
+}
+
+impl Page {
+    fn head(&mut self, record: &Record) {
+        let palette = self.view.palette;
+        let key = palette.bold(&escape::text(&record.key));
+        let _ = writeln!(self.text, "{key}  {}  {}", palette.state(record.state), palette.dim(&record.schema.name));
+        let (word, rest) = words::next_request(record);
+        let word = palette.answer(record.next_request.answer, word);
+        self.field("Next request", &format!("{word}{rest}"));
+    }
+
+    fn lines(&mut self, record: &Record) {
+        let label = if record.seen.slots.len() > 1 { "Redis keys" } else { "Redis key" };
+        for (index, slot) in record.seen.slots.iter().enumerate() {
+            self.field(if index == 0 { label } else { "" }, &redis_key(record, slot));
+        }
+        if record.state == State::InProgress || record.owner().is_some() {
+            self.field(
+                "Owner",
+                &record.owner().map_or_else(|| "unknown: the schema keeps none".to_owned(), escape::text),
+            );
+        }
+        if record.state == State::Unreadable && record.schema.slots.len() == 1 {
+            self.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
+        } else if let Some(lock) = record.lock() {
+            let allowed = duration::short(crate::domain::age::millis(record.schema.lock_ttl));
+            self.field("Lock TTL", &time_left(lock.expiry, &allowed));
+        }
+        if let Some(result) = record.result() {
+            let allowed = duration::short(crate::domain::age::millis(record.schema.result_ttl));
+            self.field("Result TTL", &time_left(result.expiry, &allowed));
+        }
+        self.field("Age", &words::age(record.age));
+        let memory =
+            record.memory_bytes().map(|memory| format!(", {} of memory", words::bytes(memory))).unwrap_or_default();
+        self.field("Size", &format!("{}{memory}", words::bytes(record.size_bytes())));
+        if let Some(idle) = record.idle() {
+            let idle =
+                if idle.as_secs() == 0 { "under 1s".to_owned() } else { duration::short(idle.as_secs() * 1_000) };
+            self.field("Idle", &format!("{idle} since it was last touched"));
+        }
+        if let Some(fingerprint) = record.fingerprint() {
+            self.field("Fingerprint", &escape::text(fingerprint.as_bytes()));
+        }
+        if let Some(error) = record.error() {
+            self.field("Error", &escape::text(error.as_bytes()));
+        }
+        if let Some(blob) = record.blob() {
+            self.field("Blob pointer", &escape::json(&blob.to_string()));
+        }
+        if !record.seen.atomic {
+            self.field("Read", "with plain commands, for scripts are not permitted: not at one moment");
+        }
+    }
+
+    fn response(&mut self, response: &Response) {
+        let status = response.status.map_or_else(|| "no status kept".to_owned(), |status| status.to_string());
+        self.field("Response", &status);
+        for (name, value) in &response.headers {
+            let shown = if self.view.reveal || !is_secret_header(name) { value.as_str() } else { json::HIDDEN };
+            let line = format!("{}: {}", escape::text(name.as_bytes()), escape::text(shown.as_bytes()));
+            self.field("", &line);
+        }
+        if response.body.is_empty() {
+            return;
+        }
+        let part = if response.whole { "" } else { ", the beginning; --full reads it all" };
+        self.field("Body", &format!("{}{part}", words::bytes(response.body.len() as u64)));
+        for line in body::lines(&response.body) {
+            let _ = writeln!(self.text, "    {line}");
+        }
+    }
+
+    fn findings(&mut self, record: &Record) {
+        for finding in &record.findings {
+            let severity = self.view.palette.severity(finding.severity);
+            let code = self.view.palette.bold(finding.code);
+            self.wrapped("  ", &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())));
+            self.wrapped("    ", &format!("→ {}", escape::text(finding.advice.as_bytes())));
+        }
+    }
+
+    /// A label and its value, continued below itself where it is longer than the terminal is wide.
+    fn field(&mut self, label: &str, value: &str) {
+        let label = self.view.palette.dim(&format!("{label:<LABEL$}"));
+        let indent = " ".repeat(LABEL + 2);
+        let mut lines = fold(value, self.view.width.map(|width| width.saturating_sub(LABEL + 2))).into_iter();
+        let _ = writeln!(self.text, "  {label}{}", lines.next().unwrap_or_default());
+        for line in lines {
+            let _ = writeln!(self.text, "{indent}{line}");
+        }
+    }
+
+    fn wrapped(&mut self, indent: &str, text: &str) {
+        for (index, line) in
+            fold(text, self.view.width.map(|width| width.saturating_sub(indent.len() + 2))).iter().enumerate()
+        {
+            let hang = if index == 0 { "" } else { "  " };
+            let _ = writeln!(self.text, "{indent}{hang}{line}");
+        }
+    }
+}
+
+fn redis_key(record: &Record, slot: &SeenSlot) -> String {
+    let there = match &slot.content {
+        Content::Absent => " (absent)".to_owned(),
+        Content::Other(kind) => format!(" (a {kind})"),
+        Content::Text { .. } => String::new(),
+    };
+    let role = match record.schema.slots.len() {
+        1 => String::new(),
+        _ => record
+            .seen
+            .slots
+            .iter()
+            .position(|seen| seen.redis_key == slot.redis_key)
+            .map(|index| format!(" [{}]", record.schema.slots[index].role.word()))
+            .unwrap_or_default(),
+    };
+    format!("{}{role}{there}", escape::text(&slot.redis_key))
+}
+
+fn time_left(expiry: Expiry, allowed: &str) -> String {
+    match expiry {
+        Expiry::Never => format!("none: it never expires (the schema gives {allowed})"),
+        Expiry::In(ms) => format!("{} left of {allowed}", duration::short(ms)),
+    }
+}
+
+/// Breaks text at spaces so that no line is wider than `width` columns, styling sequences not counted; a word longer
+/// than a line is left whole, so that keys can be copied.
+pub(super) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.to_owned()] };
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut columns = 0;
+    for word in text.split(' ') {
+        let word_columns = columns_of(word);
+        if !line.is_empty() && columns + 1 + word_columns > width {
+            lines.push(std::mem::take(&mut line));
+            columns = 0;
+        } else if !line.is_empty() {
+            line.push(' ');
+            columns += 1;
+        }
+        line.push_str(word);
+        columns += word_columns;
+    }
+    lines.push(line);
+    lines
+}
+
+fn columns_of(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(anstream::adapter::strip_str(text).to_string().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folds_at_spaces_and_leaves_long_words_whole() {
+        let text = "one two three four five six seven averyveryveryverylongword";
+        let lines = fold(text, Some(20));
+        assert_eq!(lines, ["one two three four", "five six seven", "averyveryveryverylongword"]);
+        assert_eq!(fold(text, None), [text]);
+    }
+}

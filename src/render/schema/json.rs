@@ -1,0 +1,118 @@
+//! Schemas as JSON: documented, versioned; fields are added, never renamed.
+
+use serde_json::{Map, Value, json};
+
+use super::words;
+use crate::domain::age::millis;
+use crate::domain::late_worker;
+use crate::domain::schema::{Action, Call, Condition, Origin, Pattern, Reply, Schema, Step, ValueCase};
+use crate::domain::write::Template;
+use crate::render::escape;
+
+/// A whole document: `{"format":1,"schemas":[…]}`.
+pub fn document<'a>(schemas: impl IntoIterator<Item = &'a Schema>) -> String {
+    let schemas: Vec<_> = schemas.into_iter().map(schema).collect();
+    let document = json!({ "format": 1, "schemas": schemas });
+    format!("{}\n", escape::json(&serde_json::to_string_pretty(&document).unwrap_or_default()))
+}
+
+/// A schema as one line.
+pub fn line(schema: &Schema) -> String {
+    format!("{}\n", escape::json(&self::schema(schema).to_string()))
+}
+
+fn schema(schema: &Schema) -> Value {
+    let late = late_worker::of(schema);
+    let path = match &schema.origin {
+        Origin::BuiltIn => None,
+        Origin::Folder(path) => Some(path.display().to_string()),
+    };
+    json!({
+        "name": schema.name,
+        "summary": schema.summary,
+        "origin": if path.is_none() { "built-in" } else { "folder" },
+        "path": path,
+        "older_release_of": schema.older_release_of,
+        "layout": words::layout(schema),
+        "keys": schema.slots.iter().map(|slot| json!({
+            "slot": slot.role.word(),
+            "template": slot.template.display(),
+        })).collect::<Vec<_>>(),
+        "takes_prefix": schema.takes_prefix,
+        "lock_ttl_ms": millis(schema.lock_ttl),
+        "result_ttl_ms": millis(schema.result_ttl),
+        "checks_owner": schema.complete.checks_owner,
+        "begins_with_a_script": schema.begins_with_a_script(),
+        "values": schema.values.iter().map(|case| value(schema, case)).collect::<Vec<_>>(),
+        "write": {
+            "lock_value": schema.write.lock_value.display(),
+            "result_value": schema.write.result_value.display(),
+            "escape_html": schema.write.escape_html,
+        },
+        "begin": step(schema, &schema.begin),
+        "complete": step(schema, &schema.complete),
+        "release": schema.release.as_ref().map(|release| step(schema, release)),
+        "late_worker": {
+            "fenced_off": late.is_fenced_off(),
+            "stores_when_absent": late.stores_when_absent,
+            "stores_when_retaken": late.stores_when_retaken,
+        },
+        "scripts": schema.scripts.keys().collect::<Vec<_>>(),
+    })
+}
+
+fn value(schema: &Schema, case: &ValueCase) -> Value {
+    let fields: Map<_, _> =
+        words::places(&case.fields).into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
+    json!({
+        "name": case.name,
+        "slot": schema.slots[case.slot].role.word(),
+        "encoding": words::encoding(case.encoding),
+        "state": case.state.word(),
+        "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
+        "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
+        "has": case.tests.has,
+        "fields": fields,
+        "body_encoding": words::body_encoding(case.body_encoding),
+        "timestamp": words::timestamp(case.timestamp),
+    })
+}
+
+fn step(schema: &Schema, step: &Step) -> Value {
+    json!({
+        "checks_owner": step.checks_owner,
+        "note": step.note,
+        "calls": step.calls.iter().map(|made| call(schema, made)).collect::<Vec<_>>(),
+    })
+}
+
+fn call(schema: &Schema, call: &Call) -> Value {
+    let list = |templates: &[Template]| templates.iter().map(Template::display).collect::<Vec<_>>();
+    let mut fields = match &call.action {
+        Action::Script { name, keys, args } => json!({ "script": name, "keys": list(keys), "args": list(args) }),
+        Action::Command(command) => json!({ "command": list(command) }),
+    };
+    fields["replies"] = call.replies.iter().map(|known| reply(schema, known)).collect();
+    fields
+}
+
+fn reply(schema: &Schema, reply: &Reply) -> Value {
+    let mut fields = match &reply.pattern {
+        Pattern::Word(word) => json!({ "word": word }),
+        Pattern::Integer(number) => json!({ "integer": number }),
+        Pattern::Nil => json!({ "nil": true }),
+        Pattern::Error(code) => json!({ "error": code }),
+        Pattern::Array(first) => json!({ "array": first }),
+        Pattern::Text => json!({ "text": true }),
+    };
+    let condition = |Condition(slots): &Condition| {
+        slots
+            .iter()
+            .map(|(slot, is)| (schema.slots[*slot].role.word().to_owned(), json!(words::slot_is(schema, is))))
+            .collect::<Map<_, _>>()
+    };
+    fields["means"] = json!(reply.means.word());
+    fields["when"] = reply.when.iter().map(condition).map(Value::Object).collect();
+    fields["client"] = json!(reply.client);
+    fields
+}

@@ -1,0 +1,86 @@
+//! Domain values as words and sentences.
+
+use crate::domain::age::{Age, AgeSource};
+use crate::domain::duration;
+use crate::domain::late_worker::LateWorker;
+use crate::domain::next_request::{Answer, NextRequest};
+use crate::domain::observation::Expiry;
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+
+/// An expiry as `4m 12s` or `never`.
+pub fn expiry(expiry: Expiry) -> String {
+    match expiry {
+        Expiry::Never => "never".to_owned(),
+        Expiry::In(ms) => duration::short(ms),
+    }
+}
+
+/// An age and where it comes from.
+pub fn age(age: Option<Age>) -> String {
+    let Some(age) = age else { return "unknown".to_owned() };
+    let source = match age.source {
+        AgeSource::Record => "by the time in the record",
+        AgeSource::LockTtl => "the schema's lock TTL minus what is left",
+        AgeSource::ResultTtl => "the schema's result TTL minus what is left",
+    };
+    format!("{} ({source})", duration::short(age.millis))
+}
+
+/// A number of bytes as `512 B`, `64.0 KiB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+    let mut value = count as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// What the next request gets, as the head word and the rest of the sentence.
+pub fn next_request(record: &Record) -> (&'static str, String) {
+    let next = &record.next_request;
+    let told = next.client.as_ref().map(|client| format!(" ({client})")).unwrap_or_default();
+    match next.answer {
+        Answer::Execute => ("executes", " the operation: nothing holds the key".to_owned()),
+        Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next, "the lock"))),
+        Answer::Replay => ("replay", format!("{} {}", replayed(record, &told), how_long(record, next, "the result"))),
+        Answer::Fail => ("fails", format!("{told} {}", how_long(record, next, "the value"))),
+    }
+}
+
+fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
+    let then = if record.state == State::Completed && record.lock().is_some() { "" } else { ", then it executes" };
+    match next.until {
+        Some(Expiry::Never) => format!("for ever: {what} has no expiry"),
+        Some(Expiry::In(ms)) => format!("for another {}, until {what} expires{then}", duration::short(ms)),
+        None => String::new(),
+    }
+}
+
+fn replayed(record: &Record, told: &str) -> String {
+    let status = record.response().and_then(|response| response.status);
+    match (status, record.blob()) {
+        (Some(status), _) => format!(" of the stored response, status {status},"),
+        (None, Some(_)) => " of the stored blob pointer".to_owned(),
+        (None, None) => told.to_owned(),
+    }
+}
+
+/// What becomes of the worker whose lock is removed.
+pub fn late_worker(late: LateWorker) -> &'static str {
+    match (late.stores_when_absent, late.stores_when_retaken) {
+        (false, false) => "it is fenced off: the schema refuses its result from now on",
+        (false, true) => {
+            "its result is refused while the key is free, but it completes the lock of the next request: that one's client gets the wrong response"
+        }
+        (true, false) => "it stores its result while the key is free, but not over the next request's lock",
+        (true, true) => "it will overwrite: its result is stored over whatever is there then",
+    }
+}

@@ -1,0 +1,71 @@
+//! Which record is in which situation: every ailment once, on as few records as will do, and then now and again.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::situation::{SICK, Situation};
+use crate::domain::schema::Schema;
+
+/// From the fourth record of a schema on, one in so many is sick.
+const ONE_IN: u64 = 4;
+
+/// Records of a schema that may be huge: a large seed is to stay small in memory.
+const HUGE_UNTIL: u64 = 100;
+
+/// The situations of all records.
+pub(super) struct Deal {
+    /// By schema: what can ail its records.
+    ailments: Vec<Vec<Situation>>,
+    /// What was dealt to single records, by schema and number.
+    first: HashMap<(usize, u64), Situation>,
+}
+
+impl Deal {
+    /// Deals the ailments once around the first `count` records of each schema. Schemas without a literal prefix get
+    /// theirs besides, for a plain scan does not see their records.
+    pub fn new(schemas: &[Arc<Schema>], count: u64) -> Self {
+        let ailments: Vec<Vec<_>> = schemas
+            .iter()
+            .map(|schema| SICK.into_iter().filter(|situation| situation.fits(schema)).collect())
+            .collect();
+        let some_are_seen = schemas.iter().any(|schema| schema.has_prefix());
+        let mut open: VecDeque<_> = SICK.into();
+        let mut first = HashMap::new();
+        let mut number = u64::from(count > 1);
+        while number < count && !open.is_empty() {
+            for (index, schema) in schemas.iter().enumerate() {
+                if some_are_seen && !schema.has_prefix() {
+                    if let Some(situation) = pick(&ailments[index], index) {
+                        first.entry((index, number)).or_insert(situation);
+                    }
+                } else if let Some(place) = open.iter().position(|situation| ailments[index].contains(situation)) {
+                    first.extend(open.remove(place).map(|situation| ((index, number), situation)));
+                }
+            }
+            // What is left fits no schema, or will have to do without.
+            open.retain(|situation| ailments.iter().any(|fitting| fitting.contains(situation)));
+            // Every third record stays healthy.
+            number += if number % 3 == 2 { 2 } else { 1 };
+        }
+        Self { ailments, first }
+    }
+
+    /// The situation of record `number` of the schema with this index.
+    pub fn situation(&self, index: usize, number: u64) -> Situation {
+        if let Some(dealt) = self.first.get(&(index, number)) {
+            return *dealt;
+        }
+        let turn = usize::try_from(number / ONE_IN).unwrap_or(0) + index;
+        let sick =
+            (number >= ONE_IN && number % ONE_IN == ONE_IN - 1).then(|| pick(&self.ailments[index], turn)).flatten();
+        match sick {
+            Some(situation) if situation != Situation::Huge || number < HUGE_UNTIL => situation,
+            _ if (number + index as u64).is_multiple_of(2) => Situation::Running,
+            _ => Situation::Finished,
+        }
+    }
+}
+
+fn pick(ailments: &[Situation], turn: usize) -> Option<Situation> {
+    ailments.get(turn.checked_rem(ailments.len())?).copied()
+}

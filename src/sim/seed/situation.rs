@@ -1,0 +1,84 @@
+//! What a seeded record is in the middle of, or suffers from.
+
+use crate::domain::age::millis;
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::observation::Content;
+use crate::domain::response::Response;
+use crate::domain::schema::Schema;
+use crate::domain::value::{self, Reading};
+use crate::domain::write::Request;
+
+/// What a seeded record is in the middle of, or suffers from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Situation {
+    /// The operation runs.
+    Running,
+    /// The result is stored.
+    Finished,
+    /// A lock without expiry.
+    StuckForEver,
+    /// A lock whose TTL in seconds was given as milliseconds, or the other way round.
+    SecondsForMillis,
+    /// A lock with the result's TTL.
+    ResultTtlOnLock,
+    /// A lock beside the result.
+    LeftoverLock,
+    /// A result that was cut off.
+    CutOff,
+    /// A hash where a string belongs.
+    Hash,
+    /// A result without expiry.
+    KeptForEver,
+    /// A result with the lock's TTL.
+    LockTtlOnResult,
+    /// A result that is very large.
+    Huge,
+}
+
+/// What ails records, the worst first.
+pub(super) const SICK: [Situation; 9] = [
+    Situation::StuckForEver,
+    Situation::SecondsForMillis,
+    Situation::Hash,
+    Situation::LeftoverLock,
+    Situation::CutOff,
+    Situation::KeptForEver,
+    Situation::LockTtlOnResult,
+    Situation::Huge,
+    Situation::ResultTtlOnLock,
+];
+
+impl Situation {
+    /// True when a record of this schema can be in it, so that idemctl finds it.
+    pub fn fits(self, schema: &Schema) -> bool {
+        match self {
+            Self::LeftoverLock => schema.slots.len() == 2,
+            Self::ResultTtlOnLock => millis(schema.result_ttl) > millis(schema.lock_ttl) + 60_000,
+            Self::CutOff => {
+                let head = cut_off(schema);
+                let content = Content::Text { length: head.len() as u64, head };
+                matches!(value::read(schema, schema.result_slot(), &content), Reading::Unreadable(_))
+            }
+            Self::Huge => sample(schema, huge_body()).len() as u64 > Thresholds::default().oversized_bytes,
+            _ => true,
+        }
+    }
+}
+
+/// A result as it is after half of it was lost.
+pub(super) fn cut_off(schema: &Schema) -> Vec<u8> {
+    let mut value = sample(schema, br#"{"status":"accepted"}"#.to_vec());
+    value.truncate(value.len() / 2);
+    value
+}
+
+/// A JSON body beyond what is called oversized.
+pub(super) fn huge_body() -> Vec<u8> {
+    let item = r#"{"sku":"A-1047","quantity":2,"price":1295}"#;
+    format!("{{\"items\":[{}]}}", vec![item; 2_000].join(",")).into_bytes()
+}
+
+fn sample(schema: &Schema, body: Vec<u8>) -> Vec<u8> {
+    let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
+    Request { schema, key: b"k", owner: "o", response: &response }.result_value()
+}

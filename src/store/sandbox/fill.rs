@@ -1,0 +1,78 @@
+//! Filling the throw-away server. No other server can be filled.
+
+use super::server::Sandbox;
+use crate::store::connect;
+use crate::store::error::StoreError;
+use crate::store::target::Target;
+
+/// One Redis key to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The Redis key.
+    pub redis_key: Vec<u8>,
+    /// What it holds.
+    pub value: EntryValue,
+    /// How long it lives, in milliseconds; `None` for ever.
+    pub ttl_ms: Option<u64>,
+}
+
+/// What a Redis key holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryValue {
+    /// A string.
+    Text(Vec<u8>),
+    /// A hash with one field: no service's value.
+    Hash(Vec<u8>),
+}
+
+/// Redis keys a round trip.
+const BATCH: usize = 2_000;
+
+/// Bytes a round trip, whatever the number of keys.
+const BATCH_BYTES: usize = 4 << 20;
+
+impl Sandbox {
+    /// Writes these Redis keys and says how many.
+    ///
+    /// # Errors
+    /// As every command: the server may be out of memory.
+    pub async fn fill(&self, like: &Target, entries: impl Iterator<Item = Entry>) -> Result<u64, StoreError> {
+        let link = connect(&self.target(like)).await?;
+        let mut written = 0;
+        let mut entries = entries.peekable();
+        while entries.peek().is_some() {
+            let mut pipeline = redis::pipe();
+            let (mut keys, mut bytes) = (0, 0);
+            while let Some(entry) = entries.next_if(|_| keys < BATCH && bytes < BATCH_BYTES) {
+                keys += 1;
+                bytes += add(&mut pipeline, entry);
+            }
+            for reply in link.ask_all(&mut pipeline).await? {
+                reply?;
+            }
+            written += keys as u64;
+        }
+        Ok(written)
+    }
+}
+
+/// Adds the commands for one entry, and says how large its value is.
+fn add(pipeline: &mut redis::Pipeline, entry: Entry) -> usize {
+    let Entry { redis_key, value, ttl_ms } = entry;
+    match value {
+        EntryValue::Text(text) => {
+            let set = pipeline.cmd("SET").arg(&redis_key).arg(&text);
+            if let Some(ttl_ms) = ttl_ms {
+                set.arg("PX").arg(ttl_ms);
+            }
+            text.len()
+        }
+        EntryValue::Hash(field) => {
+            pipeline.cmd("HSET").arg(&redis_key).arg(&field).arg(&field);
+            if let Some(ttl_ms) = ttl_ms {
+                pipeline.cmd("PEXPIRE").arg(&redis_key).arg(ttl_ms);
+            }
+            field.len()
+        }
+    }
+}

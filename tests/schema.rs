@@ -1,0 +1,240 @@
+//! `idemctl schema`: what it lists and shows, and what it finds wrong with a schema of one's own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::Run;
+
+const BUILT_IN: [&str; 6] =
+    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1"];
+
+fn home() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap()
+}
+
+fn run(home: &Path, words: &[&str]) -> Run {
+    let mut command = support::idemctl(home);
+    command.args(words);
+    Run::of(command, &[])
+}
+
+fn idemctl(words: &[&str]) -> Run {
+    run(home().path(), words)
+}
+
+fn lua(folder: &str) -> String {
+    format!("{}/lua/{folder}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The line of a built-in schema's file that holds this text.
+fn line_of(file: &str, text: &str) -> usize {
+    let whole = fs::read_to_string(lua(file)).unwrap();
+    whole.lines().position(|line| line.contains(text)).unwrap() + 1
+}
+
+/// A copy of a built-in schema under another name, changed.
+fn own(home: &Path, from: &str, change: impl Fn(&str, String) -> String) {
+    let folder = home.join("mine");
+    fs::create_dir(&folder).unwrap();
+    for entry in fs::read_dir(lua(from)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap().replace(&format!("name = \"{from}\""), "name = \"mine\"");
+        fs::write(folder.join(&name), change(&name, text)).unwrap();
+    }
+}
+
+/// What `check` says of such a copy.
+fn checked(from: &str, change: impl Fn(&str, String) -> String) -> Run {
+    let home = home();
+    own(home.path(), from, change);
+    run(home.path(), &["schema", "check", "mine"])
+}
+
+#[test]
+fn lists_every_schema() {
+    let run = idemctl(&["schema", "list"]).exits(0);
+    for name in BUILT_IN {
+        assert!(run.text().lines().any(|line| line.starts_with(&format!("{name} "))), "{}", run.all());
+    }
+    let line = run.text().lines().find(|line| line.starts_with("event-driven")).unwrap().to_owned();
+    for word in ["idem:started:{key}", "idem:result:{key}", "30s", "1d", "checked", "script", "built in"] {
+        assert!(line.contains(word), "{word}: {line}");
+    }
+}
+
+#[test]
+fn lists_as_json() {
+    let document = idemctl(&["schema", "list", "-o", "json"]).exits(0).json();
+    assert_eq!(document["format"], 1);
+    let names: Vec<_> = document["schemas"].as_array().unwrap().iter().map(|schema| &schema["name"]).collect();
+    assert_eq!(names, BUILT_IN);
+    assert_eq!(idemctl(&["schema", "list", "-o", "jsonl"]).exits(0).json_lines().len(), 6);
+}
+
+#[test]
+fn shows_all_of_a_schema() {
+    let text = idemctl(&["schema", "show", "go-middleware"]).exits(0).text();
+    for part in [
+        "idempotency:{key}",
+        r#"JSON with /status = "PENDING""#,
+        "body at /body (base64)",
+        "script check_and_lock  KEYS {record}  ARGV {lock_ttl}",
+        "CONFLICT   conflict  record pending    client: 409 Conflict",
+        "by anyone: the owner is not checked",
+        "never: the service has no such step",
+        "that one's client gets the wrong response",
+        "check_and_lock  set_completed",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn shows_a_schema_as_json() {
+    let schema = idemctl(&["schema", "show", "event-driven", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    assert_eq!(schema["lock_ttl_ms"], 30_000);
+    assert_eq!(schema["checks_owner"], true);
+    assert_eq!(schema["late_worker"]["fenced_off"], true);
+    assert_eq!(schema["keys"][1]["template"], "idem:result:{key}");
+    let begin = &schema["begin"]["calls"][0];
+    assert_eq!(begin["args"], serde_json::json!(["{owner}", "{lock_ttl}", "{result_ttl}"]));
+    assert_eq!(begin["replies"][0]["when"], serde_json::json!([{ "result": "stored" }, { "result": "blob" }]));
+    assert_eq!(schema["release"], serde_json::Value::Null);
+}
+
+#[test]
+fn prints_a_script_byte_for_byte() {
+    let run = idemctl(&["schema", "show", "express", "--script", "start_processing"]).exits(0);
+    assert_eq!(run.stdout, fs::read(lua("express/start_processing.lua")).unwrap());
+    let run = idemctl(&["schema", "show", "express", "--script", "lock"]).exits(2);
+    assert!(run.stderr.contains("scripts: complete_processing, start_processing"), "{}", run.all());
+}
+
+#[test]
+fn an_unknown_name_is_a_usage_error_that_names_the_known() {
+    let run = idemctl(&["schema", "show", "nope"]).exits(2);
+    assert!(run.stderr.contains("there is no schema `nope`"), "{}", run.all());
+    assert!(run.stderr.contains("go-middleware-v1"), "{}", run.all());
+}
+
+#[test]
+fn a_schema_of_ones_own_is_listed_and_replaces_a_built_in_one() {
+    let home = home();
+    own(home.path(), "express", |_, text| text);
+    let folder = home.path().join("mine");
+    fs::rename(&folder, home.path().join("express")).unwrap();
+    let toml = home.path().join("express/schema.toml");
+    let text = fs::read_to_string(&toml).unwrap().replace("name = \"mine\"", "name = \"express\"");
+    fs::write(&toml, text.replace("lock = \"30s\"", "lock = \"45s\"")).unwrap();
+    let run = run(home.path(), &["schema", "list", "--schema-dir", "."]).exits(0);
+    let line = run.text().lines().find(|line| line.starts_with("express")).unwrap().to_owned();
+    assert!(line.contains("45s") && line.contains("./express"), "{line}");
+    assert_eq!(run.text().lines().count(), 7);
+}
+
+#[test]
+fn every_built_in_schema_passes_the_check() {
+    let run = idemctl(&["schema", "check", &lua("")]).exits(0);
+    let expected: String = BUILT_IN.iter().map(|name| format!("{name}: ok\n")).collect();
+    assert_eq!(run.text(), expected);
+    // A schema's own folder, by any name for it.
+    let mut command = support::idemctl(Path::new(&lua("go-chi")));
+    command.args(["schema", "check", "."]);
+    assert_eq!(Run::of(command, &[]).exits(0).text(), "go-chi: ok\n");
+}
+
+#[test]
+fn a_mistake_is_named_with_file_and_line() {
+    let run = checked("express", |_, text| text.replace("{lock_ttl}", "{ttl}")).exits(1);
+    let line = line_of("express/schema.toml", "{lock_ttl}");
+    let expected = format!("mine/schema.toml:{line}: error: `{{ttl}}` is no placeholder here");
+    assert!(run.text().starts_with(&expected), "{}", run.all());
+    assert!(run.text().ends_with("mine: wrong\n"), "{}", run.all());
+}
+
+#[test]
+fn a_script_that_uses_what_it_is_not_sent_is_an_error() {
+    let run = checked("express", |_, text| text.replace("args = [\"{lock_ttl}\"]", "args = []")).exits(1);
+    let line = line_of("express/start_processing.lua", "= ARGV[1]");
+    let expected = format!("mine/start_processing.lua:{line}: error: uses ARGV[1], but the call sends none");
+    assert!(run.text().contains(&expected), "{}", run.all());
+}
+
+#[test]
+fn a_script_that_is_sent_too_much_or_never_is_a_warning() {
+    let run = checked("express", |name, text| match name {
+        "start_processing.lua" => text.replace("local lock_ttl = ARGV[1]", "local lock_ttl = 30"),
+        _ => text,
+    })
+    .exits(0);
+    assert!(run.text().contains("warning: the call sends ARGV[1], which the script never uses"), "{}", run.all());
+    let home = home();
+    own(home.path(), "express", |_, text| text);
+    fs::write(home.path().join("mine/unused.lua"), "return 1\n").unwrap();
+    let run = self::run(home.path(), &["schema", "check", "."]).exits(0);
+    assert!(
+        run.text().contains("mine/unused.lua:1: warning: no step of schema.toml sends this script"),
+        "{}",
+        run.all()
+    );
+}
+
+#[test]
+fn what_is_written_must_read_back() {
+    let run =
+        checked("express", |_, text| text.replace(r#"lock_value = '{"status":"IN_PROGRESS"}'"#, "lock_value = 'x'"));
+    let run = run.exits(1);
+    assert!(run.text().contains("error: what it writes is read back as unreadable"), "{}", run.all());
+    let line = line_of("express/schema.toml", "lock_value = ");
+    assert!(run.text().contains(&format!("mine/schema.toml:{line}: ")), "{}", run.all());
+
+    let run = checked("go-chi", |_, text| text.replace("body_encoding = \"base64\"", "")).exits(1);
+    assert!(run.text().contains("the body is read back as"), "{}", run.all());
+}
+
+#[test]
+fn what_replies_foretell_must_be_what_the_states_say() {
+    let run = checked("express", |_, text| {
+        text.replace(
+            r#"{ word = "CONFLICT", means = "conflict", when = { record = "in-progress" }"#,
+            r#"{ word = "CONFLICT", means = "conflict""#,
+        )
+    })
+    .exits(1);
+    assert!(
+        run.text().contains("when a lock is held, the next request is foretold to fail, not to be turned away"),
+        "{}",
+        run.all()
+    );
+}
+
+#[test]
+fn every_folder_is_checked_though_one_is_wrong() {
+    let home = home();
+    own(home.path(), "express", |_, text| text);
+    fs::create_dir(home.path().join("another")).unwrap();
+    fs::write(home.path().join("another/schema.toml"), "format = 2\n").unwrap();
+    let run = run(home.path(), &["schema", "check", "."]).exits(1);
+    assert!(run.text().contains("./another/schema.toml:1: error: "), "{}", run.all());
+    assert!(run.text().contains("another: wrong\n") && run.text().contains("mine: ok\n"), "{}", run.all());
+}
+
+#[test]
+fn a_folder_that_is_none_is_a_usage_error() {
+    let run = idemctl(&["schema", "check", "nowhere"]).exits(2);
+    assert!(run.stderr.contains("cannot read nowhere"), "{}", run.all());
+    let run = idemctl(&["schema", "check", "."]).exits(2);
+    assert!(run.stderr.contains("there is no schema.toml"), "{}", run.all());
+}
+
+#[test]
+fn a_hostile_schema_does_not_reach_the_terminal() {
+    let home = home();
+    own(home.path(), "express", |_, text| text.replace("summary = \"Express", "summary = \"\\u001b[31mExpress"));
+    let run = run(home.path(), &["schema", "show", "mine", "--schema-dir", "."]).exits(0);
+    assert!(!run.stdout.contains(&0x1b), "{}", run.all());
+}
