@@ -209,14 +209,12 @@ fn each_record_of_each_service_is_shown_as_what_it_is() {
             let words: Vec<_> = command.split(' ').collect();
             assert!(!wire::line(&wire::ask(&mut connection, &words)).starts_with("error"), "{command}");
         }
-        // Without a prefix a schema is looked at only when it is named.
-        let named: &[&str] = if row.schema == "go-chi" { &["go-chi"] } else { &[] };
-        let shown = records(&server, "k", named, None);
+        let shown = records(&server, "k", &[], None);
         assert_eq!(shown.len(), 1, "{}: {:?}", row.schema, row.sent);
         assert_shown(&shown[0], row);
         // By its Redis key too.
         let redis_key = row.sent[0].split(' ').nth(1).unwrap();
-        let shown = records(&server, redis_key, named, None);
+        let shown = records(&server, redis_key, &[], None);
         assert_eq!(shown.len(), 1, "{redis_key}");
         assert_shown(&shown[0], row);
     }
@@ -232,10 +230,10 @@ fn an_error_and_a_pointer_to_a_blob_are_shown() {
 }
 
 #[test]
-fn a_deployments_prefix_makes_its_records_known_without_naming_the_schema() {
+fn a_deployments_prefix_leads_to_its_records() {
     let server = Server::start();
     server.set("pay:k", r#"{"status":0}"#, 60_000);
-    assert_eq!(records(&server, "k", &[], None).len(), 0, "without the prefix it is a stranger's key");
+    assert_eq!(records(&server, "k", &[], None).len(), 0, "without the prefix it is another key");
     let shown = records(&server, "k", &[], Some("pay:"));
     assert_eq!(shown.iter().map(|record| record.schema.name.as_str()).collect::<Vec<_>>(), ["go-chi"]);
 }
@@ -250,4 +248,15 @@ fn an_idempotency_key_that_looks_like_another_services_redis_key_is_that_service
         let wanted: &[&str] = if text == "lock:k" { &[] } else { &["event-consumer"] };
         assert_eq!(names, wanted, "{text}");
     }
+}
+
+#[test]
+fn a_value_that_a_schema_without_prefix_could_read_stays_its_owners() {
+    let server = Server::start();
+    server.set("idem:done:k", r#"{"status":1}"#, 60_000);
+    for text in ["k", "idem:done:k"] {
+        let names: Vec<_> = records(&server, text, &[], None).iter().map(|record| record.schema.name.clone()).collect();
+        assert_eq!(names, ["event-consumer"], "{text}");
+    }
+    assert_eq!(records(&server, "idem:done:k", &["go-chi"], None).len(), 1, "unless the operator says so");
 }
