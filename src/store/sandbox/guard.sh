@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # guard.sh PROGRAM FOLDER: runs a throw-away server in FOLDER until stdin closes, which happens when idemctl ends, be it
 # killed; then removes FOLDER. stdout is the server's alone, so that its end says that the server is gone.
 trap '' HUP INT TERM
