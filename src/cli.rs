@@ -8,14 +8,21 @@ use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{completions, force_unlock, inspect, list, man, sandbox, schema};
-use crate::context::Context;
+use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
 use crate::ui::{Color, Ui};
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]
-#[command(name = "idemctl", version, disable_help_flag = true, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "idemctl",
+    version,
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
 pub struct Root {
     #[command(flatten)]
     connection: ConnectionArgs,
@@ -75,7 +82,7 @@ fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
 
 async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     match command {
-        Command::Inspect(args) => inspect::run(context, args).await,
+        Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Sandbox(args) => sandbox::run(context, args).await,

@@ -141,6 +141,17 @@ impl Context {
     }
 }
 
+/// Runs what can be given up at any moment, until the operator interrupts.
+///
+/// # Errors
+/// Interrupted; else as the work itself.
+pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Err(Stop::interrupted("interrupted").into()),
+    }
+}
+
 fn no_sandbox(error: SandboxError) -> Stop {
     let stop = Stop::new(Exit::Unreachable, error.to_string());
     match error.hint() {

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::args::{ChangeArgs, Output, SchemaArgs, ThresholdArgs};
-use crate::context::Context;
+use crate::context::{Context, interruptible};
 use crate::domain::expectation::{self, Expectation};
 use crate::domain::late_worker;
 use crate::domain::record::Record;
@@ -62,7 +62,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let key = args.key.clone().into_vec();
     let lookup = Lookup { head: Head::Whole, thresholds: args.thresholds.thresholds() };
     let mut reader = context.reader().await?;
-    let found = lookup.find(&mut reader, &catalog, vec![key.clone()]).await?.pop();
+    let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
     let records = found.map(|found| found.records).unwrap_or_default();
     let record = the_one(&key, records, &reader.name())?;
     let slot = unlock::removable(&record).map_err(|why| Stop::usage(format!("{}: {why}", escape::text(&key))))?;

@@ -94,6 +94,11 @@ impl From<Until> for State {
 pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let interval = watch_interval(&mut args);
     let keys = keys(&args)?;
+    if interval.is_some() && args.output == Output::Json {
+        return Err(Stop::usage("--watch has no end to close a JSON document at")
+            .hint("use -o jsonl: one object a change")
+            .into());
+    }
     let catalog = context.catalog(&args.schemas)?;
     let mut reader = context.reader().await?;
     let lookup = Lookup { head: head(&args), thresholds: args.thresholds.thresholds() };

@@ -61,3 +61,50 @@ pub fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observatio
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    const DAY: u64 = 86_400_000;
+
+    fn timed(value: &str) -> Option<Age> {
+        record("timed", &[(text(value), Expiry::In(30_000))]).age
+    }
+
+    #[test]
+    fn a_time_in_the_record_counts_by_the_servers_clock() {
+        // Read at 1,000,000 ms.
+        let by_record = |millis| Some(Age { millis, source: AgeSource::Record });
+        assert_eq!(timed(r#"{"done":false,"at":999000}"#), by_record(1_000));
+        assert_eq!(timed(r#"{"done":true,"at":1,"until":990000}"#), by_record(10_000));
+        assert_eq!(timed(r#"{"done":true,"at":990000}"#), by_record(10_000));
+        assert_eq!(timed(r#"{"done":false,"at":2000000}"#), by_record(0), "a clock ahead of the server's");
+    }
+
+    #[test]
+    fn without_a_time_the_ttl_tells() {
+        assert_eq!(timed(r#"{"done":false}"#), Some(Age { millis: 30_000, source: AgeSource::LockTtl }));
+        assert_eq!(timed(r#"{"done":false,"at":"soon"}"#).map(|age| age.source), Some(AgeSource::LockTtl));
+    }
+
+    #[test]
+    fn unknown_without_expiry_with_more_left_than_the_ttl_and_when_unreadable() {
+        assert_eq!(chi(CHI_LOCK, Expiry::Never).age, None);
+        assert_eq!(chi(CHI_LOCK, Expiry::In(60_001)).age, None);
+        assert_eq!(chi("not json", Expiry::In(1)).age, None);
+    }
+
+    proptest! {
+        #[test]
+        fn age_and_time_left_make_the_ttl(left in 0..=60_000_u64) {
+            let lock = chi(CHI_LOCK, Expiry::In(left)).age.unwrap();
+            prop_assert_eq!((lock.millis + left, lock.source), (60_000, AgeSource::LockTtl));
+            let result = chi(CHI_RESULT, Expiry::In(left)).age.unwrap();
+            prop_assert_eq!((result.millis + left, result.source), (DAY, AgeSource::ResultTtl));
+        }
+    }
+}

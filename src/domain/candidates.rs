@@ -29,7 +29,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
         let full = schema.slots.iter().filter_map(|slot| slot.template.idempotency_key(text));
         for key in full.chain([text]) {
             let redis_keys = schema.redis_keys(key);
-            if catalog.is_named() || !schema.has_prefix() || owns_all(catalog, schema, &redis_keys) {
+            if catalog.is_named() || owns_all(catalog, schema, &redis_keys) {
                 add(&mut candidates, schema, key, redis_keys);
             }
         }
@@ -117,4 +117,140 @@ fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
     has_template(schema, redis_key).is_some_and(|slot| matches!(value::read(schema, slot, content), Reading::Value(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::observation::Expiry;
+    use crate::domain::samples::{self, catalog, text};
+    use crate::domain::schema::State;
+
+    /// Idempotency keys, Redis keys, and what looks like either.
+    fn any_text() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop::sample::select(vec![
+            "idem:",
+            "idempotency:",
+            "lock:",
+            "done:",
+            "started:",
+            "result:",
+            "pay:",
+            "order-1",
+            "k",
+        ]);
+        (prop::collection::vec(piece, 0..4), prop::collection::vec(any::<u8>(), 0..3))
+            .prop_map(|(pieces, rest)| [pieces.concat().as_bytes(), &rest[..]].concat())
+    }
+
+    /// What idemctl says of one value at one place, by schema and state.
+    fn told(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, State, Vec<&'static str>)> {
+        let schema = catalog.all().iter().find(|known| known.name == schema).unwrap();
+        let redis_keys = schema.redis_keys(b"k");
+        let place = for_key(catalog, &redis_keys[0]).into_iter().find(|place| place.redis_keys == redis_keys);
+        let seen = samples::seen(schema, &[(text(value), Expiry::In(1_000))]);
+        let place = place.expect("a place to look at");
+        let told = |record: Record| {
+            (record.schema.name.clone(), record.state, record.findings.iter().map(|finding| finding.code).collect())
+        };
+        records(catalog, &place, &seen, &Thresholds::default()).into_iter().map(told).collect()
+    }
+
+    fn is(name: &str, state: State, findings: &[&'static str]) -> (String, State, Vec<&'static str>) {
+        (name.to_owned(), state, findings.to_vec())
+    }
+
+    #[test]
+    fn an_idempotency_key_is_looked_for_under_every_schema() {
+        let places = for_key(&catalog(&[], None), b"k");
+        let keys: Vec<_> = places.iter().map(|place| place.redis_keys.concat()).collect();
+        assert_eq!(
+            keys,
+            [&b"idem:lock:kidem:done:k"[..], b"idem:started:kidem:result:k", b"idem:k", b"k", b"idempotency:k"]
+        );
+        assert_eq!(places[4].schemas.len(), 2, "two releases share their Redis keys");
+    }
+
+    #[test]
+    fn a_redis_key_names_its_own_record_first() {
+        let places = for_key(&catalog(&[], None), b"idem:done:k");
+        assert_eq!((&places[0].key[..], places[0].schemas[0].name.as_str()), (&b"k"[..], "event-consumer"));
+        assert!(places.iter().all(|place| place.schemas[0].name != "express" || place.key == b"idem:done:k"));
+    }
+
+    #[test]
+    fn a_named_schema_may_look_at_what_another_owns() {
+        let places = for_key(&catalog(&["express"], None), b"lock:k");
+        assert_eq!(places.iter().map(|place| place.redis_keys.concat()).collect::<Vec<_>>(), [b"idem:lock:k"]);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_the_newest_releases() {
+        let catalog = catalog(&[], None);
+        assert_eq!(told(&catalog, "go-middleware", b"?"), [is("go-middleware", State::Unreadable, &["unreadable"])]);
+    }
+
+    #[test]
+    fn each_releases_value_is_that_releases() {
+        let all = catalog(&[], None);
+        let older = is("go-middleware-v1", State::InProgress, &["foreign-schema"]);
+        assert_eq!(told(&all, "go-middleware", b"in-progress"), [older]);
+        let pending = br#"{"status":"PENDING"}"#;
+        assert_eq!(told(&all, "go-middleware", pending), [is("go-middleware", State::InProgress, &[])]);
+        let newer = catalog(&["go-middleware"], None);
+        let foreign = is("go-middleware", State::Unreadable, &["foreign-schema"]);
+        assert_eq!(told(&newer, "go-middleware", b"in-progress"), [foreign]);
+        let older = catalog(&["go-middleware-v1"], None);
+        let known = is("go-middleware-v1", State::InProgress, &[]);
+        assert_eq!(told(&older, "go-middleware-v1", b"in-progress"), [known]);
+    }
+
+    #[test]
+    fn nothing_there_is_no_record() {
+        let catalog = catalog(&["express"], None);
+        let place = for_key(&catalog, b"k").remove(0);
+        let seen = samples::seen(&place.schemas[0], &[(Content::Absent, Expiry::In(0))]);
+        assert_eq!(records(&catalog, &place, &seen, &Thresholds::default()).len(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn without_a_prefix_only_what_can_be_read_is_claimed(value in prop::collection::vec(any::<u8>(), 0..30)) {
+            let bare = told(&catalog(&["go-chi"], None), "go-chi", &value);
+            prop_assert!(bare.iter().all(|(_, state, _)| matches!(state, State::InProgress | State::Completed)));
+            let prefixed = told(&catalog(&[], Some("pay:")), "go-chi", &value);
+            prop_assert_eq!(prefixed.len(), 1);
+        }
+
+        #[test]
+        fn what_a_scan_finds_is_what_its_redis_key_names(
+            redis_key in any_text(),
+            prefix in prop::option::of(Just("pay:")),
+            named in prop::option::of(prop::sample::select(vec!["express", "event-driven", "go-chi", "go-middleware-v1"])),
+        ) {
+            let catalog = catalog(named.as_slice(), prefix);
+            if let Some((found, slot)) = for_redis_key(&catalog, &redis_key) {
+                prop_assert_eq!(&found.redis_keys[slot], &redis_key);
+                let places = for_key(&catalog, &redis_key);
+                let same = places.iter().find(|place| place.redis_keys == found.redis_keys && place.key == found.key);
+                let scanned = catalog.scanned().iter().any(|schema| schema.name == found.schemas[0].name);
+                prop_assert!(same.is_some() || !scanned, "{}", redis_key.escape_ascii());
+            }
+        }
+
+        #[test]
+        fn places_are_distinct_and_each_is_owned(key in any_text()) {
+            let catalog = catalog(&[], None);
+            let places = for_key(&catalog, &key);
+            for (index, place) in places.iter().enumerate() {
+                prop_assert!(places[..index].iter().all(|other| other.redis_keys != place.redis_keys));
+                for redis_key in &place.redis_keys {
+                    let owners = catalog.owners(redis_key);
+                    prop_assert!(owners.iter().any(|(owner, _)| owner.name == place.schemas[0].name));
+                }
+            }
+        }
+    }
 }

@@ -94,3 +94,108 @@ impl Catalog {
         self.chosen.iter().any(|chosen| chosen.name == schema.name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::samples::{catalog, schemas};
+
+    /// Redis keys near those of the schemas.
+    fn redis_key() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop::sample::select(vec![
+            "idem:",
+            "idempotency:",
+            "lock:",
+            "done:",
+            "started:",
+            "result:",
+            "pay:",
+            ":",
+            "idem",
+            "order-1",
+            "k",
+        ]);
+        (prop::collection::vec(piece, 0..4), prop::collection::vec(any::<u8>(), 0..4))
+            .prop_map(|(pieces, rest)| [pieces.concat().as_bytes(), &rest[..]].concat())
+    }
+
+    #[test]
+    fn an_unknown_name_is_named_and_a_repeated_one_counts_once() {
+        assert_eq!(Catalog::new(schemas(), &["expres".to_owned()]).unwrap_err(), "expres");
+        assert_eq!(catalog(&["express", "express"], None).chosen().len(), 1);
+        assert_eq!(catalog(&[], None).chosen().len(), 6);
+    }
+
+    #[test]
+    fn a_schema_without_prefix_is_scanned_only_when_named() {
+        let names = |catalog: &Catalog| catalog.scanned().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>();
+        assert!(!names(&catalog(&[], None)).contains(&"go-chi".to_owned()));
+        assert!(names(&catalog(&[], Some("pay:"))).contains(&"go-chi".to_owned()));
+        assert_eq!(names(&catalog(&["go-chi"], None)), ["go-chi"]);
+    }
+
+    #[test]
+    fn the_scan_pattern_is_as_narrow_as_the_schemas_allow() {
+        let pattern = |names: &[&str]| String::from_utf8(catalog(names, None).scan_pattern()).unwrap();
+        assert_eq!(pattern(&[]), "idem*");
+        assert_eq!(pattern(&["express"]), "idem:*");
+        assert_eq!(pattern(&["event-driven"]), "idem:*");
+        assert_eq!(pattern(&["go-middleware", "go-middleware-v1"]), "idempotency:*");
+        assert_eq!(pattern(&["go-chi"]), "*");
+        let odd = catalog(&["go-chi"], Some("a*[b]:"));
+        assert_eq!(odd.scan_pattern(), b"a\\*\\[b\\]:*", "a prefix is literal");
+    }
+
+    #[test]
+    fn overlapping_templates_go_to_the_most_specific_one() {
+        let catalog = catalog(&[], None);
+        let owners =
+            |key: &str| catalog.owners(key.as_bytes()).iter().map(|(s, i)| (s.name.clone(), *i)).collect::<Vec<_>>();
+        let is = |name: &str, slot| (name.to_owned(), slot);
+        assert_eq!(owners("idem:k"), [is("express", 0)]);
+        assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
+        assert_eq!(owners("idem:done:k"), [is("event-consumer", 1)]);
+        assert_eq!(owners("idem:done:"), [is("express", 0)], "there is no key in it for the consumer");
+        assert_eq!(owners("idempotency:k"), [is("go-middleware", 0), is("go-middleware-v1", 0)]);
+        assert_eq!(owners("anything"), [is("go-chi", 0)]);
+        assert_eq!(owners(""), []);
+    }
+
+    proptest! {
+        #[test]
+        fn a_redis_key_has_one_owning_template(redis_key in redis_key(), prefix in prop::option::of(Just("pay:"))) {
+            let owners = catalog(&[], prefix).owners(&redis_key);
+            for (schema, slot) in &owners {
+                let (first, first_slot) = &owners[0];
+                prop_assert_eq!(&schema.slots[*slot].template, &first.slots[*first_slot].template);
+            }
+        }
+
+        #[test]
+        fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in redis_key()) {
+            let catalog = catalog(&[], None);
+            let specificity = |(schema, slot): &(Arc<Schema>, usize)| schema.slots[*slot].template.specificity();
+            let best = catalog.owners(&redis_key).first().map_or(0, specificity);
+            for slot in catalog.all().iter().flat_map(|schema| &schema.slots) {
+                let fits = slot.template.idempotency_key(&redis_key).is_some();
+                prop_assert!(!fits || slot.template.specificity() <= best);
+            }
+        }
+
+        #[test]
+        fn the_scan_pattern_lets_every_key_of_the_scanned_schemas_through(
+            names in prop::collection::vec(prop::sample::select(schemas().iter().map(|s| s.name.clone()).collect::<Vec<_>>()), 0..4),
+            prefix in prop::option::of("[a*?\\[\\]^\\\\-]{1,4}"),
+            key in prop::collection::vec(any::<u8>(), 1..20),
+        ) {
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            let catalog = catalog(&names, prefix.as_deref());
+            let pattern = catalog.scan_pattern();
+            for redis_key in catalog.scanned().iter().flat_map(|schema| schema.redis_keys(&key)) {
+                prop_assert!(glob::matches(&pattern, &redis_key), "{}", pattern.escape_ascii());
+            }
+        }
+    }
+}

@@ -21,6 +21,10 @@ pub fn short(millis: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
     use super::short;
 
     #[test]
@@ -33,5 +37,21 @@ mod tests {
         assert_eq!(short(86_400_000), "1d");
         assert_eq!(short(86_399_999), "23h 59m");
         assert_eq!(short(90_061_000), "1d 1h");
+    }
+
+    proptest! {
+        #[test]
+        fn is_what_people_write_rounded_down_to_the_second_unit(millis in prop_oneof![0..100_000_u64, 0..10_000_000_000_u64, any::<u64>()]) {
+            let text = short(millis);
+            let parsed = humantime::parse_duration(&text).unwrap();
+            let lost = Duration::from_millis(millis).checked_sub(parsed).unwrap();
+            let smallest = match millis {
+                0..1_000 => 1,
+                1_000..3_600_000 => 1_000,
+                3_600_000..86_400_000 => 60_000,
+                _ => 3_600_000,
+            };
+            prop_assert!(lost < Duration::from_millis(smallest), "{millis} is shown as {text}");
+        }
     }
 }

@@ -54,3 +54,57 @@ fn sha256_hex(bytes: &[u8]) -> String {
     }
     hex
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::observation::Expiry;
+    use crate::domain::samples::{CHI_RESULT, chi, record, text};
+
+    const OF_1: &str = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
+
+    fn consumer(lock: Content, result: Content) -> Record {
+        record("event-consumer", &[(lock, Expiry::Never), (result, Expiry::Never)])
+    }
+
+    fn driven(owner: &str) -> Record {
+        record("event-driven", &[(text(owner), Expiry::Never), (Content::Absent, Expiry::Never)])
+    }
+
+    #[test]
+    fn a_hash_is_64_hex_digits_in_either_case() {
+        assert_eq!(
+            Expectation::parse(&format!("sha256:{}", OF_1.to_uppercase())),
+            Ok(Expectation::Sha256(OF_1.into()))
+        );
+        for wrong in ["sha256:", "sha256:6b86", &format!("sha256:{OF_1}0"), &format!("sha256:g{}", &OF_1[1..])] {
+            assert!(Expectation::parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(matches!(Expectation::parse("worker-1"), Ok(Expectation::Owner(_))));
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_lock_alone() {
+        let expected = Expectation::Sha256(OF_1.into());
+        assert!(expected.holds(&consumer(text("1"), text("2"))));
+        assert!(!expected.holds(&consumer(text("2"), text("1"))));
+        assert!(!expected.holds(&consumer(Content::Absent, text("1"))));
+        assert!(!expected.holds(&consumer(text("1 "), Content::Absent)));
+    }
+
+    #[test]
+    fn there_is_no_hash_of_a_part_of_a_result_or_of_another_type() {
+        let part = Content::Text { head: b"1".to_vec(), length: 2 };
+        assert_eq!(lock_hash(&consumer(part, Content::Absent)), None);
+        assert_eq!(lock_hash(&consumer(Content::Other("hash".into()), Content::Absent)), None);
+        assert_eq!(lock_hash(&chi(CHI_RESULT, Expiry::Never)), None);
+    }
+
+    #[test]
+    fn an_owner_is_compared_whole() {
+        let expected = Expectation::Owner(b"worker-1".to_vec());
+        assert!(expected.holds(&driven("worker-1")));
+        assert!(!expected.holds(&driven("worker-12")));
+        assert!(!expected.holds(&consumer(text("worker-1"), Content::Absent)), "its locks name no owner");
+    }
+}

@@ -1,6 +1,14 @@
 //! JSON that was cut off: closing what is open, so that the part that was read can be used.
 //!
 //! A stored value may be megabytes long; its state, status and headers stand at its beginning.
+//!
+//! The services' scripts read JSON with cjson, which takes the bytes inside a string as they come. So that a record's
+//! state is told as the scripts tell it, bytes that are not UTF-8 and bare control characters are let through here
+//! too; the former become U+FFFD. What cjson takes beyond that is `unreadable`: nesting deeper than 128, numbers such
+//! as `0x10` and `nan`, and anything behind a zero byte.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use serde_json::Value;
 
@@ -12,11 +20,26 @@ use serde_json::Value;
 /// # Errors
 /// Why the bytes are not JSON, for people.
 pub fn parse(bytes: &[u8], whole: bool) -> Result<Value, String> {
-    if whole {
-        return serde_json::from_slice(bytes).map_err(|error| error.to_string());
+    let json = if whole { Cow::Borrowed(bytes) } else { Cow::Owned(close(bytes)) };
+    serde_json::from_slice(&json)
+        .or_else(|error| serde_json::from_str(&with_sound_strings(&json)).map_err(|_| error.to_string()))
+}
+
+/// The same JSON with what JSON forbids inside strings put in a form it allows. A zero byte stays: cjson stops there.
+fn with_sound_strings(json: &[u8]) -> String {
+    let mut sound = String::with_capacity(json.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for character in String::from_utf8_lossy(json).chars() {
+        match character {
+            '\u{1}'..='\u{1f}' if in_string && !escaped => {
+                let _ = write!(sound, "\\u{:04x}", u32::from(character));
+            }
+            _ => sound.push(character),
+        }
+        in_string ^= character == '"' && !escaped;
+        escaped = in_string && !escaped && character == '\\';
     }
-    let closed = close(bytes);
-    serde_json::from_slice(&closed).map_err(|error| error.to_string())
+    sound
 }
 
 /// Closes the beginning of a JSON document: every prefix of valid JSON becomes valid JSON, but for the prefixes
@@ -179,6 +202,22 @@ mod tests {
     fn a_cut_surrogate_pair_is_dropped() {
         assert_eq!(parse(br#"{"a":"x\ud83d"#, false).unwrap(), serde_json::json!({"a": "x"}));
         assert_eq!(parse(br#"{"a":"x\ud83d\ude0"#, false).unwrap(), serde_json::json!({"a": "x"}));
+    }
+
+    #[test]
+    fn any_bytes_in_strings_leave_the_rest_readable() {
+        assert_eq!(parse(b"{\"status\":1,\"body\":\"caf\xe9\"}", true).unwrap()["body"], "caf\u{fffd}");
+        assert_eq!(parse(b"{\"status\":1,\"body\":\"caf\xe9 cr", false).unwrap()["body"], "caf\u{fffd} cr");
+        assert_eq!(parse(b"{\"a\":\"two\nlines\\\\\"}", true).unwrap()["a"], "two\nlines\\");
+    }
+
+    #[test]
+    fn other_damage_stays_unreadable() {
+        for damaged in
+            [&b"{\"a\":1\xe9}"[..], b"{\"a\":\"\\\n\"}", b"{\"a\":\"\0\"}", b"{\"a\":\"\\ud83d\"}", b"caf\xe9", b"\x01"]
+        {
+            assert!(parse(damaged, true).is_err(), "{}", damaged.escape_ascii());
+        }
     }
 
     proptest! {

@@ -15,6 +15,8 @@ pub mod observation;
 pub mod record;
 pub mod rehearsal;
 pub mod response;
+#[cfg(test)]
+mod samples;
 pub mod schema;
 pub mod selection;
 pub mod step;

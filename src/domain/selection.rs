@@ -54,3 +54,78 @@ impl Selection {
             && (!self.no_expiry || expiry == Some(Expiry::Never))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::diagnosis;
+    use crate::domain::observation::Content;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    /// A lock of ten seconds' age, held by `w`, as event-driven keeps it.
+    fn lock() -> Record {
+        record("event-driven", &[(text("w"), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))])
+    }
+
+    fn passes(record: &Record, change: impl FnOnce(&mut Selection)) -> bool {
+        let mut selection = Selection::default();
+        change(&mut selection);
+        selection.passes(record)
+    }
+
+    #[test]
+    fn the_default_lets_everything_through() {
+        for record in [lock(), chi(CHI_RESULT, Expiry::Never), chi("not json", Expiry::In(1))] {
+            assert!(passes(&record, |_| {}));
+        }
+    }
+
+    #[test]
+    fn states_are_alternatives() {
+        let states = vec![State::InProgress, State::Unreadable];
+        assert!(passes(&lock(), |s| s.states.clone_from(&states)));
+        assert!(passes(&chi("not json", Expiry::Never), |s| s.states.clone_from(&states)));
+        assert!(!passes(&chi(CHI_RESULT, Expiry::Never), |s| s.states = states));
+    }
+
+    #[test]
+    fn age_is_at_least_and_an_unknown_one_does_not_pass() {
+        assert!(passes(&lock(), |s| s.older_than = Some(10_000)));
+        assert!(!passes(&lock(), |s| s.older_than = Some(10_001)));
+        assert!(!passes(&chi(CHI_LOCK, Expiry::Never), |s| s.older_than = Some(0)));
+    }
+
+    #[test]
+    fn the_time_left_is_strictly_below_or_above_and_for_ever_is_above_all() {
+        assert!(passes(&lock(), |s| s.ttl_below = Some(20_001)));
+        assert!(!passes(&lock(), |s| s.ttl_below = Some(20_000)));
+        assert!(passes(&lock(), |s| s.ttl_above = Some(19_999)));
+        assert!(!passes(&lock(), |s| s.ttl_above = Some(20_000)));
+        let stays = chi(CHI_LOCK, Expiry::Never);
+        assert!(passes(&stays, |s| s.ttl_above = Some(u64::MAX)));
+        assert!(!passes(&stays, |s| s.ttl_below = Some(u64::MAX)));
+        assert!(passes(&stays, |s| s.no_expiry = true));
+        assert!(!passes(&lock(), |s| s.no_expiry = true));
+    }
+
+    #[test]
+    fn owner_key_and_findings() {
+        assert!(passes(&lock(), |s| s.owner = Some(b"w".to_vec())));
+        assert!(!passes(&lock(), |s| s.owner = Some(b"v".to_vec())));
+        assert!(!passes(&chi(CHI_LOCK, Expiry::Never), |s| s.owner = Some(b"w".to_vec())));
+        assert!(passes(&lock(), |s| s.key_glob = Some(b"[j-l]".to_vec())));
+        assert!(!passes(&lock(), |s| s.key_glob = Some(b"k?".to_vec())));
+        let mut stuck = chi(CHI_LOCK, Expiry::Never);
+        stuck.findings = diagnosis::findings(&stuck, &diagnosis::Thresholds::default(), None);
+        assert!(passes(&stuck, |s| s.findings = vec!["excess-ttl", "no-expiry"]));
+        assert!(!passes(&stuck, |s| s.findings = vec!["excess-ttl"]));
+    }
+
+    #[test]
+    fn all_filters_must_pass() {
+        assert!(!passes(&lock(), |s| {
+            s.owner = Some(b"w".to_vec());
+            s.states = vec![State::Completed];
+        }));
+    }
+}

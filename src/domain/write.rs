@@ -1,5 +1,7 @@
 //! What a service writes: values and call arguments as templates with named placeholders.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -187,8 +189,8 @@ impl Request<'_> {
         template.fill(|place| match place {
             Place::Owner => self.owner.as_bytes().to_vec(),
             Place::Status => response.status.unwrap_or(200).to_string().into_bytes(),
-            Place::HeaderLists => json(header_object(response, |value| Value::from(vec![value]))),
-            Place::Headers => json(header_object(response, Value::from)),
+            Place::HeaderLists => json(header_lists(response)),
+            Place::Headers => json(headers(response)),
             Place::Body => response.body.clone(),
             Place::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
             Place::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
@@ -201,9 +203,28 @@ impl Request<'_> {
     }
 }
 
-fn header_object(response: &Response, value: impl Fn(String) -> Value) -> Value {
-    let headers: Map<_, _> = response.headers.iter().map(|(name, text)| (name.clone(), value(text.clone()))).collect();
-    Value::Object(headers)
+/// As Go writes a map: sorted by name, every value of a header in one list.
+fn header_lists(response: &Response) -> Value {
+    let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, text) in &response.headers {
+        lists.entry(name).or_default().push(text);
+    }
+    lists.into_iter().map(|(name, texts)| (name, Value::from(texts))).collect()
+}
+
+/// As JavaScript writes an object: in order, an array where a header occurs more than once.
+fn headers(response: &Response) -> Value {
+    let mut object = Map::new();
+    for (name, text) in &response.headers {
+        match object.get_mut(name) {
+            None => {
+                object.insert(name.clone(), Value::from(text.as_str()));
+            }
+            Some(Value::Array(texts)) => texts.push(Value::from(text.as_str())),
+            Some(first) => *first = Value::from(vec![first.take(), Value::from(text.as_str())]),
+        }
+    }
+    Value::Object(object)
 }
 
 /// `EX` takes whole seconds: rounded up, so that no lock ends early and none gets 0.

@@ -10,36 +10,88 @@ use crate::domain::duration;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 
-/// Columns with room for an owner start here.
-const WIDE: usize = 140;
+/// Room for the key that a layout must leave: a UUID fits.
+const KEY_COLUMNS: usize = 36;
 
-/// The narrowest key column that is still of use.
-const KEY_COLUMNS: usize = 16;
+/// What the columns beside the key take up, and the layout for it, the most generous first.
+const LAYOUTS: [&[Column]; 4] = [
+    &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Owner, Column::Findings],
+    &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Findings],
+    &[Column::State, Column::Schema, Column::Ttl, Column::Age],
+    &[Column::State, Column::Schema, Column::Ttl],
+];
 
-/// Lays out rows for a width.
+/// Spaces between columns.
+const GAP: usize = 2;
+
+/// A column before the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    State,
+    Schema,
+    Ttl,
+    Age,
+    Size,
+    Owner,
+    Findings,
+}
+
+impl Column {
+    fn name(self) -> &'static str {
+        match self {
+            Self::State => "STATE",
+            Self::Schema => "SCHEMA",
+            Self::Ttl => "TTL",
+            Self::Age => "AGE",
+            Self::Size => "SIZE",
+            Self::Owner => "OWNER",
+            Self::Findings => "FINDINGS",
+        }
+    }
+
+    fn width(self, schema_columns: usize) -> usize {
+        match self {
+            Self::State => "in-progress".len(),
+            Self::Schema => schema_columns,
+            Self::Ttl | Self::Age => "23h 59m".len(),
+            Self::Size => "999.9 KiB".len(),
+            Self::Owner => 36,
+            Self::Findings => "short-result-ttl".len(),
+        }
+    }
+}
+
+/// Lays out rows for a width. Where there is no room for a column of findings they stand below the key.
 #[derive(Debug, Clone)]
 pub struct Listing {
     palette: Palette,
-    width: Option<usize>,
-    schema_columns: usize,
-    owner: bool,
-    findings: bool,
+    columns: &'static [Column],
+    widths: Vec<usize>,
+    key_width: Option<usize>,
 }
 
 impl Listing {
     /// For a terminal this wide (`None`: lines of any length) and schema names of at most `schema_columns`.
     pub fn new(palette: Palette, width: Option<usize>, schema_columns: usize) -> Self {
-        let wide = width.is_none_or(|width| width >= WIDE);
-        Self { palette, width, schema_columns, owner: wide, findings: width.is_none_or(|width| width >= 60) }
+        let taken = |columns: &[Column]| columns.iter().map(|column| column.width(schema_columns) + GAP).sum::<usize>();
+        let fits = |columns: &&&[Column]| width.is_none_or(|width| taken(columns) + KEY_COLUMNS <= width);
+        let columns = LAYOUTS.iter().find(fits).unwrap_or(&LAYOUTS[LAYOUTS.len() - 1]);
+        Self {
+            palette,
+            columns,
+            widths: columns.iter().map(|column| column.width(schema_columns)).collect(),
+            key_width: width.map(|width| width.saturating_sub(taken(columns)).max(KEY_COLUMNS / 2)),
+        }
     }
 
     /// The heading line.
     pub fn heading(&self) -> String {
-        let names = self.columns().into_iter().map(|(name, _)| {
+        let names = self.columns.iter().map(|column| column.name()).chain(["KEY"]);
+        let cell = |name| {
             let cell = Cell::new(name);
             if self.palette.is_on() { cell.add_attribute(Attribute::Bold) } else { cell }
-        });
-        self.lay_out(vec![names.collect()])
+        };
+        self.lay_out(vec![names.map(cell).collect()])
     }
 
     /// Rows.
@@ -47,51 +99,29 @@ impl Listing {
         self.lay_out(records.iter().map(|record| self.row(record)).collect())
     }
 
-    fn columns(&self) -> Vec<(&'static str, Option<usize>)> {
-        let mut columns = vec![
-            ("STATE", Some("in-progress".len())),
-            ("SCHEMA", Some(self.schema_columns)),
-            ("TTL", Some("23h 59m".len())),
-            ("AGE", Some("23h 59m".len())),
-            ("SIZE", Some("999.9 KiB".len())),
-        ];
-        if self.owner {
-            columns.push(("OWNER", Some(36)));
-        }
-        if self.findings {
-            columns.push(("FINDINGS", Some("short-result-ttl".len())));
-        }
-        columns.push(("KEY", None));
-        columns
-    }
-
     fn row(&self, record: &Record) -> Vec<Cell> {
-        let mut cells = vec![
-            self.colored(record.state.word(), state_color(record.state)),
-            Cell::new(&record.schema.name),
-            Cell::new(record.expiry().map_or_else(|| "-".to_owned(), words::expiry)),
-            Cell::new(record.age.map_or_else(|| "-".to_owned(), |age| duration::short(age.millis))),
-            Cell::new(words::bytes(record.size_bytes())),
-        ];
-        if self.owner {
-            cells.push(Cell::new(record.owner().map_or_else(|| "-".to_owned(), |owner| cut(&escape::text(owner), 36))));
+        let mut cells: Vec<_> = self.columns.iter().map(|column| self.cell(*column, record)).collect();
+        let mut key = escape::text(&record.key);
+        if !self.columns.contains(&Column::Findings) && !record.findings.is_empty() {
+            key.push_str("\n  ");
+            key.push_str(&codes(record));
         }
-        if self.findings {
-            cells.push(self.codes(record));
-        }
-        cells.push(Cell::new(escape::text(&record.key)));
+        cells.push(Cell::new(key));
         cells
     }
 
-    fn codes(&self, record: &Record) -> Cell {
-        let codes: Vec<_> = record.findings.iter().map(|finding| finding.code).collect();
-        let worst = record.findings.iter().map(|finding| finding.severity).max();
-        let color = worst.map(|severity| match severity {
-            Severity::Error => Color::Red,
-            Severity::Warning => Color::Yellow,
-            Severity::Info => Color::Cyan,
-        });
-        self.colored(if codes.is_empty() { "-".to_owned() } else { codes.join(" ") }, color)
+    fn cell(&self, column: Column, record: &Record) -> Cell {
+        match column {
+            Column::State => self.colored(record.state.word(), state_color(record.state)),
+            Column::Schema => Cell::new(&record.schema.name),
+            Column::Ttl => Cell::new(record.expiry().map_or_else(|| "-".to_owned(), words::expiry)),
+            Column::Age => Cell::new(record.age.map_or_else(|| "-".to_owned(), |age| duration::short(age.millis))),
+            Column::Size => Cell::new(words::bytes(record.size_bytes())),
+            Column::Owner => {
+                Cell::new(record.owner().map_or_else(|| "-".to_owned(), |owner| cut(&escape::text(owner), 36)))
+            }
+            Column::Findings => self.colored(codes(record), worst_color(record)),
+        }
     }
 
     fn colored(&self, text: impl ToString, color: Option<Color>) -> Cell {
@@ -106,8 +136,6 @@ impl Listing {
         if rows.is_empty() {
             return String::new();
         }
-        let columns = self.columns();
-        let fixed: usize = columns.iter().filter_map(|(_, width)| *width).sum::<usize>() + (columns.len() - 1) * 2;
         let mut table = Table::new();
         table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
         if self.palette.is_on() {
@@ -115,23 +143,33 @@ impl Listing {
         } else {
             table.force_no_tty();
         }
-        for row in rows {
-            table.add_row(row);
-        }
-        for (index, (_, width)) in columns.iter().enumerate() {
-            let key = self.width.map(|whole| whole.saturating_sub(fixed).max(KEY_COLUMNS));
-            let last = index + 1 == columns.len();
-            if let Some(column) = table.column_mut(index) {
-                column.set_padding((0, if last { 0 } else { 2 }));
-                if let Some(content) = width.or(key) {
-                    let columns = u16::try_from(content + if last { 0 } else { 2 }).unwrap_or(u16::MAX);
-                    column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(columns)));
-                }
+        table.add_rows(rows);
+        let widths = self.widths.iter().map(|width| (Some(*width), GAP)).chain([(self.key_width, 0)]);
+        for (index, (width, gap)) in widths.enumerate() {
+            let Some(column) = table.column_mut(index) else { continue };
+            column.set_padding((0, u16::try_from(gap).unwrap_or(0)));
+            if let Some(width) = width {
+                let width = u16::try_from(width + gap).unwrap_or(u16::MAX);
+                column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
             }
         }
         let lines: Vec<_> = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
         lines.concat()
     }
+}
+
+fn codes(record: &Record) -> String {
+    let codes: Vec<_> = record.findings.iter().map(|finding| finding.code).collect();
+    if codes.is_empty() { "-".to_owned() } else { codes.join(" ") }
+}
+
+fn worst_color(record: &Record) -> Option<Color> {
+    let worst = record.findings.iter().map(|finding| finding.severity).max()?;
+    Some(match worst {
+        Severity::Error => Color::Red,
+        Severity::Warning => Color::Yellow,
+        Severity::Info => Color::Cyan,
+    })
 }
 
 fn cut(text: &str, columns: usize) -> String {

@@ -1,14 +1,16 @@
 //! The one place that connects.
 
-use std::future::Future as _;
-use std::pin::pin;
-use std::task::Poll;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use bstr::ByteSlice as _;
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, IntoConnectionInfo as _, Pipeline, ProtocolVersion,
     RedisConnectionInfo, Value,
 };
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::error::StoreError;
 use super::read::Reader;
@@ -23,6 +25,8 @@ const CLIENT_NAME: &str = "idemctl";
 pub struct Link {
     connection: MultiplexedConnection,
     target: Target,
+    greeted: Arc<AtomicBool>,
+    answered: Arc<AtomicBool>,
 }
 
 /// Connects to a server.
@@ -41,9 +45,7 @@ pub async fn connect(target: &Target) -> Result<Link, StoreError> {
         .set_response_timeout(Some(target.timeout));
     let connection =
         client.get_multiplexed_async_connection_with_config(&config).await.map_err(|error| wrong(&error))?;
-    let link = Link { connection, target: target.clone() };
-    link.introduce().await;
-    Ok(link)
+    Ok(Link { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
 }
 
 fn connection_info(target: &Target) -> redis::RedisResult<redis::ConnectionInfo> {
@@ -88,19 +90,45 @@ impl Link {
 
     /// Sends one command.
     pub(super) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
-        let mut connection = self.connection.clone();
-        command.query_async(&mut connection).await.map_err(|error| self.error(&error))
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(command.clone());
+        let mut replies = self.ask_all(&pipeline).await?;
+        replies.pop().unwrap_or_else(|| Err(self.unexpected("a command")))
     }
 
     /// Sends commands in one write; each has its own reply or error.
-    pub(super) async fn ask_all(&self, commands: &mut Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+    pub(super) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
+        let mut pipeline = if self.greeted.swap(true, Ordering::Relaxed) { redis::pipe() } else { greeting() };
+        for command in commands.cmd_iter() {
+            pipeline.add_command(command.clone());
+        }
         let mut connection = self.connection.clone();
-        let replies: Vec<redis::RedisResult<Value>> =
-            commands.ignore_errors().query_async(&mut connection).await.map_err(|error| self.error(&error))?;
+        let replies: Vec<redis::RedisResult<Value>> = match pipeline.ignore_errors().query_async(&mut connection).await
+        {
+            Ok(replies) => replies,
+            Err(error) => return Err(self.look_closer(self.error(&error)).await),
+        };
+        self.answered.store(true, Ordering::Relaxed);
         Ok(replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error))).collect())
+    }
+
+    /// A connection that broke before its first reply may be no Redis at all: asks what it says to a plain PING.
+    async fn look_closer(&self, error: StoreError) -> StoreError {
+        let broke = matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. });
+        let Address::Tcp(host, port) = &self.target.address else { return error };
+        if !broke || self.answered.load(Ordering::Relaxed) {
+            return error;
+        }
+        match tokio::time::timeout(self.target.timeout, first_words(host, *port)).await {
+            Ok(Ok(words)) if !words.is_empty() && !b"+-".contains(&words[0]) => {
+                let line = words.lines().next().unwrap_or_default();
+                StoreError::NotRedis { target: self.name(), why: format!("it says {:?}", bstr::BStr::new(line)) }
+            }
+            _ => error,
+        }
     }
 
     pub(super) fn error(&self, error: &redis::RedisError) -> StoreError {
@@ -110,22 +138,22 @@ impl Link {
     pub(super) fn unexpected(&self, asked: &str) -> StoreError {
         StoreError::UnexpectedReply { target: self.name(), asked: asked.to_owned() }
     }
+}
 
-    /// Names the connection and asks not to disturb eviction data. Queued ahead of the first command and not waited
-    /// for: servers that do not know or forbid either serve us all the same.
-    async fn introduce(&self) {
-        let mut connection = self.connection.clone();
-        let mut greeting = Box::pin(async move {
-            let mut pipeline = redis::pipe();
-            pipeline.cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME);
-            pipeline.cmd("CLIENT").arg("NO-TOUCH").arg("ON");
-            let _: redis::RedisResult<Vec<redis::RedisResult<Value>>> =
-                pipeline.ignore_errors().query_async(&mut connection).await;
-        });
-        // One poll puts it into the connection's queue, so that it goes out first.
-        let done = std::future::poll_fn(|context| Poll::Ready(pin!(&mut greeting).poll(context).is_ready())).await;
-        if !done {
-            tokio::spawn(greeting);
-        }
-    }
+/// Names the connection and asks not to disturb eviction data; servers that do not know or forbid either serve us all
+/// the same. Goes out with the first commands, so that it costs no round trip.
+fn greeting() -> Pipeline {
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME).ignore();
+    pipeline.cmd("CLIENT").arg("NO-TOUCH").arg("ON").ignore();
+    pipeline
+}
+
+async fn first_words(host: &str, port: u16) -> std::io::Result<Vec<u8>> {
+    let mut stream = tokio::net::TcpStream::connect((host, port)).await?;
+    stream.write_all(b"PING\r\n\r\n").await?;
+    let mut words = vec![0; 256];
+    let count = stream.read(&mut words).await?;
+    words.truncate(count);
+    Ok(words)
 }

@@ -116,7 +116,7 @@ impl Reader {
         for keys in records {
             pipeline.cmd(command).arg(scripts::OBSERVE).arg(keys.len()).arg(keys).arg(head.as_arg());
         }
-        self.link.ask_all(&mut pipeline).await
+        self.link.ask_all(&pipeline).await
     }
 
     /// Another way to read, when this one failed for want of the command or of the right to it.
@@ -140,7 +140,7 @@ impl Reader {
             pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
             pipeline.cmd("PTTL").arg(key);
         }
-        let mut replies = self.link.ask_all(&mut pipeline).await?.into_iter();
+        let mut replies = self.link.ask_all(&pipeline).await?.into_iter();
         let mut seen = Vec::with_capacity(records.len());
         for keys in records {
             let slots: Result<Vec<_>, _> = keys
@@ -192,7 +192,7 @@ impl Reader {
             let command = if matches!(slot.content, Content::Text { .. }) { "STRLEN" } else { "TYPE" };
             pipeline.cmd(command).arg(&slot.redis_key);
         }
-        let replies = self.link.ask_all(&mut pipeline).await?;
+        let replies = self.link.ask_all(&pipeline).await?;
         for (slot, reply) in open.iter_mut().zip(replies) {
             match (&mut slot.content, reply) {
                 (Content::Text { head, length }, Ok(Value::Int(now))) => {

@@ -56,7 +56,7 @@ impl Writer {
         pipeline.cmd("DUMP").arg(redis_key);
         pipeline.cmd("PTTL").arg(redis_key);
         pipeline.cmd("TIME");
-        let replies = self.link.ask_all(&mut pipeline).await?;
+        let replies = self.link.ask_all(&pipeline).await?;
         let [dump, pttl, time] = <[_; 3]>::try_from(replies).map_err(|_| self.link.unexpected("DUMP"))?;
         let Some(dump) = reply::bytes(dump?) else { return Ok(None) };
         let pttl = reply::integer(&pttl?).ok_or_else(|| self.link.unexpected("PTTL"))?;

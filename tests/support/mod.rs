@@ -67,6 +67,12 @@ impl Server {
         self.child.id()
     }
 
+    /// Kills the server, as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the server is killed");
+        self.child.wait().expect("the server is gone");
+    }
+
     /// A connection for plain commands.
     pub fn connect(&self) -> redis::Connection {
         redis::Client::open(format!("unix://{}", self.socket().display()))

@@ -11,7 +11,7 @@ use crate::domain::duration;
 use crate::domain::observation::{Content, Expiry};
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::exit::{Exit, Stop};
+use crate::exit::Exit;
 use crate::lookup::Lookup;
 use crate::render::record::View;
 use crate::render::style::Palette;
@@ -39,11 +39,6 @@ pub(super) async fn follow(
     lookup: &Lookup,
     how: How,
 ) -> Result<Exit> {
-    if how.output == Output::Json {
-        return Err(Stop::usage("--watch has no end to close a JSON document at")
-            .hint("use -o jsonl: one object a change")
-            .into());
-    }
     let mut before: Option<Vec<Record>> = None;
     let progress = context.ui.progress("");
     loop {

@@ -34,3 +34,34 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         advice: "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock` the key".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Thresholds;
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
+
+    fn message(value: &str, expiry: Expiry) -> Option<String> {
+        let record = chi(value, expiry);
+        check(&Case { record: &record, thresholds: &Thresholds::default(), foreign: None }).map(|found| found.message)
+    }
+
+    #[test]
+    fn fires_above_the_schemas_lock_ttl_and_guesses_why() {
+        for (left, cause) in [
+            (61_001, "renewed"),
+            (80_000_000, "the result's TTL on a lock"),
+            (600_000_000, "seconds taken for milliseconds"),
+        ] {
+            let message = message(CHI_LOCK, Expiry::In(left)).expect("a finding");
+            assert!(message.contains(cause), "{left}: {message}");
+        }
+    }
+
+    #[test]
+    fn is_silent_within_the_lock_ttl_without_ttl_and_on_a_result() {
+        assert_eq!(message(CHI_LOCK, Expiry::In(61_000)), None);
+        assert_eq!(message(CHI_LOCK, Expiry::Never), None);
+        assert_eq!(message(CHI_RESULT, Expiry::In(86_400_000)), None);
+    }
+}

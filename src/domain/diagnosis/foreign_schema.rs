@@ -34,3 +34,35 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Thresholds;
+    use super::*;
+    use crate::domain::observation::Expiry;
+    use crate::domain::samples::{chi, record, text};
+
+    #[test]
+    fn fires_on_anothers_value_and_says_what_retries_get() {
+        let foreign = Foreign::WrittenBy("go-middleware-v1".to_owned());
+        let broken = record("go-middleware", &[(text("in-progress"), Expiry::Never)]);
+        let case = Case { record: &broken, thresholds: &Thresholds::default(), foreign: Some(&foreign) };
+        let found = check(&case).expect("a finding");
+        assert!(found.message.contains("written by go-middleware-v1") && found.message.contains("fails on it"));
+        assert_eq!(found.severity, Severity::Error);
+    }
+
+    #[test]
+    fn fires_on_the_older_releases_value_as_a_warning() {
+        let foreign = Foreign::OlderReleaseOf("go-middleware".to_owned());
+        let older = record("go-middleware-v1", &[(text("in-progress"), Expiry::Never)]);
+        let case = Case { record: &older, thresholds: &Thresholds::default(), foreign: Some(&foreign) };
+        assert_eq!(check(&case).expect("a finding").severity, Severity::Warning);
+    }
+
+    #[test]
+    fn is_silent_where_no_other_schema_is_involved() {
+        let record = chi("not json", Expiry::Never);
+        assert_eq!(check(&Case { record: &record, thresholds: &Thresholds::default(), foreign: None }), None);
+    }
+}

@@ -15,3 +15,26 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         advice: "make sure that no worker is still at it, then `idemctl force-unlock` the key".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Thresholds;
+    use super::*;
+    use crate::domain::record::Record;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
+
+    fn fires(record: &Record) -> bool {
+        check(&Case { record, thresholds: &Thresholds::default(), foreign: None }).is_some()
+    }
+
+    #[test]
+    fn fires_on_a_lock_without_ttl() {
+        assert!(fires(&chi(CHI_LOCK, Expiry::Never)));
+    }
+
+    #[test]
+    fn is_silent_on_a_lock_with_ttl_and_on_a_result_without() {
+        assert!(!fires(&chi(CHI_LOCK, Expiry::In(1))));
+        assert!(!fires(&chi(CHI_RESULT, Expiry::Never)));
+    }
+}

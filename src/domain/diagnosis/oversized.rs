@@ -15,3 +15,23 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         advice: "keep large responses elsewhere and store a pointer".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Thresholds;
+    use super::*;
+    use crate::domain::observation::Expiry;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    fn fires(oversized_bytes: u64) -> bool {
+        let thresholds = Thresholds { overdue_ms: None, oversized_bytes };
+        check(&Case { record: &chi(CHI_LOCK, Expiry::Never), thresholds: &thresholds, foreign: None }).is_some()
+    }
+
+    #[test]
+    fn fires_above_the_limit_alone() {
+        let size = CHI_LOCK.len() as u64;
+        assert!(fires(size - 1));
+        assert!(!fires(size));
+    }
+}

@@ -15,3 +15,26 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         advice: "give it the schema's result TTL, and find the code that stores results without one".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Thresholds;
+    use super::*;
+    use crate::domain::record::Record;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
+
+    fn fires(record: &Record) -> bool {
+        check(&Case { record, thresholds: &Thresholds::default(), foreign: None }).is_some()
+    }
+
+    #[test]
+    fn fires_on_a_result_without_ttl() {
+        assert!(fires(&chi(CHI_RESULT, Expiry::Never)));
+    }
+
+    #[test]
+    fn is_silent_on_a_result_with_ttl_and_on_a_lock_without() {
+        assert!(!fires(&chi(CHI_RESULT, Expiry::In(1))));
+        assert!(!fires(&chi(CHI_LOCK, Expiry::Never)));
+    }
+}

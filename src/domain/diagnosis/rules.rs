@@ -38,3 +38,31 @@ pub fn findings(record: &Record, thresholds: &Thresholds, foreign: Option<&Forei
     let case = Case { record, thresholds, foreign };
     RULES.iter().filter_map(|(_, rule)| rule(&case)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::observation::Expiry;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    #[test]
+    fn codes_are_distinct_and_in_the_findings() {
+        let mut codes = CODES.to_vec();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), RULES.len());
+    }
+
+    #[test]
+    fn a_sound_record_has_no_findings_and_a_broken_one_all_that_apply() {
+        let codes = |expiry| {
+            let thresholds = Thresholds { overdue_ms: Some(1), oversized_bytes: 1 };
+            let found = findings(&chi(CHI_LOCK, expiry), &thresholds, None);
+            found.iter().map(|finding| finding.code).collect::<Vec<_>>()
+        };
+        assert!(findings(&chi(CHI_LOCK, Expiry::In(59_000)), &Thresholds::default(), None).is_empty());
+        assert_eq!(codes(Expiry::Never), ["no-expiry", "oversized"]);
+        assert_eq!(codes(Expiry::In(1)), ["overdue", "oversized"]);
+        assert_eq!(codes(Expiry::In(90_000)), ["excess-ttl", "oversized"]);
+    }
+}

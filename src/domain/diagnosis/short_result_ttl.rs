@@ -40,3 +40,39 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         advice: ADVICE.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Thresholds;
+    use super::*;
+    use crate::domain::record::Record;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    fn severity(record: &Record) -> Option<Severity> {
+        check(&Case { record, thresholds: &Thresholds::default(), foreign: None }).map(|found| found.severity)
+    }
+
+    #[test]
+    fn fires_within_one_lock_ttl_of_the_end() {
+        assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(60_000))), Some(Severity::Info));
+    }
+
+    #[test]
+    fn is_silent_before_that_without_ttl_and_on_a_lock() {
+        assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(60_001))), None);
+        assert_eq!(severity(&chi(CHI_RESULT, Expiry::Never)), None);
+        assert_eq!(severity(&chi(CHI_LOCK, Expiry::In(1))), None);
+    }
+
+    #[test]
+    fn a_time_in_the_record_tells_its_whole_life() {
+        let stored_at = |written: u64, left| {
+            let value = format!(r#"{{"done":true,"until":{written}}}"#);
+            severity(&record("timed", &[(text(value), Expiry::In(left))]))
+        };
+        // Read at 1,000,000 ms: a second old.
+        assert_eq!(stored_at(999_000, 3_600_000), Some(Severity::Warning), "an hour, not a day");
+        assert_eq!(stored_at(999_000, 86_399_000), None, "a day");
+        assert_eq!(stored_at(0, 85_400_000), None, "at the end of its day nothing is wrong");
+    }
+}

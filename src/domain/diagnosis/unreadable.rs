@@ -20,3 +20,32 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         advice: "find out who wrote it; `idemctl force-unlock` removes it, and the next request executes".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::{Foreign, Thresholds};
+    use super::*;
+    use crate::domain::observation::{Content, Expiry};
+    use crate::domain::samples::{CHI_LOCK, chi, record, text};
+
+    fn message(record: &crate::domain::record::Record, foreign: Option<&Foreign>) -> Option<String> {
+        check(&Case { record, thresholds: &Thresholds::default(), foreign }).map(|found| found.message)
+    }
+
+    #[test]
+    fn fires_on_what_does_not_decode_and_says_what_retries_get() {
+        let turned_away = chi("not json", Expiry::Never);
+        assert!(message(&turned_away, None).expect("a finding").contains("every retry is turned away"));
+        let fails = record("go-middleware", &[(text("{}"), Expiry::Never)]);
+        let message = message(&fails, None).expect("a finding");
+        assert!(message.contains("every retry fails on it") && message.contains("JSON of another shape"), "{message}");
+    }
+
+    #[test]
+    fn is_silent_on_what_decodes_on_anothers_value_and_on_another_type() {
+        assert_eq!(message(&chi(CHI_LOCK, Expiry::Never), None), None);
+        let foreign = Foreign::WrittenBy("express".to_owned());
+        assert_eq!(message(&chi("not json", Expiry::Never), Some(&foreign)), None);
+        assert_eq!(message(&record("go-chi", &[(Content::Other("hash".into()), Expiry::Never)]), None), None);
+    }
+}

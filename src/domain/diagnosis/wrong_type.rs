@@ -24,3 +24,34 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         advice: "another program uses this Redis key: find it before anything is removed".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Thresholds;
+    use super::*;
+    use crate::domain::observation::{Content, Expiry};
+    use crate::domain::samples::{record, text};
+
+    fn message(lock: Content, result: Content) -> Option<String> {
+        let record = record("event-consumer", &[(lock, Expiry::Never), (result, Expiry::Never)]);
+        check(&Case { record: &record, thresholds: &Thresholds::default(), foreign: None }).map(|found| found.message)
+    }
+
+    #[test]
+    fn fires_on_a_key_that_is_no_string_and_says_what_retries_get() {
+        let hash = || Content::Other("hash".to_owned());
+        for (lock, result, retries) in [
+            (hash(), Content::Absent, "every retry is turned away"),
+            (Content::Absent, hash(), "retries are answered from the result all the same"),
+            (hash(), text("1"), "retries are answered from the result all the same"),
+        ] {
+            let message = message(lock, result).expect("a finding");
+            assert!(message.contains("holds a hash") && message.contains(retries), "{message}");
+        }
+    }
+
+    #[test]
+    fn is_silent_on_strings_and_on_nothing() {
+        assert_eq!(message(text("1"), Content::Absent), None);
+    }
+}

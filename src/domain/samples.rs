@@ -1,0 +1,127 @@
+//! Schemas and records for the unit tests of this room.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::domain::catalog::Catalog;
+use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::Record;
+use crate::domain::schema::{self, Origin, Schema, SchemaSource, Script};
+use crate::domain::value;
+
+/// A schema whose values carry times; none of the built-in ones does.
+const TIMED: &str = r#"
+format = 1
+name = "timed"
+[keys]
+record = "timed:{key}"
+[ttl]
+lock = "60s"
+result = "24h"
+[[value]]
+name = "held"
+at = "record"
+encoding = "json"
+where = { "/done" = false }
+state = "in-progress"
+fields = { owner = "/by", created_at = "/at", fingerprint = "/hash" }
+[[value]]
+name = "stored"
+at = "record"
+encoding = "json"
+where = { "/done" = true }
+state = "completed"
+fields = { created_at = "/at", completed_at = "/until" }
+[write]
+lock_value = '{"done":false}'
+result_value = '{"done":true}'
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX"]
+replies = [
+  { word = "OK", means = "acquired", when = { record = "absent" } },
+  { nil = true, means = "conflict", when = { record = "present" } },
+]
+[[complete.call]]
+command = ["SET", "{record}", "{result_value}"]
+replies = [{ word = "OK", means = "stored", when = {} }]
+"#;
+
+/// Parsed once, for property tests ask for them thousands of times.
+static SCHEMAS: LazyLock<Vec<Schema>> = LazyLock::new(|| {
+    [
+        include_str!("../../lua/event-consumer/schema.toml"),
+        include_str!("../../lua/event-driven/schema.toml"),
+        include_str!("../../lua/express/schema.toml"),
+        include_str!("../../lua/go-chi/schema.toml"),
+        include_str!("../../lua/go-middleware/schema.toml"),
+        include_str!("../../lua/go-middleware-v1/schema.toml"),
+    ]
+    .map(|toml| parse(toml, None))
+    .into()
+});
+
+/// The built-in schemas, their scripts left out.
+pub(crate) fn schemas() -> Vec<Schema> {
+    SCHEMAS.clone()
+}
+
+fn parse(toml: &str, prefix: Option<&str>) -> Schema {
+    let scripts = toml.lines().filter_map(|line| line.strip_prefix("script = \""));
+    let script = |name: &str| Script { name: name.trim_end_matches('"').to_owned(), text: String::new() };
+    let source =
+        SchemaSource { file: "sample", toml, scripts: scripts.map(script).collect(), origin: Origin::BuiltIn, prefix };
+    schema::parse(source).expect("a sound schema")
+}
+
+/// A built-in schema, or `timed`.
+pub(crate) fn schema(name: &str) -> Schema {
+    SCHEMAS.iter().find(|schema| schema.name == name).cloned().unwrap_or_else(|| parse(TIMED, None))
+}
+
+/// All built-in schemas, these named; go-chi with a prefix where one is given.
+pub(crate) fn catalog(names: &[&str], prefix: Option<&str>) -> Catalog {
+    let mut all = schemas();
+    if prefix.is_some() {
+        let chi = all.iter_mut().find(|schema| schema.name == "go-chi").expect("go-chi");
+        *chi = parse(include_str!("../../lua/go-chi/schema.toml"), prefix);
+    }
+    Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("known names")
+}
+
+/// What may stand in a slot.
+pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
+    let head = bytes.as_ref().to_vec();
+    Content::Text { length: head.len() as u64, head }
+}
+
+/// The record of the idempotency key `k` with these slots, read at one second past the epoch.
+pub(crate) fn seen(schema: &Schema, slots: &[(Content, Expiry)]) -> Observation {
+    let slot = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| SeenSlot {
+        redis_key,
+        content: content.clone(),
+        expiry: *expiry,
+        idle: None,
+        memory: None,
+    };
+    let slots = slots.iter().zip(schema.redis_keys(b"k")).map(slot).collect();
+    Observation { server_ms: Some(1_000_000), slots, atomic: true }
+}
+
+/// The same, decoded, without findings.
+pub(crate) fn record(schema_name: &str, slots: &[(Content, Expiry)]) -> Record {
+    let schema = Arc::new(schema(schema_name));
+    let seen = seen(&schema, slots);
+    let readings =
+        seen.slots.iter().enumerate().map(|(slot, seen)| value::read(&schema, slot, &seen.content)).collect();
+    Record::new(schema, b"k".to_vec(), seen, readings)
+}
+
+/// A go-chi record with this value.
+pub(crate) fn chi(value: &str, expiry: Expiry) -> Record {
+    record("go-chi", &[(text(value), expiry)])
+}
+
+/// The lock of a go-chi record.
+pub(crate) const CHI_LOCK: &str = r#"{"status":0}"#;
+
+/// The result of a go-chi record.
+pub(crate) const CHI_RESULT: &str = r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;

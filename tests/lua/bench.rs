@@ -1,0 +1,138 @@
+//! A server with one script to try on it.
+
+use idemctl::domain::step::StepReply;
+use redis::Connection;
+
+use crate::support::Server;
+use crate::wire;
+
+/// Strings that are no record of any service: other text, other JSON, no JSON, other bytes.
+pub const STRAY: &[&[u8]] = &[
+    b"",
+    b"in-progress",
+    b"{",
+    b"{\"status\":\"PENDING\"",
+    b"{\"status\":\"PENDING\"} x",
+    b"null",
+    b"true",
+    b"7",
+    b"\"PENDING\"",
+    b"[]",
+    b"[\"PENDING\"]",
+    b"{}",
+    b"{\"status\":null}",
+    b"{\"status\":[]}",
+    b"{\"status\":\"pending\"}",
+    b"{\"status\":2}",
+    b"\xff\xfe\x00",
+];
+
+/// The types a Redis key can have besides string, and how each is made.
+const TYPES: &[&[&str]] = &[
+    &["HSET", "KEY", "status", "PENDING"],
+    &["RPUSH", "KEY", "PENDING"],
+    &["SADD", "KEY", "PENDING"],
+    &["ZADD", "KEY", "1", "PENDING"],
+    &["XADD", "KEY", "*", "status", "PENDING"],
+];
+
+/// Everything about a Redis key that a script could have changed.
+#[derive(Debug, PartialEq)]
+pub struct Left {
+    pub dump: StepReply,
+    pub expires: bool,
+}
+
+/// A server of its own, and one script.
+pub struct Bench {
+    _server: Server,
+    connection: Connection,
+    script: String,
+}
+
+impl Bench {
+    pub fn of(script: &str) -> Self {
+        let server = Server::start();
+        let connection = server.connect();
+        Self { _server: server, connection, script: wire::script(script) }
+    }
+
+    /// Sends a plain command.
+    pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> StepReply {
+        wire::ask(&mut self.connection, words)
+    }
+
+    /// Runs the script; its reply on one line.
+    pub fn run<K: AsRef<[u8]>, A: AsRef<[u8]>>(&mut self, keys: &[K], args: &[A]) -> String {
+        wire::line(&self.reply(keys, args))
+    }
+
+    /// Runs the script.
+    pub fn reply<K: AsRef<[u8]>, A: AsRef<[u8]>>(&mut self, keys: &[K], args: &[A]) -> StepReply {
+        wire::eval(&mut self.connection, &self.script, keys, args)
+    }
+
+    /// Puts a string there, without expiry.
+    pub fn put(&mut self, key: &str, value: impl AsRef<[u8]>) {
+        assert_eq!(wire::line(&self.ask(&[b"SET", key.as_bytes(), value.as_ref()])), "OK");
+    }
+
+    /// Puts a string there for a minute.
+    pub fn put_expiring(&mut self, key: &str, value: impl AsRef<[u8]>) {
+        assert_eq!(wire::line(&self.ask(&[b"SET", key.as_bytes(), value.as_ref(), b"EX", b"60"])), "OK");
+    }
+
+    /// The string that is there.
+    pub fn get(&mut self, key: &str) -> Option<Vec<u8>> {
+        match self.ask(&["GET", key]) {
+            StepReply::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The milliseconds left; -1 without expiry, -2 absent.
+    pub fn pttl(&mut self, key: &str) -> i64 {
+        let StepReply::Integer(left) = self.ask(&["PTTL", key]) else { panic!("PTTL answers a number") };
+        left
+    }
+
+    /// Asserts that the Redis key has just been given this many seconds.
+    #[track_caller]
+    pub fn assert_ttl(&mut self, key: &str, seconds: i64) {
+        let left = self.pttl(key);
+        assert!(left <= seconds * 1_000 && left > seconds * 1_000 - 2_000, "{key}: {left} ms left of {seconds} s");
+    }
+
+    /// Everything about a Redis key.
+    pub fn left(&mut self, key: &str) -> Left {
+        Left { dump: self.ask(&["DUMP", key]), expires: self.pttl(key) >= 0 }
+    }
+
+    /// Runs `check` with a key of each type that is not string.
+    pub fn each_type(&mut self, key: &str, mut check: impl FnMut(&mut Self)) {
+        for make in TYPES {
+            self.ask(&["DEL", key]);
+            let words: Vec<_> = make.iter().map(|word| if *word == "KEY" { key } else { word }).collect();
+            assert!(!wire::line(&self.ask(&words)).starts_with("error"), "{words:?}");
+            check(self);
+        }
+        self.ask(&["DEL", key]);
+    }
+
+    /// Asserts that the script gives this reply and leaves the Redis key as it was.
+    #[track_caller]
+    pub fn assert_leaves<A: AsRef<[u8]>>(&mut self, keys: &[&str], args: &[A], reply: &str) {
+        let before: Vec<_> = keys.iter().map(|key| self.left(key)).collect();
+        assert_eq!(self.run(keys, args), reply, "{before:?}");
+        let after: Vec<_> = keys.iter().map(|key| self.left(key)).collect();
+        assert_eq!(after, before);
+    }
+
+    /// Asserts that TTLs that are no whole number above 0 are an error, and nothing is written.
+    #[track_caller]
+    pub fn refuses_bad_ttls(&mut self, keys: &[&str], args_with: impl Fn(&str) -> Vec<String>) {
+        for ttl in ["0", "-1", "1.5", "30.0", "", "ten", "99999999999999999999"] {
+            self.assert_leaves(keys, &args_with(ttl), "error ERR");
+        }
+    }
+}

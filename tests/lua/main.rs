@@ -1,0 +1,21 @@
+//! Each Lua script alone, on a real server: every reply, and the values nobody expects. One module a script.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../support/wire.rs"]
+mod wire;
+
+mod bench;
+mod check_and_lock;
+mod complete;
+mod complete_processing;
+mod delete_if_same;
+mod expire_if_same;
+mod idempotency;
+mod lock;
+mod mark_completed_and_unlock;
+mod observe;
+mod restore_if_absent;
+mod set_completed;
+mod start_processing;

@@ -1,0 +1,103 @@
+//! The header of a script, taken apart by the grammar of `lua/README.md`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+
+use crate::wire;
+
+/// A script taken apart.
+pub struct Script {
+    /// `<folder>/<file>`, for failures.
+    pub path: String,
+    /// The name its first line gives.
+    pub name: String,
+    pub positions: Vec<Position>,
+    pub replies: Vec<String>,
+    /// The lines behind the header, comments removed.
+    pub body: Vec<String>,
+}
+
+/// A line of the header that names a position of KEYS or ARGV.
+#[derive(Debug)]
+pub struct Position {
+    /// `KEYS` or `ARGV`.
+    pub list: String,
+    /// `1`, `1..n` or `n+1`.
+    pub index: String,
+    pub name: String,
+    pub meaning: String,
+}
+
+impl Position {
+    /// How Lua reads it.
+    pub fn expression(&self) -> String {
+        match self.index.as_str() {
+            "1..n" => self.list.clone(),
+            index => format!("{}[{}]", self.list, index.replace("n+", "#KEYS + ")),
+        }
+    }
+
+    /// True when the header says that the body leaves it out.
+    pub fn is_declared_unused(&self) -> bool {
+        self.meaning.contains("not needed here")
+    }
+}
+
+impl Script {
+    /// Reads and parses `lua/<path>.lua`; panics where the header breaks its grammar.
+    pub fn read(path: &str) -> Self {
+        let text = wire::script(path);
+        let (header, body) = text.split_once("\n\n").unwrap_or_else(|| panic!("{path}: no empty line ends the header"));
+        let header: Vec<_> = header.lines().map(|line| header_line(path, line)).collect();
+        let mut parts = header.split(|line| line.is_empty());
+        let [title, positions, replies, rest] = [(); 4].map(|()| parts.next().unwrap_or_default());
+        assert!(rest.is_empty() && parts.next().is_none(), "{path}: the header has more than three parts");
+        let [title] = title else { panic!("{path}: the first line is not one summary") };
+        let (name, summary) = title.split_once(": ").unwrap_or_else(|| panic!("{path}: no `name: summary`"));
+        assert!(summary.ends_with('.') && !summary.trim_end_matches('.').contains(". "), "{path}: not one sentence");
+        assert_eq!(replies.first(), Some(&"Replies"), "{path}");
+        Self {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            positions: positions.iter().map(|line| position(path, line)).collect(),
+            replies: replies[1..].iter().map(|line| reply(path, line)).collect(),
+            body: body.lines().map(without_comment).filter(|line| !line.trim().is_empty()).collect(),
+        }
+    }
+
+    /// How many lines of the header name a position of this list.
+    pub fn count(&self, list: &str) -> usize {
+        self.positions.iter().filter(|position| position.list == list).count()
+    }
+
+    /// The lines behind the names of the positions.
+    pub fn code(&self) -> &[String] {
+        &self.body[self.positions.len()..]
+    }
+}
+
+fn header_line<'a>(path: &str, line: &'a str) -> &'a str {
+    line.strip_prefix("-- ")
+        .or_else(|| line.strip_prefix("--"))
+        .unwrap_or_else(|| panic!("{path}: `{line}` is no comment"))
+}
+
+/// Two spaces or more stand between columns.
+fn columns(line: &str) -> Vec<&str> {
+    line.split("  ").map(str::trim).filter(|column| !column.is_empty()).collect()
+}
+
+fn position(path: &str, line: &str) -> Position {
+    let [place, name, meaning] = columns(line)[..] else { panic!("{path}: `{line}` has not three columns") };
+    let (list, index) = place.strip_suffix(']').and_then(|place| place.split_once('[')).expect(line);
+    assert!(["KEYS", "ARGV"].contains(&list), "{path}: {line}");
+    Position { list: list.to_owned(), index: index.to_owned(), name: name.to_owned(), meaning: meaning.to_owned() }
+}
+
+fn reply(path: &str, line: &str) -> String {
+    let [reply, _meaning] = columns(line)[..] else { panic!("{path}: `{line}` has not two columns") };
+    assert!(line.starts_with("  "), "{path}: `{line}` is not indented");
+    reply.to_owned()
+}
+
+fn without_comment(line: &str) -> String {
+    line.split("--").next().unwrap_or_default().trim_end().to_owned()
+}

@@ -1,0 +1,173 @@
+//! The wire as a service uses it: commands, scripts, and the steps of a schema, with replies as schemas speak of them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use idemctl::domain::observation::Observation;
+use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
+use idemctl::domain::step::{self, StepReply};
+use idemctl::domain::write::Request;
+use idemctl::schemas::{self, Deployment};
+use idemctl::store::{self, Address, Head, Link, Target};
+use redis::{Connection, Value};
+use tokio::runtime::Runtime;
+
+use crate::support::Server;
+
+/// The six schemas, as they are compiled in.
+pub fn built_in() -> Vec<Schema> {
+    schemas::load(None, |_| Deployment::default()).unwrap()
+}
+
+/// The schema of this name.
+pub fn schema(name: &str) -> Schema {
+    built_in().into_iter().find(|schema| schema.name == name).unwrap()
+}
+
+/// The folder of the scripts and schemas.
+pub fn lua() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("lua")
+}
+
+/// The text of a script, e.g. `admin/observe`.
+pub fn script(name: &str) -> String {
+    std::fs::read_to_string(lua().join(name).with_extension("lua")).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Sends a command and gives its reply, an error reply too.
+pub fn ask<W: AsRef<[u8]>>(connection: &mut Connection, words: &[W]) -> StepReply {
+    let mut command = redis::Cmd::new();
+    for word in words {
+        command.arg(word.as_ref());
+    }
+    match command.query(connection) {
+        Ok(value) => step_reply(value),
+        Err(error) => {
+            let code = error.code().unwrap_or_else(|| panic!("no reply: {error}"));
+            StepReply::Error { code: code.to_owned(), message: error.detail().unwrap_or_default().to_owned() }
+        }
+    }
+}
+
+/// Sends a script as a service does.
+pub fn eval<K: AsRef<[u8]>, A: AsRef<[u8]>>(
+    connection: &mut Connection,
+    script: &str,
+    keys: &[K],
+    args: &[A],
+) -> StepReply {
+    let mut words = vec![b"EVAL".to_vec(), script.as_bytes().to_vec(), keys.len().to_string().into_bytes()];
+    words.extend(keys.iter().map(|key| key.as_ref().to_vec()));
+    words.extend(args.iter().map(|arg| arg.as_ref().to_vec()));
+    ask(connection, &words)
+}
+
+/// A reply on one line: `PROCEED`, `nil`, `1`, `[2]`, `error LOCKED`.
+pub fn line(reply: &StepReply) -> String {
+    match reply {
+        StepReply::Nil => "nil".to_owned(),
+        StepReply::Integer(number) => number.to_string(),
+        StepReply::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        StepReply::Array(items) => format!("[{}]", items.iter().map(line).collect::<Vec<_>>().join(" ")),
+        // Redis 6.2 wraps what a script raises, and the code stands inside.
+        StepReply::Error { message, .. } if message.contains("WRONGTYPE") => "error WRONGTYPE".to_owned(),
+        StepReply::Error { code, .. } => format!("error {code}"),
+    }
+}
+
+fn step_reply(value: Value) -> StepReply {
+    match value {
+        Value::Nil => StepReply::Nil,
+        Value::Int(number) => StepReply::Integer(number),
+        Value::BulkString(bytes) => StepReply::Text(bytes),
+        Value::SimpleString(text) => StepReply::Text(text.into_bytes()),
+        Value::Okay => StepReply::Text(b"OK".to_vec()),
+        Value::Array(items) => StepReply::Array(items.into_iter().map(step_reply).collect()),
+        other => panic!("a reply no schema can speak of: {other:?}"),
+    }
+}
+
+/// What is sent for a call of a request.
+pub fn words(call: &Call, request: &Request<'_>) -> Vec<Vec<u8>> {
+    match &call.action {
+        Action::Command(command) => command.iter().map(|word| request.word(word)).collect(),
+        Action::Script { name, keys, args } => {
+            let text = request.schema.scripts[name].text.clone().into_bytes();
+            let mut words = vec![b"EVAL".to_vec(), text, keys.len().to_string().into_bytes()];
+            words.extend(keys.iter().chain(args).map(|word| request.word(word)));
+            words
+        }
+    }
+}
+
+/// How a step went: its last reply, and the schema's entry for it.
+pub struct Played<'a> {
+    pub reply: StepReply,
+    pub known: Option<&'a Reply>,
+}
+
+impl Played<'_> {
+    /// What the last reply means; panics when the schema does not know it.
+    #[track_caller]
+    pub fn means(&self) -> Meaning {
+        self.known.unwrap_or_else(|| panic!("the schema does not know {:?}", self.reply)).means
+    }
+}
+
+/// Plays a step on the server: call after call, until one's reply decides.
+pub fn play<'a>(connection: &mut Connection, step: &'a Step, request: &Request<'_>) -> Played<'a> {
+    let mut calls = step.calls.iter();
+    loop {
+        let call = calls.next().expect("no call decides");
+        let reply = ask(connection, &words(call, request));
+        let known = step::recognise(call, &reply);
+        if known.is_none_or(|known| known.means != Meaning::Next) {
+            return Played { reply, known };
+        }
+    }
+}
+
+/// The library's own way to a server, with a runtime to wait in.
+pub struct Library {
+    runtime: Runtime,
+    link: Link,
+}
+
+impl Library {
+    /// Connects.
+    pub fn on(server: &Server) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let target = Target {
+            address: Address::Unix(server.socket()),
+            db: 0,
+            user: None,
+            password: None,
+            timeout: Duration::from_secs(5),
+        };
+        let link = runtime.block_on(store::connect(&target)).unwrap();
+        Self { runtime, link }
+    }
+
+    /// The connection.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Waits for what the store does.
+    pub fn wait<F: Future>(&self, work: F) -> F::Output {
+        self.runtime.block_on(work)
+    }
+
+    /// Reads records whole, the Redis keys of each in slot order.
+    pub fn observe(&self, records: &[Vec<Vec<u8>>]) -> Vec<Observation> {
+        let mut reader = self.link.reader();
+        let mut seen = Vec::with_capacity(records.len());
+        for page in records.chunks(200) {
+            let page = self.wait(reader.observe(page, Head::Whole)).unwrap();
+            seen.extend(page.into_iter().map(Result::unwrap));
+        }
+        seen
+    }
+}
