@@ -35,6 +35,8 @@ fn sources() -> Vec<Source> {
         }
     }
     assert!(sources.len() > 40, "src/ is read");
+    let for_tests: Vec<_> = sources.iter().flat_map(Source::test_modules).collect();
+    sources.retain(|source| !for_tests.contains(&source.module()));
     sources
 }
 
@@ -266,4 +268,7 @@ fn no_code_knows_a_schema_by_name() {
     );
     let tests = Source::new("src/domain/x.rs", "#[cfg(test)]\nmod tests {\n const N: &str = \"go-chi\";\n}\n");
     assert_eq!(no_schema_by_name(&tests), [""; 0]);
+    let file = Source::new("src/domain/mod.rs", "mod age;\n#[cfg(test)]\nmod samples;\nfn f() { \"express\" }\n");
+    assert_eq!(file.test_modules(), ["domain::samples"]);
+    assert_eq!(no_schema_by_name(&file), [r#"src/domain/mod.rs:4: names a schema: "express""#]);
 }

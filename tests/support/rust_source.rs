@@ -9,22 +9,29 @@ pub struct Source {
     /// The text with comments, strings and tests blanked out, line by line as it was.
     code: String,
     strings: Vec<(usize, String)>,
+    /// Modules of files that are for tests only.
+    test_files: Vec<String>,
 }
 
 impl Source {
     /// Reads a file.
     pub fn new(file: &str, text: &str) -> Self {
         let length = text.lines().count();
-        let text = without_tests(text);
+        let (text, test_files) = without_tests(text);
         let mut scanner = Scanner { text: &text, at: 0, code: String::new(), strings: Vec::new() };
         scanner.run();
-        Self { file: file.to_owned(), length, code: scanner.code, strings: scanner.strings }
+        Self { file: file.to_owned(), length, code: scanner.code, strings: scanner.strings, test_files }
     }
 
     /// The module's path within the crate, e.g. `commands::inspect::watch`.
     pub fn module(&self) -> String {
         let path = self.file.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
         path.replace('/', "::")
+    }
+
+    /// The modules below this one that are for tests only.
+    pub fn test_modules(&self) -> Vec<String> {
+        self.test_files.iter().map(|name| format!("{}::{name}", self.module())).collect()
     }
 
     /// The first part of the module's path.
@@ -162,10 +169,23 @@ fn expand(text: &str) -> Vec<String> {
     paths
 }
 
-/// The text without its test module, which stands at the end.
-fn without_tests(text: &str) -> String {
-    let lines = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
-    lines.map(|line| format!("{line}\n")).collect()
+/// The text without what is for tests only: a module at the end, or a line that names a file.
+fn without_tests(text: &str) -> (String, Vec<String>) {
+    let mut kept = String::new();
+    let mut files = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            kept.push_str(line);
+        } else if let Some(name) = lines.next().and_then(|next| next.trim().strip_suffix(';')) {
+            files.push(name.split_whitespace().last().unwrap_or_default().to_owned());
+            kept.push('\n');
+        } else {
+            break;
+        }
+        kept.push('\n');
+    }
+    (kept, files)
 }
 
 /// Goes through a text once, and tells code from comments and strings.
