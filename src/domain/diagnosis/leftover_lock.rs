@@ -9,13 +9,11 @@ pub(super) const CODE: &str = "leftover-lock";
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let record = case.record;
     let lock = record.lock().filter(|_| record.state == State::Completed)?;
-    let result_goes_first = match (record.result()?.expiry, lock.expiry) {
-        (Expiry::In(result), Expiry::In(lock)) => result < lock,
-        (Expiry::In(_), Expiry::Never) => true,
-        (Expiry::Never, _) => false,
+    let then = match (record.result()?.expiry, lock.expiry) {
+        (Expiry::In(_), Expiry::Never) => "once the result expires they are turned away for ever",
+        (Expiry::In(result), Expiry::In(lock)) if result < lock => "once the result expires they are turned away",
+        _ => "the lock expires first",
     };
-    let then =
-        if result_goes_first { "once the result expires they are turned away" } else { "the lock expires first" };
     Some(Finding {
         code: CODE,
         severity: Severity::Warning,
