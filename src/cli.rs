@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{force_unlock, inspect, list, sandbox, schema};
+use crate::commands::{completions, force_unlock, inspect, list, man, sandbox, schema};
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -45,6 +45,8 @@ enum Command {
     ForceUnlock(force_unlock::Args),
     Sandbox(sandbox::Args),
     Schema(schema::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// The whole command line as clap knows it, for completions, man pages and their tests.
@@ -85,6 +87,8 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
+        Command::Completions(args) => completions::run(context, args, self::command()),
+        Command::Man(args) => man::run(context, args, self::command()),
     }
 }
 

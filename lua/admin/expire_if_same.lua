@@ -3,7 +3,7 @@
 -- KEYS[1..n]  keys      the one to expire, e.g. idem:started:{key}, then the record's others
 -- ARGV[1..n]  expected  for each key: '=' and the exact bytes seen, or '-' for absent
 -- ARGV[n+1]   ttl       the new TTL of KEYS[1], milliseconds, at least 1
--- ARGV[n+2]   seen_ttl  TTL of KEYS[1] when seen: expiring, persistent, or any; may be left out (any)
+-- ARGV[n+2]   seen_ttl  TTL of KEYS[1] when seen: milliseconds, expiring (any TTL), persistent (none), or any; may be left out (any)
 --
 -- Replies
 --   EXPIRING   the TTL is set
@@ -29,8 +29,8 @@ end
 if not string.find(ttl, '^[1-9]%d*$') then
   return redis.error_reply('ERR the TTL is a whole number of milliseconds above 0')
 end
-if seen_ttl ~= 'expiring' and seen_ttl ~= 'persistent' and seen_ttl ~= 'any' then
-  return redis.error_reply('ERR the TTL seen is expiring, persistent or any')
+if seen_ttl ~= 'expiring' and seen_ttl ~= 'persistent' and seen_ttl ~= 'any' and not string.find(seen_ttl, '^%d+$') then
+  return redis.error_reply('ERR the TTL seen is milliseconds, expiring, persistent or any')
 end
 
 -- The type comes first: GET on anything but a string is an error.
@@ -42,9 +42,15 @@ local function same_value(key, wanted)
   return wanted ~= '-' and redis.call('GET', key) == string.sub(wanted, 2)
 end
 
--- Many locks hold the same bytes: one that gained an expiry was taken anew.
+-- Many locks hold the same bytes: one that gained an expiry, or whose TTL went up, was taken anew.
 local function same_ttl(key)
-  return seen_ttl == 'any' or (seen_ttl == 'expiring') == (redis.call('PTTL', key) >= 0)
+  local left = redis.call('PTTL', key)
+  if seen_ttl == 'any' then
+    return true
+  elseif seen_ttl == 'persistent' then
+    return left < 0
+  end
+  return left >= 0 and (seen_ttl == 'expiring' or left <= tonumber(seen_ttl))
 end
 
 if redis.call('EXISTS', keys[1]) == 0 then

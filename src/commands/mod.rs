@@ -1,7 +1,9 @@
 //! One subcommand, one file.
 
+pub mod completions;
 pub mod force_unlock;
 pub mod inspect;
 pub mod list;
+pub mod man;
 pub mod sandbox;
 pub mod schema;

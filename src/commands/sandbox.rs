@@ -31,12 +31,12 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seed: Option<u64>,
 
-    #[command(flatten)]
-    schemas: SchemaArgs,
-
     /// What to run, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
 }
 
 /// Runs `idemctl sandbox`.

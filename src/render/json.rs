@@ -1,104 +1,178 @@
 //! Records as JSON: the documented, versioned contract. Fields are added, never renamed.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::escape;
 use crate::domain::diagnosis::Finding;
 use crate::domain::observation::{Expiry, SeenSlot};
 use crate::domain::record::Record;
-use crate::domain::response::{Response, is_secret_header};
+use crate::domain::response::{self, is_secret_header};
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";
 
 /// A record as one line of JSON, safe to show on a terminal.
 pub fn line(record: &Record, reveal: bool) -> String {
-    escape::json(&self::record(record, reveal).to_string())
+    escape::json(&serde_json::to_string(&Shown::new(record, reveal)).unwrap_or_default())
 }
 
 /// A whole document: `{"format":1,"records":[…]}`.
 pub fn document(records: &[Record], reveal: bool) -> String {
-    let records: Vec<_> = records.iter().map(|record| self::record(record, reveal)).collect();
-    let document = json!({ "format": 1, "records": records });
-    format!("{}\n", escape::json(&serde_json::to_string_pretty(&document).unwrap_or_default()))
-}
-
-/// A record as a JSON value; what is unknown is null.
-pub fn record(record: &Record, reveal: bool) -> Value {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    put("schema", json!(record.schema.name));
-    put("key", text(&record.key));
-    if std::str::from_utf8(&record.key).is_err() {
-        put("key_base64", json!(STANDARD.encode(&record.key)));
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        records: Vec<Shown<'a>>,
     }
-    put("redis_keys", record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect());
-    put("state", json!(record.state.word()));
-    put("owner", record.owner().map_or(Value::Null, text));
-    put("lock_ttl_ms", ttl(record.lock()));
-    put("result_ttl_ms", ttl(record.result()));
-    put("no_expiry", json!(record.expiry() == Some(Expiry::Never)));
-    put("age_ms", json!(record.age.map(|age| age.millis)));
-    put("age_source", json!(record.age.map(|age| age.source.word())));
-    put("size_bytes", json!(record.size_bytes()));
-    put("memory_bytes", json!(record.memory_bytes()));
-    put("idle_seconds", json!(record.idle().map(|idle| idle.as_secs())));
-    put("fingerprint", json!(record.fingerprint()));
-    put("response", record.response().map_or(Value::Null, |response| self::response(response, reveal)));
-    put("error", json!(record.error()));
-    put("blob", record.blob().cloned().unwrap_or_default());
-    put("next_request", next_request(record));
-    put("findings", record.findings.iter().map(finding).collect());
-    Value::Object(fields)
+    let records = records.iter().map(|record| Shown::new(record, reveal)).collect();
+    let document = serde_json::to_string_pretty(&Document { format: 1, records }).unwrap_or_default();
+    format!("{}\n", escape::json(&document))
 }
 
-fn ttl(slot: Option<&SeenSlot>) -> Value {
-    json!(slot.and_then(|slot| slot.expiry.millis()))
+/// A record as a JSON value.
+pub fn record(record: &Record, reveal: bool) -> Value {
+    serde_json::to_value(Shown::new(record, reveal)).unwrap_or_default()
 }
 
-fn next_request(record: &Record) -> Value {
-    let next = &record.next_request;
-    json!({
-        "answer": next.answer.word(),
-        "until_ms": next.until.and_then(Expiry::millis),
-        "client": next.client,
-    })
+/// A record's fields in the order they are shown; what is unknown is null.
+#[derive(Serialize)]
+struct Shown<'a> {
+    schema: &'a str,
+    key: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    redis_keys: Vec<Cow<'a, str>>,
+    state: &'static str,
+    owner: Option<Cow<'a, str>>,
+    lock_ttl_ms: Option<u64>,
+    result_ttl_ms: Option<u64>,
+    no_expiry: bool,
+    age_ms: Option<u64>,
+    age_source: Option<&'static str>,
+    size_bytes: u64,
+    memory_bytes: Option<u64>,
+    idle_seconds: Option<u64>,
+    fingerprint: Option<&'a str>,
+    response: Option<Response<'a>>,
+    error: Option<&'a str>,
+    blob: Option<&'a Value>,
+    next_request: NextRequest<'a>,
+    findings: Vec<ShownFinding<'a>>,
 }
 
-fn response(response: &Response, reveal: bool) -> Value {
-    let mut headers = Map::new();
-    for (name, value) in &response.headers {
-        let shown = if reveal || !is_secret_header(name) { value.as_str() } else { HIDDEN };
-        if let Value::Array(values) = headers.entry(name.clone()).or_insert_with(|| json!([])) {
-            values.push(json!(shown));
+#[derive(Serialize)]
+struct NextRequest<'a> {
+    answer: &'static str,
+    until_ms: Option<u64>,
+    client: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ShownFinding<'a> {
+    code: &'static str,
+    severity: &'static str,
+    message: &'a str,
+    advice: &'a str,
+}
+
+/// The stored response; a body that is not UTF-8 as base64.
+#[derive(Serialize)]
+struct Response<'a> {
+    status: Option<i64>,
+    headers: Headers<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_base64: Option<String>,
+    whole: bool,
+}
+
+/// Header names and lists of values, credentials hidden.
+struct Headers<'a> {
+    headers: &'a [(String, String)],
+    reveal: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn new(record: &'a Record, reveal: bool) -> Self {
+        let ttl = |slot: Option<&SeenSlot>| slot.and_then(|slot| slot.expiry.millis());
+        let next = &record.next_request;
+        Self {
+            schema: &record.schema.name,
+            key: text(&record.key),
+            key_base64: std::str::from_utf8(&record.key).is_err().then(|| STANDARD.encode(&record.key)),
+            redis_keys: record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect(),
+            state: record.state.word(),
+            owner: record.owner().map(text),
+            lock_ttl_ms: ttl(record.lock()),
+            result_ttl_ms: ttl(record.result()),
+            no_expiry: record.expiry() == Some(Expiry::Never),
+            age_ms: record.age.map(|age| age.millis),
+            age_source: record.age.map(|age| age.source.word()),
+            size_bytes: record.size_bytes(),
+            memory_bytes: record.memory_bytes(),
+            idle_seconds: record.idle().map(|idle| idle.as_secs()),
+            fingerprint: record.fingerprint(),
+            response: record.response().map(|response| Response::new(response, reveal)),
+            error: record.error(),
+            blob: record.blob(),
+            next_request: NextRequest {
+                answer: next.answer.word(),
+                until_ms: next.until.and_then(Expiry::millis),
+                client: next.client.as_deref(),
+            },
+            findings: record.findings.iter().map(ShownFinding::new).collect(),
         }
     }
-    let mut fields = Map::new();
-    fields.insert("status".to_owned(), json!(response.status));
-    fields.insert("headers".to_owned(), Value::Object(headers));
-    match std::str::from_utf8(&response.body) {
-        Ok(body) => fields.insert("body".to_owned(), json!(body)),
-        Err(_) => fields.insert("body_base64".to_owned(), json!(STANDARD.encode(&response.body))),
-    };
-    fields.insert("whole".to_owned(), json!(response.whole));
-    Value::Object(fields)
 }
 
-fn finding(finding: &Finding) -> Value {
-    json!({
-        "code": finding.code,
-        "severity": finding.severity.word(),
-        "message": finding.message,
-        "advice": finding.advice,
-    })
+impl<'a> ShownFinding<'a> {
+    fn new(finding: &'a Finding) -> Self {
+        Self {
+            code: finding.code,
+            severity: finding.severity.word(),
+            message: &finding.message,
+            advice: &finding.advice,
+        }
+    }
+}
+
+impl<'a> Response<'a> {
+    fn new(response: &'a response::Response, reveal: bool) -> Self {
+        let body = std::str::from_utf8(&response.body).ok();
+        Self {
+            status: response.status,
+            headers: Headers { headers: &response.headers, reveal },
+            body,
+            body_base64: body.is_none().then(|| STANDARD.encode(&response.body)),
+            whole: response.whole,
+        }
+    }
+}
+
+impl Serialize for Headers<'_> {
+    /// A header that occurs several times is one entry with several values, where it occurs first.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (index, (name, _)) in self.headers.iter().enumerate() {
+            if self.headers[..index].iter().any(|(earlier, _)| earlier == name) {
+                continue;
+            }
+            let hidden = !self.reveal && is_secret_header(name);
+            let values = self.headers[index..].iter().filter(|(other, _)| other == name);
+            let values: Vec<_> = values.map(|(_, value)| if hidden { HIDDEN } else { value.as_str() }).collect();
+            map.serialize_entry(name, &values)?;
+        }
+        map.end()
+    }
 }
 
 /// UTF-8 as it is; other bytes escaped, to be read by people beside a base64 field.
-fn text(bytes: &[u8]) -> Value {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => json!(text),
-        Err(_) => json!(escape::text(bytes)),
-    }
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(escape::text(bytes)), Cow::Borrowed)
 }

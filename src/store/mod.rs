@@ -21,4 +21,4 @@ pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError};
 pub use scan::Scan;
 pub use target::{Address, Target};
 pub use walk::Walk;
-pub use write::{Change, Outcome, Writer};
+pub use write::{Action, Change, Outcome, Writer};

@@ -21,6 +21,15 @@ pub struct Change {
     pub about: About,
 }
 
+/// What is done to the Redis key of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It goes.
+    Remove,
+    /// It gets this TTL in milliseconds.
+    ExpireIn(u64),
+}
+
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -98,6 +107,28 @@ impl Writer {
         }
     }
 
+    /// Makes many changes, each against exactly what was seen of its record: backed up, synced, then changed. One
+    /// outcome a change, in order.
+    ///
+    /// # Errors
+    /// As [`Writer::back_up_and_remove`]; changes before the failing one were made.
+    pub async fn apply(
+        &self,
+        changes: &[Change],
+        action: Action,
+        mut backup: Option<&mut Backup>,
+    ) -> Result<Vec<Outcome>, StoreError> {
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for change in changes {
+            outcomes.push(match (action, backup.as_deref_mut()) {
+                (Action::Remove, Some(backup)) => self.back_up_and_remove(change, backup).await?,
+                (Action::Remove, None) => self.remove(change).await?,
+                (Action::ExpireIn(_), _) => Outcome::Changed,
+            });
+        }
+        Ok(outcomes)
+    }
+
     fn remove_command(&self, change: &Change) -> redis::Cmd {
         let order = key_order(change);
         let mut command = redis::cmd("EVAL");
@@ -108,8 +139,10 @@ impl Writer {
         for slot in &order {
             command.arg(expected(&change.seen.slots[*slot].content));
         }
-        let expiry = change.seen.slots[change.slot].expiry;
-        command.arg(if expiry == Expiry::Never { "persistent" } else { "expiring" });
+        match change.seen.slots[change.slot].expiry {
+            Expiry::Never => command.arg("persistent"),
+            Expiry::In(left) => command.arg(left),
+        };
         command
     }
 

@@ -58,6 +58,16 @@ fn leaves_it_when_the_expiry_is_of_another_kind() {
 }
 
 #[test]
+fn leaves_a_lock_that_was_taken_anew_with_the_same_bytes() {
+    let mut bench = bench();
+    bench.put("a", "x");
+    bench.assert_leaves(&["a"], &["=x", "5000"], "CHANGED");
+    bench.put_expiring("a", "x");
+    bench.assert_leaves(&["a"], &["=x", "5000"], "CHANGED");
+    assert_eq!(bench.run(&["a"], &["=x", "60000"]), "DELETED");
+}
+
+#[test]
 fn leaves_it_when_the_records_other_key_is_another() {
     let mut bench = bench();
     bench.put_expiring("lock", "x");

@@ -1,0 +1,295 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_idemctl_global_optspecs
+    string join \n u/url= h/host= p/port= s/socket= n/db= user= a/pass= askpass context= config= timeout= sandbox color= help V/version
+end
+
+function __fish_idemctl_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_idemctl_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_idemctl_using_subcommand
+    set -l cmd (__fish_idemctl_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c idemctl -n "__fish_idemctl_needs_command" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_needs_command" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_needs_command" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_needs_command" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_needs_command" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_needs_command" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_needs_command" -s V -l version -d 'Print version'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "inspect" -d 'Show a key\'s records, what is wrong with them, and what the next request with the key gets'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the records of the chosen schemas'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sandbox" -d 'Run a command against a private throw-away server'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "schema" -d 'List the schemas idemctl knows, show one, or check one of your own'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "completions" -d 'Print a shell\'s completion script'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "man" -d 'Write the manual pages, one for each command'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l body -d 'Write the response\'s body, as the client would get it, to FILE (`-`: stdout, and nothing else)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l watch -d 'Follow the record, looking every INTERVAL [default: 1s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l until -d 'Follow the record until it is in this state, then end' -r -f -a "completed\t'A result is stored'
+absent\t'Nothing is left'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s 0 -l null -d 'Keys on stdin end with NUL instead of a newline'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l full -d 'Read values of any size whole; without it 64 KiB'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l state -d 'Only records in this state' -r -f -a "in-progress\t'A lock is held'
+completed\t'A result is stored'
+unreadable\t'The schema cannot read it'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l older-than -d 'Only records at least this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l ttl-below -d 'Only records with less than this left' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l owner -d 'Only locks of this owner' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l finding -d 'Only records with this finding' -r -f -a "no-expiry\t''
+excess-ttl\t''
+overdue\t''
+leftover-lock\t''
+unreadable\t''
+foreign-schema\t''
+wrong-type\t''
+result-no-expiry\t''
+short-result-ttl\t''
+oversized\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l limit -d 'End after this many records' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sort -d 'Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key' -r -f -a "age\t'Oldest first'
+ttl\t'Soonest to expire first'
+size\t'Largest first'
+key\t'By idempotency key'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l expect -d 'Go on only if the lock is this owner\'s, or its value has this hash (inspect shows the owner, --dry-run both)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s o -l output -d 'How to show the record and what was done' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l confirm -d 'Name of the protected context, for scripts: what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l dry-run -d 'Show what would be done and change nothing'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-backup -d 'Remove without a backup'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l seed -d 'Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -f -a "list" -d 'List the schemas idemctl knows'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -f -a "show" -d 'Show a schema: Redis keys, values, TTLs, and what each reply to each step means'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -f -a "check" -d 'Check a schema of your own, with its scripts'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s o -l output -d 'How to show them' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l script -d 'Print this script as it is sent, and nothing else' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s o -l output -d 'How to show it' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l help -d 'Print help'

@@ -1,0 +1,111 @@
+//! `idemctl man`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args as ClapArgs;
+use clap_mangen::Man;
+
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Write the manual pages, one for each command
+///
+/// `man -l DIR/idemctl.1` shows the first one; in a folder man1 of $MANPATH, `man idemctl` finds them.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Where to; made when it is not there
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// What the variables that idemctl reads are for.
+const ENVIRONMENT: [(&str, &str); 10] = [
+    ("IDEMCTL_URL", "server URL, where no flag names a server"),
+    ("IDEMCTL_CONTEXT", "context of the config file"),
+    ("IDEMCTL_CONFIG", "config file"),
+    ("IDEMCTL_SCHEMA_DIR", "folder with schemas of your own"),
+    ("REDIS_URL", "server URL, where nothing else names a server"),
+    ("REDISCLI_AUTH", "password"),
+    ("NO_COLOR", "no colours, when set"),
+    ("XDG_CONFIG_HOME", "folder of the config file and the schemas, ~/.config by default"),
+    ("XDG_STATE_HOME", "folder of backups and the audit log, ~/.local/state by default"),
+    ("TMPDIR", "folder for the files of a throw-away server, /tmp by default"),
+];
+
+/// The files that idemctl reads or writes.
+const FILES: [(&str, &str); 4] = [
+    ("$XDG_CONFIG_HOME/idemctl/config.toml", "contexts: servers and how services are deployed there"),
+    ("$XDG_CONFIG_HOME/idemctl/schemas/", "schemas of your own, a folder each"),
+    ("$XDG_STATE_HOME/idemctl/backups/", "what was removed, as JSON lines"),
+    ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line for each change"),
+];
+
+/// Runs `idemctl man` for the whole command line.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
+    let shown = args.folder.display();
+    let pages = pages(root)?;
+    std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot make the folder {shown}"))?;
+    for (name, text) in &pages {
+        let file = args.folder.join(name);
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    context.ui.status(&format!("{} pages written to {shown}.", pages.len()));
+    Ok(Exit::Done)
+}
+
+/// Every page with its file name.
+fn pages(root: clap::Command) -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    // Built once and as a whole, so that the options of all commands are on each page.
+    let mut root = root.disable_help_subcommand(true);
+    root.build();
+    let mut pages = Vec::new();
+    add(&root, &mut pages)?;
+    Ok(pages)
+}
+
+fn add(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
+    let is_root = command.get_display_name().is_none_or(|name| name == "idemctl");
+    // No date: the pages of one version are the same whenever they are written.
+    let man = Man::new(command.clone()).source(source()).manual("idemctl");
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    page.extend(if is_root { root_sections() } else { see_also() }.into_bytes());
+    pages.push((man.get_filename(), page));
+    command.get_subcommands().filter(|command| !command.is_hide_set()).try_for_each(|command| add(command, pages))
+}
+
+fn source() -> String {
+    format!("idemctl {}", env!("CARGO_PKG_VERSION"))
+}
+
+fn root_sections() -> String {
+    let exits = Exit::ALL.map(|(exit, meaning)| (exit.code().to_string(), meaning));
+    let mut text = section("EXIT STATUS", exits.iter().map(|(code, meaning)| (code.as_str(), *meaning)));
+    text.push_str(".PP\n");
+    text.push_str(&escape("With a command to run, idemctl sandbox returns that command's own status."));
+    text.push('\n');
+    text + &section("ENVIRONMENT", ENVIRONMENT) + &section("FILES", FILES)
+}
+
+fn see_also() -> String {
+    format!(".SH \"SEE ALSO\"\n{}\n", escape("idemctl(1), for exit status, environment and files"))
+}
+
+fn section<'a>(title: &str, items: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut text = format!(".SH \"{title}\"\n");
+    for (term, meaning) in items {
+        let _ = writeln!(text, ".TP\n\\fB{}\\fR\n{}", escape(term), escape(meaning));
+    }
+    text
+}
+
+/// Text for roff: backslashes and hyphens as themselves, and no line that starts a request.
+fn escape(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}
