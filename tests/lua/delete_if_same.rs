@@ -110,6 +110,9 @@ fn malformed_arguments_are_an_error_before_anything_is_done() {
     for args in wrong {
         bench.assert_leaves(&["a"], args, "error ERR");
     }
+    for seen_ttl in ["-1", "1.5", "0x10", "ten"] {
+        bench.assert_leaves(&["a"], &["=x", seen_ttl], "error ERR");
+    }
     let none: [&str; 0] = [];
     assert_eq!(bench.run(&none, &["any"]), "error ERR");
 }

@@ -50,6 +50,16 @@ fn leaves_what_changed() {
 }
 
 #[test]
+fn leaves_it_when_the_ttl_went_up() {
+    let mut bench = bench();
+    bench.put_expiring("a", "x");
+    bench.assert_leaves(&["a"], &["=x", "5000", "30000"], "CHANGED");
+    assert_eq!(bench.run(&["a"], &["=x", "5000", "60000"]), "EXPIRING");
+    bench.put("a", "x");
+    bench.assert_leaves(&["a"], &["=x", "5000", "60000"], "CHANGED");
+}
+
+#[test]
 fn says_when_the_key_is_gone() {
     assert_eq!(bench().run(&["a"], &["=x", "5000", "any"]), "ABSENT");
 }
@@ -60,6 +70,9 @@ fn malformed_arguments_are_an_error_before_anything_is_done() {
     bench.put("a", "x");
     for ttl in ["0", "-1", "1.5", "05", "", "ten", "1e3"] {
         bench.assert_leaves(&["a"], &["=x", ttl, "any"], "error ERR");
+    }
+    for seen_ttl in ["-1", "1.5", "0x10", "ten", ""] {
+        bench.assert_leaves(&["a"], &["=x", "5000", seen_ttl], "error ERR");
     }
     let wrong: [&[&str]; 5] =
         [&[], &["=x"], &["x", "5000", "any"], &["=x", "5000", "never"], &["=x", "5000", "any", "any"]];
