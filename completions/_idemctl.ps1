@@ -21,8 +21,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
 
     $completions = @(switch ($command) {
         'idemctl' {
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -64,8 +64,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Prefix this deployment puts before the keys of schemas that take one (go-chi)')
             [CompletionResult]::new('--lock-ttl', '--lock-ttl', [CompletionResultType]::ParameterName, 'Lock TTL of this deployment, where it differs from the schema''s')
             [CompletionResult]::new('--result-ttl', '--result-ttl', [CompletionResultType]::ParameterName, 'Result TTL of this deployment, where it differs from the schema''s')
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -108,8 +108,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Prefix this deployment puts before the keys of schemas that take one (go-chi)')
             [CompletionResult]::new('--lock-ttl', '--lock-ttl', [CompletionResultType]::ParameterName, 'Lock TTL of this deployment, where it differs from the schema''s')
             [CompletionResult]::new('--result-ttl', '--result-ttl', [CompletionResultType]::ParameterName, 'Result TTL of this deployment, where it differs from the schema''s')
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -146,8 +146,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Prefix this deployment puts before the keys of schemas that take one (go-chi)')
             [CompletionResult]::new('--lock-ttl', '--lock-ttl', [CompletionResultType]::ParameterName, 'Lock TTL of this deployment, where it differs from the schema''s')
             [CompletionResult]::new('--result-ttl', '--result-ttl', [CompletionResultType]::ParameterName, 'Result TTL of this deployment, where it differs from the schema''s')
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -179,8 +179,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Prefix this deployment puts before the keys of schemas that take one (go-chi)')
             [CompletionResult]::new('--lock-ttl', '--lock-ttl', [CompletionResultType]::ParameterName, 'Lock TTL of this deployment, where it differs from the schema''s')
             [CompletionResult]::new('--result-ttl', '--result-ttl', [CompletionResultType]::ParameterName, 'Result TTL of this deployment, where it differs from the schema''s')
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -202,8 +202,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             break
         }
         'idemctl;schema' {
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -231,8 +231,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'How to show them')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'How to show them')
             [CompletionResult]::new('--schema-dir', '--schema-dir', [CompletionResultType]::ParameterName, 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]')
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -258,8 +258,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'How to show it')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'How to show it')
             [CompletionResult]::new('--schema-dir', '--schema-dir', [CompletionResultType]::ParameterName, 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]')
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -281,8 +281,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             break
         }
         'idemctl;schema;check' {
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -304,8 +304,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             break
         }
         'idemctl;completions' {
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
@@ -327,8 +327,8 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             break
         }
         'idemctl;man' {
-            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
-            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')

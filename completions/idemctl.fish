@@ -24,7 +24,7 @@ function __fish_idemctl_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c idemctl -n "__fish_idemctl_needs_command" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -61,7 +61,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema-dir -
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -112,7 +112,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema-dir -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -144,7 +144,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema-
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -169,7 +169,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -185,7 +185,7 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -208,7 +208,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -229,7 +229,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -245,7 +245,7 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -261,7 +261,7 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s s -l socket -d 'Unix socket of the server' -r -F
@@ -277,7 +277,7 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s u -l url -d 'Server URL: redis://[USER[:PASSWORD]@]HOST[:PORT][/DB] or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s s -l socket -d 'Unix socket of the server' -r -F
