@@ -11,6 +11,7 @@ mod scripts;
 mod target;
 mod topology;
 mod walk;
+mod wire;
 mod write;
 
 pub use connect::{Link, connect};
@@ -19,4 +20,5 @@ pub use read::{Head, Reader, Seen};
 pub use scan::Scan;
 pub use target::{Address, Target};
 pub use walk::Walk;
+pub use wire::{Packed, Wire, pack};
 pub use write::{Change, Outcome, Writer};
