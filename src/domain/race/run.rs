@@ -27,7 +27,9 @@ pub struct Plan {
 pub struct Round {
     /// What the workers did.
     pub events: Vec<Event>,
-    /// The time from each release of the workers to their last reply, added up.
+    /// Steps answered in the phases that all workers, or all losers, are released into.
+    pub raced: u64,
+    /// The time from each such release to the last reply, added up.
     pub released: Duration,
 }
 
@@ -58,7 +60,9 @@ pub struct Run {
     pub lost_replies: u64,
     /// Steps that were answered.
     pub steps: u64,
-    /// The time from each release of the workers to their last reply, added up.
+    /// Steps answered in the phases that all workers, or all losers, are released into.
+    pub raced: u64,
+    /// The time from each such release to the last reply, added up.
     pub released: Duration,
     /// How long the steps took.
     pub latencies: Latencies,
@@ -94,6 +98,7 @@ impl Run {
             wrong_replies: 0,
             lost_replies: 0,
             steps: 0,
+            raced: 0,
             released: Duration::ZERO,
             latencies: Latencies::new(),
             offending: None,
@@ -113,6 +118,7 @@ impl Run {
         for event in &round.events {
             self.count(event);
         }
+        self.raced += round.raced;
         self.released += round.released;
         if let (None, Some(offence)) = (&self.offending, ruling.offences.first()) {
             self.offending = Some(Offending { round: self.rounds, events: round.events, offence: *offence });
@@ -143,10 +149,11 @@ impl Run {
         if self.is_atomic() { "atomic" } else { "not-atomic" }
     }
 
-    /// Steps answered in a second of the time that the workers were released.
+    /// Steps answered in a second of the time that all workers, or all losers, were released. A winner that finishes
+    /// alone, while the others wait at the barrier, says nothing about throughput and does not count.
     pub fn steps_per_second(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-        let steps = self.steps as f64;
+        let steps = self.raced as f64;
         if self.released.is_zero() { 0.0 } else { steps / self.released.as_secs_f64() }
     }
 }
