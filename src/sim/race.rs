@@ -1,7 +1,6 @@
 //! A race: rounds on fresh keys, judged one by one, and nothing left behind.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use uuid::Uuid;
 
@@ -83,8 +82,7 @@ async fn one_round(
         return Ended::Failed(error);
     }
     let (number, key) = keys.make();
-    let clock = Instant::now();
-    match round::play(&mut track.workers, service, (&run.plan, number), &key, (clock, interrupt)).await {
+    match round::play(&mut track.workers, service, (&run.plan, number), &key, interrupt).await {
         Ok(Some(round)) => {
             run.add(round);
             Ended::Played

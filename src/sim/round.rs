@@ -18,10 +18,10 @@ pub(super) async fn play(
     service: &Service<'_>,
     (plan, number): (&Plan, usize),
     key: &[u8],
-    (clock, interrupt): (Instant, &Interrupt),
+    interrupt: &Interrupt,
 ) -> Result<Option<Round>, StoreError> {
     let fails = plan.fail_every > 0 && number.is_multiple_of(plan.fail_every);
-    let mut seats = seats(workers, service, (plan, number), key, clock);
+    let mut seats = seats(workers, service, (plan, number), key);
     let mut round = Round::default();
     let asking = Turn { asks: true, finishes: plan.overlap, fails };
     let finishing = Turn { asks: false, finishes: true, fails };
@@ -50,20 +50,17 @@ fn seats<'r, 's>(
     service: &'r Service<'s>,
     (plan, number): (&Plan, usize),
     key: &'r [u8],
-    clock: Instant,
 ) -> Vec<Seat<'r, 's>> {
     let count = u32::try_from(workers.len()).unwrap_or(u32::MAX);
-    let mut seats: Vec<_> = workers.iter_mut().map(|worker| Seat::new(worker, service, key, clock)).collect();
-    seats.rotate_left(number % workers_or_one(count));
+    let mut seats: Vec<_> = workers.iter_mut().map(|worker| Seat::new(worker, service, key)).collect();
+    let first = number % seats.len().max(1);
+    seats.rotate_left(first);
+    let clock = Instant::now();
     // Spread, for workers that all think equally long would meet again behind the pause.
     for (place, seat) in (1..).zip(&mut seats) {
-        seat.think(plan.think_time * place / count);
+        seat.sit(plan.think_time * place / count, clock);
     }
     seats
-}
-
-fn workers_or_one(count: u32) -> usize {
-    usize::try_from(count).unwrap_or(1).max(1)
 }
 
 /// Releases some of the workers at one moment and waits for all of them.
@@ -77,10 +74,14 @@ async fn release(
     if ready.is_empty() {
         return Ok(());
     }
+    let seen = ready.iter().map(|seat| seat.events.len()).sum::<usize>();
     let released = Instant::now();
     // Unconstrained, so that every worker has sent its request before the first reply is read: that is the barrier.
     tokio::task::unconstrained(join_all(ready.iter_mut().map(|seat| seat.play(turn)))).await;
-    round.released += released.elapsed();
+    if turn.asks {
+        round.released += released.elapsed();
+        round.raced += (ready.iter().map(|seat| seat.events.len()).sum::<usize>() - seen) as u64;
+    }
     let refused = |error: &StoreError| !error.lost_the_reply();
     match ready.into_iter().find_map(|seat| seat.trouble.take_if(|error| refused(error))) {
         Some(error) => Err(error),

@@ -14,22 +14,30 @@ use crate::store::{Packed, StoreError, Wire, pack};
 pub(super) struct Service<'a> {
     pub(super) schema: &'a Schema,
     strategy: Strategy,
-    scripts: BTreeMap<&'a str, Loaded>,
-}
-
-/// A script as the server knows it.
-struct Loaded {
-    /// Brings it back when the server has lost it.
-    load: Packed,
-    /// Its digest; `None` where it may not be loaded ahead.
-    digest: Option<Vec<u8>>,
+    /// The digests of the scripts that could be loaded ahead.
+    digests: BTreeMap<&'a str, Vec<u8>>,
 }
 
 /// A request ready to be sent.
 pub(super) struct Prepared<'a> {
     pub(super) request: Packed,
     reads: Reads<'a>,
-    script: Option<&'a str>,
+    script: Option<Script<'a>>,
+}
+
+/// What a request calls by its digest.
+struct Script<'a> {
+    text: &'a str,
+    /// The number of keys, the keys, the arguments.
+    words: Vec<Vec<u8>>,
+}
+
+impl Prepared<'_> {
+    /// The same request with the script's text, for a server that has forgotten the digest.
+    pub(super) fn whole(&self) -> Option<Packed> {
+        let script = self.script.as_ref()?;
+        Some(pack(eval(script.text.as_bytes()).into_iter().chain(script.words.iter().map(Vec::as_slice))))
+    }
 }
 
 /// How the reply to a request is read.
@@ -47,22 +55,16 @@ enum Reads<'a> {
 impl<'a> Service<'a> {
     /// Makes the schema's scripts known to the server.
     pub(super) async fn introduce(schema: &'a Schema, strategy: Strategy, wire: &mut Wire) -> Result<Self, StoreError> {
-        let mut scripts = BTreeMap::new();
+        let mut digests = BTreeMap::new();
         for (name, script) in &schema.scripts {
-            let load = pack(["SCRIPT", "LOAD", &script.text]);
-            let digest = match wire.ask(&load).await {
-                Ok(StepReply::Text(digest)) => Some(digest),
+            match wire.ask(&pack(["SCRIPT", "LOAD", &script.text])).await {
+                Ok(StepReply::Text(digest)) => _ = digests.insert(name.as_str(), digest),
+                // Where scripts may not be loaded ahead they are sent whole each time.
                 Err(error) if !error.is_permission() => return Err(error),
-                _ => None,
-            };
-            scripts.insert(name.as_str(), Loaded { load, digest });
+                _ => {}
+            }
         }
-        Ok(Self { schema, strategy, scripts })
-    }
-
-    /// What a script needs to be brought back.
-    pub(super) fn load(&self, prepared: &Prepared) -> Option<&Packed> {
-        self.scripts.get(prepared.script?).map(|script| &script.load)
+        Ok(Self { schema, strategy, digests })
     }
 
     /// The begin step of a request.
@@ -141,19 +143,17 @@ impl<'a> Service<'a> {
                 Prepared { request: pack(words(command)), reads: Reads::Call(call), script: None }
             }
             Action::Script { name, keys, args } => {
-                let head = match self.scripts.get(name.as_str()).and_then(|script| script.digest.as_ref()) {
-                    Some(digest) => [b"EVALSHA".to_vec(), digest.clone()],
-                    None => [b"EVAL".to_vec(), self.text(name)],
-                };
                 let count = keys.len().to_string().into_bytes();
-                let all = head.into_iter().chain([count]).chain(words(keys)).chain(words(args));
-                Prepared { request: pack(all), reads: Reads::Call(call), script: Some(name) }
+                let words: Vec<_> = [count].into_iter().chain(words(keys)).chain(words(args)).collect();
+                let text = self.schema.scripts.get(name).map_or("", |script| script.text.as_str());
+                let head = match self.digests.get(name.as_str()) {
+                    Some(digest) => [&b"EVALSHA"[..], digest],
+                    None => eval(text.as_bytes()),
+                };
+                let request = pack(head.into_iter().chain(words.iter().map(Vec::as_slice)));
+                Prepared { request, reads: Reads::Call(call), script: Some(Script { text, words }) }
             }
         }
-    }
-
-    fn text(&self, name: &str) -> Vec<u8> {
-        self.schema.scripts.get(name).map(|script| script.text.clone().into_bytes()).unwrap_or_default()
     }
 
     fn get(&self, request: &Request, slot: usize) -> Prepared<'a> {
@@ -174,6 +174,10 @@ impl<'a> Service<'a> {
     fn redis_key(&self, request: &Request, slot: usize) -> Vec<u8> {
         self.schema.slots[slot].template.redis_key(request.key)
     }
+}
+
+fn eval(text: &[u8]) -> [&[u8]; 2] {
+    [b"EVAL", text]
 }
 
 fn answer(call: &Call, reply: &StepReply) -> Option<Answer> {

@@ -49,14 +49,10 @@ pub(super) struct Seat<'r, 's> {
 }
 
 impl<'r, 's> Seat<'r, 's> {
-    pub(super) fn new(worker: &'r mut Worker, service: &'r Service<'s>, key: &'r [u8], clock: Instant) -> Self {
-        let body = format!(r#"{{"key":"{}","worker":{}}}"#, String::from_utf8_lossy(key), worker.id);
-        let response = Response {
-            status: Some(201),
-            headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
-            body: body.into_bytes(),
-            whole: true,
-        };
+    pub(super) fn new(worker: &'r mut Worker, service: &'r Service<'s>, key: &'r [u8]) -> Self {
+        // Every worker answers differently, so that a replay tells whose response it is.
+        let body = format!(r#"{{"worker":{}}}"#, worker.id).into_bytes();
+        let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
         let begin = service.begin(&Request { schema: service.schema, key, owner: &worker.owner, response: &response });
         Self {
             worker,
@@ -65,7 +61,7 @@ impl<'r, 's> Seat<'r, 's> {
             response,
             begin,
             pause: Duration::ZERO,
-            clock,
+            clock: Instant::now(),
             asked: false,
             holds: false,
             won: false,
@@ -74,9 +70,10 @@ impl<'r, 's> Seat<'r, 's> {
         }
     }
 
-    /// How long the worker thinks between the calls of a step.
-    pub(super) fn think(&mut self, pause: Duration) {
+    /// Sits down: how long the worker thinks between the calls of a step, and since when time counts.
+    pub(super) fn sit(&mut self, pause: Duration, clock: Instant) {
         self.pause = pause;
+        self.clock = clock;
     }
 
     /// True when the worker can still send.
@@ -141,10 +138,11 @@ impl<'r, 's> Seat<'r, 's> {
                 tokio::time::sleep(self.pause).await;
             }
             let mut reply = wire.ask(&prepared.request).await?;
-            // The server restarted or forgot its scripts; it has executed nothing.
-            if let (true, Some(load)) = (is_no_script(&reply), self.service.load(prepared)) {
-                wire.ask(load).await?;
-                reply = wire.ask(&prepared.request).await?;
+            // A server that has forgotten the script has executed nothing.
+            if is_no_script(&reply)
+                && let Some(whole) = prepared.whole()
+            {
+                reply = wire.ask(&whole).await?;
             }
             if let Some(answer) = self.service.read(prepared, reply) {
                 return Ok(answer);

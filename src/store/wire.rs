@@ -175,3 +175,37 @@ fn refusal(error: &ServerError) -> Option<&'static str> {
         wrapped.split_whitespace().find_map(|word| known(word.strip_prefix('-')?))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_a_script_ran_into_is_found_inside_its_error() {
+        let of = |text: &[u8]| match redis::parse_redis_value(text).unwrap() {
+            Value::ServerError(error) => refusal(&error),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of(b"-READONLY You can't write against a read only replica.\r\n"), Some("READONLY"));
+        let wrapped = b"-ERR Error running script (call to f_1): @user_script:17: -OOM command not allowed\r\n";
+        assert_eq!(of(wrapped), Some("OOM"));
+        assert_eq!(of(b"-LOCKED the key is held\r\n"), None);
+        assert_eq!(of(b"-ERR something BUSY\r\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_reply_that_is_cut_off_is_told_from_a_whole_one(
+            text in prop::collection::vec(any::<u8>(), 0..30),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let whole = [format!("*2\r\n:3\r\n${}\r\n", text.len()).as_bytes(), &text, b"\r\n"].concat();
+            let cut = cut.index(whole.len());
+            prop_assert!(redis::parse_redis_value(&whole[..cut]).is_err_and(|error| error.is_connection_dropped()));
+            let expected = StepReply::Array(vec![StepReply::Integer(3), StepReply::Text(text)]);
+            prop_assert_eq!(redis::parse_redis_value(&whole).map(reply::step_reply), Ok(expected));
+        }
+    }
+}
