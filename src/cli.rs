@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{force_unlock, inspect, list, schema};
+use crate::commands::{force_unlock, inspect, list, race, schema};
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -36,6 +36,7 @@ enum Command {
     Inspect(inspect::Args),
     List(list::Args),
     ForceUnlock(force_unlock::Args),
+    Race(race::Args),
     Schema(schema::Args),
 }
 
@@ -75,6 +76,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
+        Command::Race(args) => race::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
     }
 }
