@@ -45,6 +45,7 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "inspect" -d 'Show a
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the records of the chosen schemas'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sandbox" -d 'Run a command against a private throw-away server'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "race" -d 'Race simultaneous requests with one idempotency key and say whether exactly one got through'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "schema" -d 'List the schemas idemctl knows, show one, or check one of your own'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "completions" -d 'Print a shell\'s completion script'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "man" -d 'Write the manual pages, one for each command'
@@ -185,6 +186,38 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s o -l output -d 'How to show the runs' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l concurrency -d 'Workers, each on a connection of its own, at most 1000' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l rounds -d 'Rounds, each on a fresh key' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l strategy -d 'How the workers go about it [default: schema,check-then-act]' -r -f -a "schema\t'The schema\'s own steps'
+check-then-act\t'GET, and SET when nothing is there'
+set-nx\t'SET NX, and GET when that fails'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l think-time -d 'Longest pause between the calls of a step, spread over the workers: widens the window between check and act' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l fail-every -d 'Let the winner\'s handler fail in every Nth round, so that it releases; 0 is never (set-nx: 4 then)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l overlap -d 'Let a winner complete at once, while others still begin (set-nx always does)'
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s p -l port -d 'Server port [default: 6379]' -r

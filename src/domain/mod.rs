@@ -12,6 +12,7 @@ pub mod json_head;
 pub mod late_worker;
 pub mod next_request;
 pub mod observation;
+pub mod race;
 pub mod record;
 pub mod rehearsal;
 pub mod response;

@@ -4,6 +4,7 @@ pub mod body;
 pub mod escape;
 pub mod json;
 pub mod listing;
+pub mod race;
 pub mod record;
 pub mod schema;
 pub mod style;

@@ -12,6 +12,7 @@ mod scripts;
 mod target;
 mod topology;
 mod walk;
+mod wire;
 mod write;
 
 pub use connect::{Link, connect};
@@ -21,4 +22,5 @@ pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError};
 pub use scan::Scan;
 pub use target::{Address, Target};
 pub use walk::Walk;
+pub use wire::{Packed, Wire, pack};
 pub use write::{Action, Change, Outcome, Writer};
