@@ -1,5 +1,6 @@
 //! The report of a race for people.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{chart, table, timeline};
@@ -26,11 +27,18 @@ pub fn text(runs: &[Run], width: Option<usize>, palette: Palette) -> String {
 fn heading(runs: &[Run]) -> String {
     let Some(Run { plan, rounds, .. }) = runs.first() else { return String::new() };
     let workers = count(plan.concurrency, "worker");
-    let mut lines = format!("{workers}, {}, each on one fresh key{}\n", count(*rounds, "round"), options(plan));
-    let changed = |run: &&Run| run.plan.overlap != plan.overlap || run.plan.fail_every != plan.fail_every;
-    if let Some(run) = runs.iter().find(changed) {
-        lines.push_str(&format!("{}{}\n", run.strategy.word(), options(&run.plan)));
+    let mut lines = format!("{workers}, {}, each on one fresh key\n", count(*rounds, "round"));
+    let mut said: Vec<String> = Vec::new();
+    for run in runs {
+        let options = options(&run.plan);
+        // A strategy can play by rules of its own.
+        let same = run.plan.overlap == plan.overlap && run.plan.fail_every == plan.fail_every;
+        let whose = if same { String::new() } else { format!("{}: ", run.strategy.word()) };
+        said.extend(options.into_iter().map(|option| format!("{whose}{option}\n")));
     }
+    let mut seen = HashSet::new();
+    said.retain(|line| seen.insert(line.clone()));
+    lines.push_str(&said.concat());
     let lost: u64 = runs.iter().map(|run| run.lost_replies).sum();
     if lost > 0 {
         lines.push_str(&format!("replies lost: {lost}; each may or may not have been executed\n"));
@@ -38,18 +46,18 @@ fn heading(runs: &[Run]) -> String {
     lines
 }
 
-fn options(plan: &Plan) -> String {
-    let mut text = String::new();
+fn options(plan: &Plan) -> Vec<String> {
+    let mut options = Vec::new();
     if plan.overlap {
-        text.push_str(", winners complete at once");
+        options.push("winners complete at once, while others still begin".to_owned());
     }
     if plan.fail_every > 0 {
-        text.push_str(&format!(", the handler fails in every {}. round", plan.fail_every));
+        options.push(format!("the handler fails in 1 of {}", count(plan.fail_every, "round")));
     }
     if !plan.think_time.is_zero() {
-        text.push_str(&format!(", up to {} between the calls of a step", think(plan.think_time)));
+        options.push(format!("up to {} between the calls of a step", think(plan.think_time)));
     }
-    text
+    options
 }
 
 fn think(time: Duration) -> String {
