@@ -28,17 +28,18 @@ fn heading(runs: &[Run]) -> String {
     let Some(Run { plan, rounds, .. }) = runs.first() else { return String::new() };
     let workers = count(plan.concurrency, "worker");
     let mut lines = format!("{workers}, {}, each on one fresh key\n", count(*rounds, "round"));
-    let mut said: Vec<String> = Vec::new();
-    for run in runs {
-        let options = options(&run.plan);
-        // A strategy can play by rules of its own.
-        let same = run.plan.overlap == plan.overlap && run.plan.fail_every == plan.fail_every;
-        let whose = if same { String::new() } else { format!("{}: ", run.strategy.word()) };
-        said.extend(options.into_iter().map(|option| format!("{whose}{option}\n")));
+    let all: Vec<_> = runs.iter().map(|run| (run.strategy.word(), options(&run.plan))).collect();
+    let mut said = HashSet::new();
+    for (strategy, options) in &all {
+        for option in options {
+            // A strategy can play by rules of its own.
+            let shared = all.iter().all(|(_, options)| options.contains(option));
+            let line = if shared { format!("{option}\n") } else { format!("{strategy}: {option}\n") };
+            if said.insert(line.clone()) {
+                lines.push_str(&line);
+            }
+        }
     }
-    let mut seen = HashSet::new();
-    said.retain(|line| seen.insert(line.clone()));
-    lines.push_str(&said.concat());
     let lost: u64 = runs.iter().map(|run| run.lost_replies).sum();
     if lost > 0 {
         lines.push_str(&format!("replies lost: {lost}; each may or may not have been executed\n"));
