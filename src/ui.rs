@@ -7,6 +7,7 @@ use anstream::{AutoStream, ColorChoice};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::exit::Stop;
+use crate::render::fold::fold;
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +28,7 @@ pub struct Ui {
     colored: bool,
     width: Option<usize>,
     err_is_terminal: bool,
+    err_width: Option<usize>,
     interactive: bool,
     out_is_terminal: bool,
 }
@@ -45,13 +47,11 @@ impl Ui {
         let err_is_terminal = io::stderr().is_terminal();
         Self {
             colored: out.current_choice() != ColorChoice::Never,
-            // A pipe takes lines of any length; only a terminal has a width to fit.
-            width: terminal_size::terminal_size_of(io::stdout())
-                .filter(|_| out_is_terminal)
-                .map(|(width, _)| usize::from(width.0)),
+            width: width_of(io::stdout(), out_is_terminal),
             out: Box::new(io::BufWriter::new(out)),
             err: Box::new(err),
             err_is_terminal,
+            err_width: width_of(io::stderr(), err_is_terminal),
             interactive: err_is_terminal && io::stdin().is_terminal(),
             out_is_terminal,
         }
@@ -121,7 +121,9 @@ impl Ui {
     fn say(&mut self, style: &str, label: &str, text: &str) {
         // Nobody is left to tell when stderr is gone.
         let reset = if style.is_empty() { "" } else { "\u{1b}[0m" };
-        let _ = writeln!(self.err, "{style}{label}{reset}{text}");
+        for line in fold(&format!("{style}{label}{reset}{text}"), self.err_width) {
+            let _ = writeln!(self.err, "{line}");
+        }
         let _ = self.err.flush();
     }
 
@@ -176,4 +178,10 @@ impl Ui {
             }
         })
     }
+}
+
+/// The columns of a terminal; a pipe takes lines of any length.
+fn width_of(stream: impl std::os::fd::AsFd, is_terminal: bool) -> Option<usize> {
+    let size = is_terminal.then(|| terminal_size::terminal_size_of(stream)).flatten();
+    size.map(|(width, _)| usize::from(width.0))
 }
