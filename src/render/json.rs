@@ -15,14 +15,14 @@ pub const HIDDEN: &str = "(hidden)";
 
 /// A record as one line of JSON, safe to show on a terminal.
 pub fn line(record: &Record, reveal: bool) -> String {
-    escape::json(&self::record(record, reveal).to_string())
+    escape::json(self::record(record, reveal).to_string())
 }
 
 /// A whole document: `{"format":1,"records":[…]}`.
 pub fn document(records: &[Record], reveal: bool) -> String {
     let records: Vec<_> = records.iter().map(|record| self::record(record, reveal)).collect();
     let document = json!({ "format": 1, "records": records });
-    format!("{}\n", escape::json(&serde_json::to_string_pretty(&document).unwrap_or_default()))
+    format!("{}\n", escape::json(serde_json::to_string_pretty(&document).unwrap_or_default()))
 }
 
 /// A record as a JSON value; what is unknown is null.
