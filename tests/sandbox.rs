@@ -1,4 +1,5 @@
 //! `idemctl sandbox`: the server is there for the command, and gone with idemctl, however that ends.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod support;
 

@@ -81,7 +81,7 @@ pub const SERVICES: [Service; 6] = [
             }
         },
         complete: |redis, key, _| set(redis, key, GO_CHI, 86_400),
-        release: Some(|redis, key| del(redis, key)),
+        release: Some(del),
         result: GO_CHI,
     },
     Service {
