@@ -88,7 +88,7 @@ impl Page {
             self.field("Error", &escape::text(error.as_bytes()));
         }
         if let Some(blob) = record.blob() {
-            self.field("Blob pointer", &escape::json(&blob.to_string()));
+            self.field("Blob pointer", &escape::json(blob.to_string()));
         }
         if !record.seen.atomic {
             self.field("Read", "with plain commands, for scripts are not permitted: not at one moment");
