@@ -8,3 +8,4 @@ pub mod man;
 pub mod race;
 pub mod sandbox;
 pub mod schema;
+pub mod sweep;
