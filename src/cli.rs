@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{completions, force_unlock, inspect, list, man, sandbox, schema};
+use crate::commands::{completions, force_unlock, inspect, list, man, race, sandbox, schema, sweep};
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -43,7 +43,9 @@ enum Command {
     Inspect(inspect::Args),
     List(list::Args),
     ForceUnlock(force_unlock::Args),
+    Sweep(sweep::Args),
     Sandbox(sandbox::Args),
+    Race(race::Args),
     Schema(schema::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -85,7 +87,9 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
+        Command::Sweep(args) => sweep::run(context, args).await,
         Command::Sandbox(args) => sandbox::run(context, args).await,
+        Command::Race(args) => race::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
         Command::Completions(args) => completions::run(context, args, self::command()),
         Command::Man(args) => man::run(context, args, self::command()),

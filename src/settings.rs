@@ -59,9 +59,10 @@ impl Environment {
         self.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
 
-    /// The operator's user name.
+    /// The operator's user name, or number where it has no name.
     pub fn user(&self) -> String {
-        self.get("USER").or_else(|| self.get("LOGNAME")).unwrap_or("unknown").to_owned()
+        let name = self.get("USER").or_else(|| self.get("LOGNAME"));
+        name.map_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()), str::to_owned)
     }
 
     fn folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {

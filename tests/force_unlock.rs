@@ -1,4 +1,5 @@
 //! `idemctl force-unlock` from the outside.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Keys and values nobody would choose: binary, control characters, bidi, globs, spaces, dashes, huge ones.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! `idemctl inspect` from the outside: the binary against a real server.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod support;
 

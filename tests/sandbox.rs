@@ -152,6 +152,15 @@ fn without_a_server_program_it_says_how_to_get_one() {
 }
 
 #[test]
+fn a_folder_for_temporary_files_that_is_missing_is_named() {
+    let home = home();
+    let mut command = command(home.path(), &["sandbox", "--", "true"]);
+    command.env("TMPDIR", home.path().join("nowhere"));
+    let run = Run::of(command, &[]).exits(5);
+    assert!(run.stderr.contains("nowhere") && run.stderr.contains("TMPDIR"), "{}", run.all());
+}
+
+#[test]
 fn a_server_that_does_not_come_up_is_quoted() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = home();
@@ -251,6 +260,22 @@ fn killed_with_a_command_running_it_takes_the_server_along() {
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     assert_gone(&folder);
+}
+
+#[test]
+fn killed_at_any_moment_of_its_start_it_leaves_nothing_behind() {
+    let home = home();
+    for moment in 0..24 {
+        let mut child = command(home.path(), &["sandbox", "--", "true"]).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(moment));
+        let _ = kill_process(Pid::from_child(&child), Signal::KILL);
+        child.wait().unwrap();
+    }
+    let started = Instant::now();
+    while !is_empty(home.path()) || processes_in(home.path()) > 0 {
+        assert!(started.elapsed() < Duration::from_secs(2), "something is left in {}", home.path().display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

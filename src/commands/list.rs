@@ -24,7 +24,7 @@ use crate::exit::{Exit, Stop};
 use crate::store::{Head, StoreError, Walk};
 
 /// Bytes of each value that are read: enough for state, status and owner of every built-in schema.
-const HEAD_BYTES: usize = 256;
+const HEAD_BYTES: usize = 64;
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
 const SORTED_ROWS: usize = 1_000;

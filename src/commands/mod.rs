@@ -5,5 +5,7 @@ pub mod force_unlock;
 pub mod inspect;
 pub mod list;
 pub mod man;
+pub mod race;
 pub mod sandbox;
 pub mod schema;
+pub mod sweep;

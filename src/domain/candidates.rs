@@ -54,16 +54,19 @@ pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thr
     if seen.is_absent() {
         return Vec::new();
     }
-    let read: Vec<_> = candidate.schemas.iter().map(|schema| (schema, readings(schema, seen))).collect();
-    let mut kept: Vec<_> = read.iter().filter(|(_, readings)| is_readable(readings)).collect();
-    if kept.is_empty() {
-        let prefixed = || read.iter().filter(|(schema, _)| schema.has_prefix());
-        kept.extend(prefixed().find(|(schema, _)| schema.older_release_of.is_none()).or_else(|| prefixed().next()));
+    let mut read: Vec<_> = candidate.schemas.iter().map(|schema| (schema, readings(schema, seen))).collect();
+    if read.iter().any(|(_, readings)| is_readable(readings)) {
+        read.retain(|(_, readings)| is_readable(readings));
+    } else {
+        let prefixed = || read.iter().enumerate().filter(|(_, (schema, _))| schema.has_prefix());
+        let newest =
+            prefixed().find(|(_, (schema, _))| schema.older_release_of.is_none()).or_else(|| prefixed().next());
+        read = newest.map(|(index, _)| index).map(|index| read.swap_remove(index)).into_iter().collect();
     }
-    kept.into_iter()
+    read.into_iter()
         .map(|(schema, readings)| {
-            let foreign = foreign(catalog, schema, readings, seen);
-            let mut record = Record::new(Arc::clone(schema), candidate.key.clone(), seen.clone(), readings.clone());
+            let foreign = foreign(catalog, schema, &readings, seen);
+            let mut record = Record::new(Arc::clone(schema), candidate.key.clone(), seen.clone(), readings);
             record.findings = diagnosis::findings(&record, thresholds, foreign.as_ref());
             record
         })

@@ -74,3 +74,78 @@ fn decider(condition: &Condition, seen: &Observation) -> Expiry {
 fn first_expiry(seen: &Observation) -> Expiry {
     seen.slots.iter().find(|slot| slot.content != Content::Absent).map_or(Expiry::In(0), |slot| slot.expiry)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, schemas, seen, text};
+    use crate::domain::value;
+
+    /// Everything a slot can be to a condition.
+    fn contents() -> Vec<Content> {
+        let texts = [
+            "",
+            "1",
+            "in-progress",
+            "completed",
+            CHI_LOCK,
+            CHI_RESULT,
+            r#"{"status":"PENDING"}"#,
+            r#"{"status":"IN_PROGRESS"}"#,
+            r#"{"status":"COMPLETED"}"#,
+            r#"{"statusCode":200}"#,
+            r#"{"storage":1,"bucket":1,"key":1}"#,
+        ];
+        let others = [Content::Absent, Content::Other("hash".to_owned())];
+        texts.iter().map(text).chain(others).collect()
+    }
+
+    /// What the next request gets when the slots hold this; slot 0 goes in 1 ms, slot 1 in 2 ms.
+    fn next(schema: &Schema, slots: &[Content]) -> NextRequest {
+        let slots: Vec<_> = slots.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
+        let seen = seen(schema, &slots);
+        let readings: Vec<_> =
+            seen.slots.iter().enumerate().map(|(slot, seen)| value::read(schema, slot, &seen.content)).collect();
+        of(schema, &readings, &seen)
+    }
+
+    fn without(slots: &[Content], slot: usize) -> Vec<Content> {
+        let mut slots = slots.to_vec();
+        slots[slot] = Content::Absent;
+        slots
+    }
+
+    #[test]
+    fn the_answer_holds_until_the_key_that_decides_it_is_gone() {
+        for schema in schemas().iter().filter(|schema| schema.slots.len() == 2) {
+            for lock in contents() {
+                for result in contents() {
+                    let slots = [lock.clone(), result];
+                    let now = next(schema, &slots);
+                    let Some(Expiry::In(until)) = now.until else { continue };
+                    let decider = usize::from(until == 2);
+                    let other_gone = next(schema, &without(&slots, 1 - decider));
+                    assert_eq!(other_gone.answer, now.answer, "{}: {slots:?}", schema.name);
+                    let gone = next(schema, &without(&slots, decider));
+                    assert_ne!(gone, now, "{}: {slots:?}", schema.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_without_end_says_so_and_executing_has_none() {
+        assert_eq!(chi(CHI_LOCK, Expiry::Never).next_request.until, Some(Expiry::Never));
+        assert_eq!(chi(CHI_LOCK, Expiry::In(7)).next_request.until, Some(Expiry::In(7)));
+        let chi = schemas().into_iter().find(|schema| schema.name == "go-chi").unwrap();
+        assert_eq!(next(&chi, &[Content::Absent]).until, None);
+    }
+
+    #[test]
+    fn a_state_that_no_reply_is_foreseen_for_makes_the_service_fail() {
+        let mut schema = schemas().into_iter().find(|schema| schema.name == "express").unwrap();
+        schema.begin.calls[0].replies.retain(|reply| reply.means == Meaning::Acquired);
+        let unforeseen = next(&schema, &[text("x")]);
+        assert_eq!((unforeseen.answer, unforeseen.until), (Answer::Fail, Some(Expiry::In(1))));
+    }
+}

@@ -1,9 +1,12 @@
 //! Domain values to text: no Redis, no clap, no terminal.
 
 pub mod body;
+pub mod change;
 pub mod escape;
+mod grid;
 pub mod json;
 pub mod listing;
+pub mod race;
 pub mod record;
 pub mod schema;
 pub mod style;

@@ -1,3 +1,13 @@
 //! Workers that play a service against the real server.
 
+mod interrupt;
+mod race;
+mod round;
 pub mod seed;
+mod service;
+mod track;
+mod worker;
+
+pub use interrupt::Interrupt;
+pub use race::{Ended, Raced, race};
+pub use track::{NoTrack, Track};

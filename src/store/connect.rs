@@ -18,7 +18,7 @@ use super::target::{Address, Target};
 use super::write::Writer;
 
 /// The name that `CLIENT LIST` shows for idemctl's connections.
-const CLIENT_NAME: &str = "idemctl";
+pub(super) const CLIENT_NAME: &str = "idemctl";
 
 /// A connection to one server, and the server's name for messages.
 #[derive(Clone)]

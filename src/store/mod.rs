@@ -14,6 +14,7 @@ mod scripts;
 mod target;
 mod topology;
 mod walk;
+mod wire;
 mod write;
 
 pub use batch::batches;
@@ -24,4 +25,5 @@ pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError};
 pub use scan::Scan;
 pub use target::{Address, Target};
 pub use walk::Walk;
+pub use wire::{Packed, Wire, pack};
 pub use write::{Action, Change, Outcome, Writer};

@@ -12,6 +12,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let then = match (record.result()?.expiry, lock.expiry) {
         (Expiry::In(_), Expiry::Never) => "once the result expires they are turned away for ever",
         (Expiry::In(result), Expiry::In(lock)) if result < lock => "once the result expires they are turned away",
+        (Expiry::Never, Expiry::Never) => "neither ever expires",
         _ => "the lock expires first",
     };
     Some(Finding {
@@ -37,10 +38,17 @@ mod tests {
     }
 
     #[test]
-    fn fires_on_a_lock_beside_a_result() {
-        let result = (text("1"), Expiry::In(80_000_000));
-        assert!(!message((text("1"), Expiry::In(9)), result.clone()).expect("a finding").contains("for ever"));
-        assert!(message((text("1"), Expiry::Never), result).expect("a finding").contains("for ever"));
+    fn fires_on_a_lock_beside_a_result_and_says_which_goes_first() {
+        for (lock, result, then) in [
+            (Expiry::In(9), Expiry::In(8), "once the result expires they are turned away"),
+            (Expiry::In(9), Expiry::In(9), "the lock expires first"),
+            (Expiry::In(9), Expiry::Never, "the lock expires first"),
+            (Expiry::Never, Expiry::In(9), "once the result expires they are turned away for ever"),
+            (Expiry::Never, Expiry::Never, "neither ever expires"),
+        ] {
+            let message = message((text("1"), lock), (text("1"), result)).expect("a finding");
+            assert!(message.ends_with(then), "{lock:?} {result:?}: {message}");
+        }
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Sandbox {
                 keys += 1;
                 bytes += add(&mut pipeline, entry);
             }
-            for reply in link.ask_all(&mut pipeline).await? {
+            for reply in link.ask_all(&pipeline).await? {
                 reply?;
             }
             written += keys as u64;

@@ -1,11 +1,18 @@
-# guard.sh PROGRAM FOLDER: runs a throw-away server in FOLDER until stdin closes, which happens when idemctl ends, be it
-# killed; then removes FOLDER. stdout is the server's alone, so that its end says that the server is gone.
+# shellcheck shell=sh
+# guard.sh PROGRAM FOLDER [NAME]: makes FOLDER and runs a throw-away server in it, under NAME where it serves only so,
+# until stdin closes, which happens when idemctl ends, be it killed; then removes FOLDER. stdout is the server's alone
+# from then on, so that its end says that the server is gone.
 trap '' HUP INT TERM
-cd "$2" || exit
+PATH=$PATH:/usr/bin:/bin
+umask 077
+# Here and not in idemctl, so that at no moment a folder is there without its guard.
+{ mkdir "$2" && cd "$2"; } 2>&1 || exit
+program=$1
+[ -z "$3" ] || { ln -s "$1" "$3" && program=./$3; }
 exec 3<&0
 
 # The socket's path is relative: nothing in FOLDER's name needs quoting, or is too long to bind.
-"$1" - <<'END' 2>&1 &
+"$program" - <<'END' 2>&1 &
 port 0
 unixsocket s
 unixsocketperm 700
@@ -23,4 +30,4 @@ exec >/dev/null 2>&1
 watcher=$!
 wait "$server"
 kill -KILL "$watcher"
-cd / && PATH=$PATH:/usr/bin:/bin rm -rf "$2"
+cd / && rm -rf "$2"

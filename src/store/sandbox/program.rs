@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 pub(super) struct Program {
     /// Its absolute path.
     pub path: PathBuf,
-    /// True when it is a server only if it is called `redis-server`.
+    /// True when it is a server only if it is called [`SERVER_NAME`].
     pub by_name: bool,
 }
+
+/// The name that makes a server of such a program.
+pub(super) const SERVER_NAME: &str = "redis-server";
 
 /// A server by its own name.
 const SERVERS: [&str; 2] = ["valkey-server", "redis-server"];

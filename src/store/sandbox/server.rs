@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -13,8 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
-use super::program::{self, Program};
+use super::program::{self, Program, SERVER_NAME};
 use crate::store::target::{Address, Target};
 
 /// Runs the server, and outlives this process by just as long as it takes to kill the server and remove the folder.
@@ -22,6 +21,9 @@ const GUARD: &str = include_str!("guard.sh");
 
 /// The socket's name in the private folder, as the guard's configuration has it.
 const SOCKET: &str = "s";
+
+/// How many random hex digits a folder's name has.
+const NAME_LENGTH: usize = 12;
 
 /// What a socket's path may have at most, everywhere.
 const LONGEST_SOCKET_PATH: usize = 103;
@@ -103,18 +105,15 @@ impl Sandbox {
     }
 
     fn spawn(program: &Program, temp_dir: &Path) -> std::io::Result<Self> {
-        let private = Permissions::from_mode(0o700);
-        let folder =
-            tempfile::Builder::new().prefix("idemctl-").rand_bytes(8).permissions(private).tempdir_in(temp_dir)?;
-        let mut server = program.path.clone();
-        if program.by_name {
-            server = folder.path().join("redis-server");
-            symlink(&program.path, &server)?;
+        if !temp_dir.is_dir() {
+            return Err(std::io::ErrorKind::NotFound.into());
         }
+        let folder = temp_dir.join(format!("idemctl-{}", &Uuid::new_v4().simple().to_string()[..NAME_LENGTH]));
         let mut guard = Command::new("/bin/sh")
             .args(["-c", GUARD, "idemctl-sandbox"])
-            .arg(server)
-            .arg(folder.path())
+            .arg(&program.path)
+            .arg(&folder)
+            .args(program.by_name.then_some(SERVER_NAME))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -127,9 +126,7 @@ impl Sandbox {
                 let _ = tell.send(last_lines(words));
             });
         }
-        // From here on the guard removes it.
-        let socket = folder.keep().join(SOCKET);
-        Ok(Self { guard, socket, ended })
+        Ok(Self { guard, socket: folder.join(SOCKET), ended })
     }
 
     /// The socket it listens on.
@@ -185,7 +182,7 @@ impl Drop for Sandbox {
 
 /// The folder for temporary files, unless a socket in it would have too long a path, or a relative one.
 fn room_for_a_socket(temp_dir: &Path) -> PathBuf {
-    let longest = temp_dir.as_os_str().len() + "/idemctl-12345678/".len() + SOCKET.len();
+    let longest = temp_dir.as_os_str().len() + "/idemctl-/".len() + NAME_LENGTH + SOCKET.len();
     if temp_dir.is_absolute() && longest <= LONGEST_SOCKET_PATH { temp_dir.to_owned() } else { PathBuf::from("/tmp") }
 }
 

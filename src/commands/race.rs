@@ -1,0 +1,213 @@
+//! `idemctl race`: what many simultaneous requests with one idempotency key come to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::args::{Output, SchemaArgs, parse_duration};
+use crate::context::Context;
+use crate::domain::race::{Plan, Run, Strategy};
+use crate::domain::schema::{Origin, Schema};
+use crate::exit::{self, Exit, Stop};
+use crate::render::race as render;
+use crate::render::style::Palette;
+use crate::sim::{self, Ended, Interrupt, NoTrack, Raced, Track};
+
+/// The most workers, each of which is a connection.
+const MOST_WORKERS: u64 = 1_000;
+
+/// `--schema` takes this word for every schema there is.
+const ALL: &str = "all";
+
+/// Race simultaneous requests with one idempotency key and say whether exactly one got through
+///
+/// In each round every worker, on a connection of its own, performs the schema's begin step on one fresh key at the
+/// same moment; the winner completes; the losers retry. Every reply is then checked: at most one worker acquires the
+/// lock, conflicts come only while it is held, replays only after completion and with the response that was stored. The
+/// first round that breaks this is shown as a timeline.
+///
+/// Beside the schema's own steps the naive strategies show what breaks without an atomic script. A strategy other than
+/// `schema` that loses is what it is there to show: the exit status is 1 only when a schema's own steps were not
+/// atomic.
+///
+/// Latency is that of a step, from sending to its reply, pauses of --think-time included. Throughput is steps in a
+/// second of the time from each barrier, where all workers begin or all losers retry, to the last reply; a winner
+/// that completes while the others wait does not count.
+///
+/// The keys are named idemctl-race-UUID-ROUND. They are removed at the end, however the race ends, and carry the
+/// schema's TTLs should idemctl be killed.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// How to show the runs
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    /// Workers, each on a connection of its own, at most 1000
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=MOST_WORKERS))]
+    concurrency: u64,
+
+    /// Rounds, each on a fresh key
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+
+    /// How the workers go about it [default: schema,check-then-act]
+    #[arg(long, value_name = "STRATEGY", value_enum, value_delimiter = ',')]
+    strategy: Vec<StrategyArg>,
+
+    /// Longest pause between the calls of a step, spread over the workers: widens the window between check and act
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    think_time: Duration,
+
+    /// Let a winner complete at once, while others still begin (set-nx always does)
+    #[arg(long)]
+    overlap: bool,
+
+    /// Let the winner's handler fail in every Nth round, so that it releases; 0 is never (set-nx: 4 then)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    fail_every: u64,
+
+    /// Which schemas; for `race` the word `all` is every one, and the default is the context's, else every built-in
+    /// one that begins with a script.
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+/// `--strategy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StrategyArg {
+    /// The schema's own steps.
+    Schema,
+    /// GET, and SET when nothing is there.
+    CheckThenAct,
+    /// SET NX, and GET when that fails.
+    SetNx,
+}
+
+impl From<StrategyArg> for Strategy {
+    fn from(arg: StrategyArg) -> Self {
+        match arg {
+            StrategyArg::Schema => Self::Schema,
+            StrategyArg::CheckThenAct => Self::CheckThenAct,
+            StrategyArg::SetNx => Self::SetNx,
+        }
+    }
+}
+
+/// Runs `idemctl race`.
+///
+/// # Errors
+/// Usage, a server that cannot be reached or refuses, interrupted.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let schemas = schemas(context, &args.schemas)?;
+    let plan = plan(&args, &schemas)?;
+    may_write(context)?;
+    let interrupt = Interrupt::listen();
+    let link = context.link_or_sandbox().await?;
+    let mut track = Track::open(link.target(), plan.concurrency).await.map_err(no_track)?;
+    let mut runs = Vec::new();
+    for schema in &schemas {
+        for strategy in strategies(&args.strategy) {
+            runs.push(one_run(context, &mut track, schema, (strategy, &plan), &interrupt).await?);
+        }
+    }
+    let palette = Palette::new(context.ui.is_colored());
+    let shown = match args.output {
+        Output::Table => render::text(&runs, context.ui.width(), palette),
+        Output::Json => render::document(&runs),
+        Output::Jsonl => render::lines(&runs),
+    };
+    context.ui.data(shown)?;
+    let lost = runs.iter().any(|run| run.strategy == Strategy::Schema && !run.is_atomic());
+    Ok(if lost { Exit::No } else { Exit::Done })
+}
+
+async fn one_run(
+    context: &mut Context,
+    track: &mut Track,
+    schema: &Schema,
+    (strategy, plan): (Strategy, &Plan),
+    interrupt: &Interrupt,
+) -> Result<Run> {
+    let what = format!("{}, {}", schema.name, strategy.word());
+    let progress = context.ui.progress(&format!("racing {what}: rounds"));
+    let on_round = || progress.inc(1);
+    let Raced { run, ended, left_behind } =
+        sim::race(track, schema, (strategy, plan.clone()), interrupt, on_round).await;
+    progress.finish_and_clear();
+    if let Some(error) = &left_behind {
+        context.ui.warning(&format!("keys idemctl-race-* may be left behind until their TTL ends: {error}"));
+    }
+    match ended {
+        Ended::Played => Ok(run),
+        Ended::Interrupted => {
+            let removed = if left_behind.is_none() { "; every key is removed" } else { "" };
+            let message = format!("interrupted after {} of {} rounds of {what}{removed}", run.rounds, plan.rounds);
+            Err(Stop::interrupted(message).into())
+        }
+        Ended::Failed(error) => {
+            Err(anyhow::Error::new(error).context(format!("racing {what}, round {}", run.rounds + 1)))
+        }
+    }
+}
+
+/// The schemas to race.
+fn schemas(context: &Context, args: &SchemaArgs) -> Result<Vec<Arc<Schema>>> {
+    let all = args.schema.iter().any(|name| name == ALL);
+    let named: Vec<_> = args.schema.iter().filter(|name| *name != ALL).cloned().collect();
+    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
+    if all {
+        return Ok(catalog.all().to_vec());
+    }
+    let demonstrates = |schema: &Schema| schema.origin == Origin::BuiltIn && schema.begins_with_a_script();
+    let wanted = |schema: &&Arc<Schema>| catalog.is_named() || demonstrates(schema);
+    Ok(catalog.chosen().iter().filter(wanted).cloned().collect())
+}
+
+fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
+    let mut strategies = Vec::new();
+    for strategy in args.iter().copied().map(Strategy::from) {
+        if !strategies.contains(&strategy) {
+            strategies.push(strategy);
+        }
+    }
+    if strategies.is_empty() { vec![Strategy::Schema, Strategy::CheckThenAct] } else { strategies }
+}
+
+fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<Plan> {
+    let too_short = schemas.iter().find(|schema| args.think_time >= schema.lock_ttl);
+    if let Some(schema) = too_short {
+        let message =
+            format!("--think-time is not shorter than the lock TTL of {}: the lock would expire", schema.name);
+        return Err(Stop::usage(message).into());
+    }
+    Ok(Plan {
+        concurrency: usize::try_from(args.concurrency)?,
+        rounds: usize::try_from(args.rounds)?,
+        think_time: args.think_time,
+        overlap: args.overlap,
+        fail_every: usize::try_from(args.fail_every)?,
+    })
+}
+
+/// A race writes, and puts load on the server.
+fn may_write(context: &Context) -> Result<(), Stop> {
+    let name = context.settings.context_name().unwrap_or_default();
+    let kept = match (context.settings.is_read_only(), context.settings.is_protected()) {
+        (true, _) => "read-only",
+        (_, true) => "protected",
+        _ => return Ok(()),
+    };
+    Err(Stop::usage(format!("context `{name}` is {kept}: no race is run through it"))
+        .hint("--sandbox races on a private throw-away server"))
+}
+
+fn no_track(error: NoTrack) -> anyhow::Error {
+    if error.open == 0 {
+        return error.error.into();
+    }
+    let message = error.to_string();
+    let hint = "each worker is a connection: lower --concurrency, or raise the server's maxclients and `ulimit -n`";
+    Stop::new(exit::of(&error.error.into()), message).hint(hint).into()
+}

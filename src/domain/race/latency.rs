@@ -1,0 +1,89 @@
+//! How long steps took.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// Latencies of many steps, in three digits.
+#[derive(Debug, Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Latencies {
+    /// None yet.
+    #[expect(clippy::expect_used, reason = "the only error is more than 5 digits")]
+    pub fn new() -> Self {
+        Self(Histogram::new(3).expect("3 digits are allowed"))
+    }
+
+    /// Adds one, in nanoseconds.
+    pub fn add(&mut self, nanos: u64) {
+        // It grows as needed, so that nothing is too long for it.
+        let _ = self.0.record(nanos.max(1));
+    }
+
+    /// The latency that this share of the steps, 0 to 1, did not exceed.
+    pub fn quantile(&self, share: f64) -> Duration {
+        Duration::from_nanos(self.0.value_at_quantile(share))
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.0.max())
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// At most this many rows, evenly spaced from the shortest latency to the 99th percentile; the last takes the
+    /// rest. Each is the upper limit and how many steps fell below it and above the one before.
+    pub fn rows(&self, rows: usize) -> Vec<(Duration, u64)> {
+        if self.is_empty() || rows == 0 {
+            return Vec::new();
+        }
+        let low = self.0.min();
+        let high = self.0.value_at_quantile(0.99).max(low + 1);
+        let width = (high - low).div_ceil(rows as u64).max(1);
+        let mut counts = vec![0; rows];
+        for value in self.0.iter_recorded() {
+            let row = (value.value_iterated_to().saturating_sub(low + 1) / width).min(rows as u64 - 1);
+            counts[usize::try_from(row).unwrap_or(rows - 1)] += value.count_since_last_iteration();
+        }
+        let limit = |row: usize| {
+            if row + 1 == rows { self.max() } else { Duration::from_nanos(low + width * (row as u64 + 1)) }
+        };
+        counts.into_iter().enumerate().map(|(row, count)| (limit(row), count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_falls_into_a_row() {
+        let mut latencies = Latencies::new();
+        (1..=1000).for_each(|micros| latencies.add(micros * 1000));
+        latencies.add(1_000_000_000);
+        let rows = latencies.rows(8);
+        assert_eq!(rows.len(), 8);
+        assert_eq!(rows.iter().map(|(_, count)| count).sum::<u64>(), 1001);
+        assert!(rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "{rows:?}");
+        assert!(rows[7].0 >= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn none_and_one_have_rows_too() {
+        assert!(Latencies::new().rows(8).is_empty());
+        let mut latencies = Latencies::new();
+        latencies.add(0);
+        assert_eq!(latencies.rows(8).iter().map(|(_, count)| count).sum::<u64>(), 1);
+    }
+}

@@ -1,0 +1,82 @@
+//! Races as JSON: the documented, versioned contract. Fields are added, never renamed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::timeline::excerpt;
+use crate::domain::race::{Event, Offending, Run};
+use crate::render::escape;
+
+/// A whole document: `{"format":1,"runs":[…]}`.
+pub fn document(runs: &[Run]) -> String {
+    let runs: Vec<_> = runs.iter().map(run).collect();
+    let document = json!({ "format": 1, "runs": runs });
+    format!("{}\n", escape::json(&serde_json::to_string_pretty(&document).unwrap_or_default()))
+}
+
+/// A line for each run.
+pub fn lines(runs: &[Run]) -> String {
+    runs.iter().map(|of| format!("{}\n", escape::json(&run(of).to_string()))).collect()
+}
+
+fn run(run: &Run) -> Value {
+    json!({
+        "schema": run.schema,
+        "strategy": run.strategy.word(),
+        "concurrency": run.plan.concurrency,
+        "rounds": run.rounds,
+        "overlap": run.plan.overlap,
+        "think_time_ms": millis(run.plan.think_time),
+        "fail_every": run.plan.fail_every,
+        "verdict": run.verdict(),
+        "winners_min": run.winners_min,
+        "winners_max": run.winners_max,
+        "rounds_with_many_winners": run.rounds_with_many_winners,
+        "conflicts": run.conflicts,
+        "replays": run.replays,
+        "wrong_replies": run.wrong_replies,
+        "lost_replies": run.lost_replies,
+        "operations": run.steps,
+        "ops_per_second": run.steps_per_second().round(),
+        "latency_us": {
+            "p50": micros(run.latencies.quantile(0.5)),
+            "p95": micros(run.latencies.quantile(0.95)),
+            "p99": micros(run.latencies.quantile(0.99)),
+            "max": micros(run.latencies.max()),
+        },
+        "first_offence": run.offending.as_ref().map(offence),
+    })
+}
+
+/// The pair that does not go together, the later event first, and the events around it.
+fn offence(offending: &Offending) -> Value {
+    let pair = [Some(offending.offence.event), offending.offence.against];
+    let pair: Vec<_> = pair.into_iter().flatten().map(|index| event(&offending.events[index])).collect();
+    let timeline: Vec<_> = excerpt(offending).into_iter().map(|index| event(&offending.events[index])).collect();
+    json!({
+        "round": offending.round,
+        "rule": offending.offence.rule.word(),
+        "pair": pair,
+        "timeline": timeline,
+    })
+}
+
+fn event(event: &Event) -> Value {
+    json!({
+        "worker": event.worker,
+        "step": event.act.word(),
+        "reply": event.answer.word(),
+        "detail": event.answer.detail(),
+        "start_us": event.start / 1000,
+        "end_us": event.end / 1000,
+    })
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

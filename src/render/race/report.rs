@@ -1,0 +1,87 @@
+//! The report of a race for people.
+
+use std::time::Duration;
+
+use super::{chart, table, timeline};
+use crate::domain::duration;
+use crate::domain::race::{Plan, Run, Strategy};
+use crate::render::style::Palette;
+
+/// The whole report, for a terminal this wide; `None` takes lines of any length.
+pub fn text(runs: &[Run], width: Option<usize>, palette: Palette) -> String {
+    let mut parts = vec![heading(runs), table::text(runs, width, palette)];
+    if runs.iter().all(|run| run.schema == runs[0].schema) {
+        parts.extend(runs.iter().map(|run| chart::text(run, width)));
+    }
+    // The schema's own failure is what matters most.
+    let offender = runs
+        .iter()
+        .find(|run| run.strategy == Strategy::Schema && !run.is_atomic())
+        .or_else(|| runs.iter().find(|run| !run.is_atomic()));
+    parts.extend(offender.and_then(|run| timeline::text(run, width, palette)));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn heading(runs: &[Run]) -> String {
+    let Some(Run { plan, rounds, .. }) = runs.first() else { return String::new() };
+    let workers = count(plan.concurrency, "worker");
+    let mut lines = format!("{workers}, {}, each on one fresh key{}\n", count(*rounds, "round"), options(plan));
+    let changed = |run: &&Run| run.plan.overlap != plan.overlap || run.plan.fail_every != plan.fail_every;
+    if let Some(run) = runs.iter().find(changed) {
+        lines.push_str(&format!("{}{}\n", run.strategy.word(), options(&run.plan)));
+    }
+    let lost: u64 = runs.iter().map(|run| run.lost_replies).sum();
+    if lost > 0 {
+        lines.push_str(&format!("replies lost: {lost}; each may or may not have been executed\n"));
+    }
+    lines
+}
+
+fn options(plan: &Plan) -> String {
+    let mut text = String::new();
+    if plan.overlap {
+        text.push_str(", winners complete at once");
+    }
+    if plan.fail_every > 0 {
+        text.push_str(&format!(", the handler fails in every {}. round", plan.fail_every));
+    }
+    if !plan.think_time.is_zero() {
+        text.push_str(&format!(", up to {} between the calls of a step", think(plan.think_time)));
+    }
+    text
+}
+
+fn think(time: Duration) -> String {
+    duration::short(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A latency as `183µs`, `1.2ms`, `2.5s`.
+pub(super) fn latency(latency: Duration) -> String {
+    let micros = latency.as_secs_f64() * 1e6;
+    match micros {
+        ..999.5 => format!("{micros:.0}µs"),
+        ..99_950.0 => format!("{:.1}ms", micros / 1e3),
+        ..999_500.0 => format!("{:.0}ms", micros / 1e3),
+        _ => format!("{:.1}s", micros / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_has_two_to_four_digits() {
+        let of = |nanos| latency(Duration::from_nanos(nanos));
+        assert_eq!(of(900), "1µs");
+        assert_eq!(of(183_400), "183µs");
+        assert_eq!(of(999_600), "1.0ms");
+        assert_eq!(of(12_340_000), "12.3ms");
+        assert_eq!(of(999_600_000), "1.0s");
+    }
+}

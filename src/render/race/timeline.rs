@@ -1,0 +1,86 @@
+//! The first round that cannot have been atomic: who did what when.
+
+use std::collections::BTreeSet;
+
+use anstyle::AnsiColor;
+use unicode_width::UnicodeWidthChar as _;
+
+use crate::domain::race::{Event, Offending, Run};
+use crate::render::escape;
+use crate::render::style::Palette;
+
+/// How many events are shown.
+const SHOWN: usize = 12;
+
+/// The timeline of a run's first offending round, the offending pair marked.
+pub(super) fn text(run: &Run, width: Option<usize>, palette: Palette) -> Option<String> {
+    let offending = run.offending.as_ref()?;
+    let pair = [Some(offending.offence.event), offending.offence.against];
+    let name = format!("{}, {}", run.schema, run.strategy.word());
+    let title = format!("Round {} of {name} cannot have been atomic:", offending.round);
+    let mut text = format!("{}\n{}\n\n", palette.bold(&title), offending.offence.rule.sentence());
+    text.push_str("   START µs    END µs  WORKER  STEP      REPLY\n");
+    let mut next = 0;
+    for index in excerpt(offending) {
+        if index > next {
+            text.push_str(&skipped(index - next));
+        }
+        next = index + 1;
+        let marked = pair.contains(&Some(index));
+        let line = line(&offending.events[index], marked);
+        let line = cut(&line, width.unwrap_or(usize::MAX));
+        text.push_str(&if marked { palette.paint(AnsiColor::Red.on_default(), &line) } else { line });
+        text.push('\n');
+    }
+    if next < offending.events.len() {
+        text.push_str(&skipped(offending.events.len() - next));
+    }
+    Some(text)
+}
+
+/// The indexes of the events worth showing, in order: the pair, what its workers did besides, what was near it.
+pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
+    let pair: Vec<usize> = [Some(offending.offence.event), offending.offence.against].into_iter().flatten().collect();
+    let workers: Vec<usize> = pair.iter().map(|index| offending.events[*index].worker).collect();
+    let distance = |index: usize| {
+        let near = pair.iter().map(|marked| index.abs_diff(*marked)).min();
+        let foreign = !workers.contains(&offending.events[index].worker);
+        (!pair.contains(&index), foreign, near)
+    };
+    let mut order: Vec<usize> = (0..offending.events.len()).collect();
+    order.sort_by_key(|index| distance(*index));
+    order.into_iter().take(SHOWN).collect()
+}
+
+fn line(event: &Event, marked: bool) -> String {
+    let detail = event.answer.detail().map(|detail| format!(": {}", escape::text(detail.as_bytes())));
+    format!(
+        "{} {:>9}  {:>8}  {:>6}  {:<8}  {}{}",
+        if marked { '▶' } else { ' ' },
+        micros(event.start),
+        micros(event.end),
+        event.worker,
+        event.act.word(),
+        event.answer.word(),
+        detail.unwrap_or_default(),
+    )
+}
+
+fn skipped(events: usize) -> String {
+    format!("          … {events} more\n")
+}
+
+fn micros(nanos: u64) -> String {
+    format!("{}.{}", nanos / 1000, nanos % 1000 / 100)
+}
+
+fn cut(text: &str, columns: usize) -> String {
+    let mut left = columns;
+    let fits = |character: &char| {
+        let width = character.width().unwrap_or_default();
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    };
+    text.chars().take_while(fits).collect()
+}

@@ -1,0 +1,212 @@
+//! What a service's worker sends for each step, and what the replies mean: by the schema, or by a strategy of old.
+
+use std::collections::BTreeMap;
+
+use crate::domain::observation::Content;
+use crate::domain::race::{Answer, Strategy};
+use crate::domain::schema::{Action, Call, Meaning, Schema, State, Step};
+use crate::domain::step::{self, StepReply};
+use crate::domain::value::{self, Reading};
+use crate::domain::write::Request;
+use crate::store::{Packed, StoreError, Wire, pack};
+
+/// A service as one strategy plays it, its scripts known to the server.
+pub(super) struct Service<'a> {
+    pub(super) schema: &'a Schema,
+    strategy: Strategy,
+    /// The digests of the scripts that could be loaded ahead.
+    digests: BTreeMap<&'a str, Vec<u8>>,
+}
+
+/// A request ready to be sent.
+pub(super) struct Prepared<'a> {
+    pub(super) request: Packed,
+    reads: Reads<'a>,
+    script: Option<Script<'a>>,
+}
+
+/// What a request calls by its digest.
+struct Script<'a> {
+    text: &'a str,
+    /// The number of keys, the keys, the arguments.
+    words: Vec<Vec<u8>>,
+}
+
+impl Prepared<'_> {
+    /// The same request with the script's text, for a server that has forgotten the digest.
+    pub(super) fn whole(&self) -> Option<Packed> {
+        let script = self.script.as_ref()?;
+        Some(pack(eval(script.text.as_bytes()).into_iter().chain(script.words.iter().map(Vec::as_slice))))
+    }
+}
+
+/// How the reply to a request is read.
+enum Reads<'a> {
+    /// As the schema says.
+    Call(&'a Call),
+    /// As a GET of this slot.
+    Slot(usize),
+    /// As a SET that takes the lock, or a SET NX that may.
+    Lock,
+    /// As a DEL of the lock.
+    Gone,
+}
+
+impl<'a> Service<'a> {
+    /// Makes the schema's scripts known to the server.
+    pub(super) async fn introduce(schema: &'a Schema, strategy: Strategy, wire: &mut Wire) -> Result<Self, StoreError> {
+        let mut digests = BTreeMap::new();
+        for (name, script) in &schema.scripts {
+            match wire.ask(&pack(["SCRIPT", "LOAD", &script.text])).await {
+                Ok(StepReply::Text(digest)) => _ = digests.insert(name.as_str(), digest),
+                // Where scripts may not be loaded ahead they are sent whole each time.
+                Err(error) if !error.is_permission() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(Self { schema, strategy, digests })
+    }
+
+    /// The begin step of a request.
+    pub(super) fn begin(&self, request: &Request) -> Vec<Prepared<'a>> {
+        // The result first: who sees the lock gone afterwards has missed a completion.
+        let slots: Vec<usize> = (0..self.schema.slots.len()).rev().collect();
+        let gets = |slots: &[usize]| slots.iter().map(|slot| self.get(request, *slot)).collect::<Vec<_>>();
+        match self.strategy {
+            Strategy::Schema => self.step(&self.schema.begin, request),
+            Strategy::CheckThenAct => {
+                let mut step = gets(&slots);
+                step.push(self.set(request, false));
+                step
+            }
+            Strategy::SetNx => {
+                // A result of its own is looked up first, as the older releases of such layouts did.
+                let mut step = gets(&slots[..slots.len() - 1]);
+                step.push(self.set(request, true));
+                step.extend(gets(&slots));
+                step
+            }
+        }
+    }
+
+    /// The complete step, the schema's own whatever the strategy.
+    pub(super) fn complete(&self, request: &Request) -> Vec<Prepared<'a>> {
+        self.step(&self.schema.complete, request)
+    }
+
+    /// The release step; none where the service never releases.
+    pub(super) fn release(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
+        match (&self.schema.release, self.strategy) {
+            (Some(step), _) => Some(self.step(step, request)),
+            (None, Strategy::Schema) => None,
+            (None, _) => {
+                let del = pack([b"DEL", &self.redis_key(request, self.schema.lock_slot())[..]]);
+                Some(vec![Prepared { request: del, reads: Reads::Gone, script: None }])
+            }
+        }
+    }
+
+    /// What a reply means; `None` when the next call decides.
+    pub(super) fn read(&self, prepared: &Prepared, reply: StepReply) -> Option<Answer> {
+        match (&prepared.reads, reply) {
+            (Reads::Call(call), reply) => answer(call, &reply),
+            (Reads::Slot(_) | Reads::Lock, StepReply::Nil) => None,
+            (Reads::Slot(slot), StepReply::Text(bytes)) => Some(self.stored(*slot, bytes)),
+            (Reads::Lock, StepReply::Text(_)) => Some(Answer::Acquired),
+            (Reads::Gone, StepReply::Integer(removed)) => {
+                Some(if removed > 0 { Answer::Released } else { Answer::Refused })
+            }
+            (_, reply) => Some(unknown(&reply)),
+        }
+    }
+
+    fn stored(&self, slot: usize, bytes: Vec<u8>) -> Answer {
+        let content = Content::Text { length: bytes.len() as u64, head: bytes };
+        match value::read(self.schema, slot, &content) {
+            Reading::Value(decoded) => match (self.schema.values[decoded.case].state, content) {
+                (State::Completed, Content::Text { head, .. }) => Answer::Replay(Some(head)),
+                _ => Answer::Conflict,
+            },
+            Reading::Unreadable(why) => Answer::Wrong(why),
+            _ => Answer::Wrong("another type of value".to_owned()),
+        }
+    }
+
+    fn step(&self, step: &'a Step, request: &Request) -> Vec<Prepared<'a>> {
+        step.calls.iter().map(|call| self.call(call, request)).collect()
+    }
+
+    fn call(&self, call: &'a Call, request: &Request) -> Prepared<'a> {
+        let words = |templates: &'a [_]| templates.iter().map(|template| request.word(template)).collect::<Vec<_>>();
+        match &call.action {
+            Action::Command(command) => {
+                Prepared { request: pack(words(command)), reads: Reads::Call(call), script: None }
+            }
+            Action::Script { name, keys, args } => {
+                let count = keys.len().to_string().into_bytes();
+                let words: Vec<_> = [count].into_iter().chain(words(keys)).chain(words(args)).collect();
+                let text = self.schema.scripts.get(name).map_or("", |script| script.text.as_str());
+                let head = match self.digests.get(name.as_str()) {
+                    Some(digest) => [&b"EVALSHA"[..], digest],
+                    None => eval(text.as_bytes()),
+                };
+                let request = pack(head.into_iter().chain(words.iter().map(Vec::as_slice)));
+                Prepared { request, reads: Reads::Call(call), script: Some(Script { text, words }) }
+            }
+        }
+    }
+
+    fn get(&self, request: &Request, slot: usize) -> Prepared<'a> {
+        let get = pack([b"GET", &self.redis_key(request, slot)[..]]);
+        Prepared { request: get, reads: Reads::Slot(slot), script: None }
+    }
+
+    fn set(&self, request: &Request, only_if_absent: bool) -> Prepared<'a> {
+        let seconds = self.schema.lock_ttl.as_millis().div_ceil(1000).to_string().into_bytes();
+        let key = self.redis_key(request, self.schema.lock_slot());
+        let mut words = vec![b"SET".to_vec(), key, request.lock_value(), b"EX".to_vec(), seconds];
+        if only_if_absent {
+            words.push(b"NX".to_vec());
+        }
+        Prepared { request: pack(words), reads: Reads::Lock, script: None }
+    }
+
+    fn redis_key(&self, request: &Request, slot: usize) -> Vec<u8> {
+        self.schema.slots[slot].template.redis_key(request.key)
+    }
+}
+
+fn eval(text: &[u8]) -> [&[u8]; 2] {
+    [b"EVAL", text]
+}
+
+fn answer(call: &Call, reply: &StepReply) -> Option<Answer> {
+    let Some(known) = step::recognise(call, reply) else { return Some(unknown(reply)) };
+    Some(match known.means {
+        Meaning::Next => return None,
+        Meaning::Acquired => Answer::Acquired,
+        Meaning::Conflict => Answer::Conflict,
+        Meaning::Replay => {
+            let carried = step::carries_response(&known.pattern).then(|| reply.stored()).flatten();
+            Answer::Replay(carried.map(<[u8]>::to_vec))
+        }
+        Meaning::Fail => Answer::Wrong(format!("the request fails on {}", words(reply))),
+        Meaning::Stored => Answer::Stored,
+        Meaning::Refused => Answer::Refused,
+        Meaning::Released => Answer::Released,
+    })
+}
+
+fn unknown(reply: &StepReply) -> Answer {
+    Answer::Wrong(format!("the schema does not know {}", words(reply)))
+}
+
+fn words(reply: &StepReply) -> String {
+    match reply {
+        StepReply::Nil => "nil".to_owned(),
+        StepReply::Integer(number) => number.to_string(),
+        StepReply::Text(bytes) => format!("\"{}\"", String::from_utf8_lossy(&bytes[..bytes.len().min(80)])),
+        StepReply::Array(items) => format!("an array of {}", items.len()),
+        StepReply::Error { code, message } => format!("error {code} {message}"),
+    }
+}

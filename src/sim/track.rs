@@ -1,0 +1,77 @@
+//! Where races are run: the workers' connections, and one that cleans up behind them.
+
+use futures_util::{StreamExt as _, stream};
+use uuid::Uuid;
+
+use crate::sim::worker::Worker;
+use crate::store::{StoreError, Target, Wire, pack};
+
+/// How many connections are opened at a time: servers queue a few hundred, some fewer.
+const OPENED_AT_ONCE: usize = 32;
+
+/// How many Redis keys are removed at once: enough to be quick, few enough to keep nobody waiting.
+const REMOVED_AT_ONCE: usize = 100;
+
+/// The workers' connections, and one that cleans up behind them.
+pub struct Track {
+    pub(super) workers: Vec<Worker>,
+    pub(super) target: Target,
+    /// Opened first, so that it is there even when the server has no room for all workers.
+    broom: Wire,
+}
+
+/// Why there is no track.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open {wanted} connections, {open} are open: {error}")]
+pub struct NoTrack {
+    /// How many were opened.
+    pub open: usize,
+    /// How many were wanted.
+    pub wanted: usize,
+    /// What the next one ran into.
+    #[source]
+    pub error: StoreError,
+}
+
+impl Track {
+    /// Connects that many workers.
+    ///
+    /// # Errors
+    /// As [`Wire::connect`].
+    pub async fn open(target: &Target, concurrency: usize) -> Result<Self, NoTrack> {
+        let no_track = |open, error| NoTrack { open, wanted: concurrency, error };
+        let broom = Wire::connect(target).await.map_err(|error| no_track(0, error))?;
+        let mut wires = stream::iter((0..concurrency).map(|_| Wire::connect(target))).buffered(OPENED_AT_ONCE);
+        let mut workers = Vec::with_capacity(concurrency);
+        while let Some(wire) = wires.next().await {
+            let wire = wire.map_err(|error| no_track(workers.len(), error))?;
+            workers.push(Worker { id: workers.len() + 1, owner: Uuid::new_v4().to_string(), wire: Some(wire) });
+        }
+        Ok(Self { workers, target: target.clone(), broom })
+    }
+
+    /// The connection that is no worker's.
+    pub(super) fn broom(&mut self) -> &mut Wire {
+        &mut self.broom
+    }
+
+    /// Gives workers whose connection broke a new one.
+    pub(super) async fn mend(&mut self) -> Result<(), StoreError> {
+        for worker in self.workers.iter_mut().filter(|worker| worker.wire.is_none()) {
+            worker.wire = Some(Wire::connect(&self.target).await?);
+        }
+        Ok(())
+    }
+
+    /// Removes Redis keys, on a new connection should the old one be broken.
+    pub(super) async fn remove(&mut self, redis_keys: &[Vec<u8>]) -> Result<(), StoreError> {
+        for batch in redis_keys.chunks(REMOVED_AT_ONCE) {
+            let unlink = pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)));
+            if self.broom.ask(&unlink).await.is_err_and(|error| error.lost_the_reply()) {
+                self.broom = Wire::connect(&self.target).await?;
+                self.broom.ask(&unlink).await?;
+            }
+        }
+        Ok(())
+    }
+}
