@@ -5,23 +5,16 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 
+use super::trail::{Noted, Trail};
 use crate::args::ChangeArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Stop};
-use crate::render::escape;
-use crate::store::audit::{self, Entry};
 use crate::store::backup::Backup;
 use crate::store::{Action, Change, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
-    log: PathBuf,
-    who: String,
-    host: String,
-    command: &'static str,
-    reason: Option<String>,
+    trail: Trail,
     backup: Option<Backup>,
-    is_needed: bool,
 }
 
 impl Journal {
@@ -30,18 +23,9 @@ impl Journal {
     /// # Errors
     /// When either cannot be written.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
-        let log = context.settings.state_dir()?.join("audit.jsonl");
-        audit::prepare(&log)?;
+        let trail = Trail::open(context, args, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };
-        Ok(Self {
-            log,
-            who: context.settings.environment().user(),
-            host: context.host(),
-            command,
-            reason: args.reason.clone(),
-            backup: file.map(|file| Backup::create(&file)).transpose()?,
-            is_needed: false,
-        })
+        Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()? })
     }
 
     /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. One outcome a change.
@@ -65,41 +49,18 @@ impl Journal {
             Err(StoreError::OutcomeUnknown { .. }) => (changes.iter().collect(), "outcome-unknown"),
             Err(_) => (Vec::new(), what),
         };
-        self.is_needed |= applied.is_err() || !noted.is_empty();
-        for change in noted {
-            audit::append(&self.log, &self.entry(writer, change, what, now)).map_err(not_noted)?;
-        }
+        let noted = noted.into_iter().map(|change| Noted {
+            schema: &change.about.schema,
+            key: &change.about.key,
+            redis_key: change.redis_key(),
+        });
+        let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
+        self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)?;
         Ok(applied?)
     }
 
     /// The backup, where it holds anything that was removed; else there is none any more.
     pub fn close(self) -> Option<PathBuf> {
-        let backup = self.backup?;
-        if self.is_needed {
-            return Some(backup.path().to_owned());
-        }
-        backup.discard();
-        None
+        self.backup.and_then(Backup::close)
     }
-
-    fn entry(&self, writer: &Writer, change: &Change, what: &'static str, now: SystemTime) -> Entry {
-        Entry {
-            at: humantime::format_rfc3339_millis(now).to_string(),
-            who: self.who.clone(),
-            host: self.host.clone(),
-            server: writer.name(),
-            command: self.command,
-            schema: change.about.schema.clone(),
-            key: escape::text(&change.about.key),
-            redis_key: escape::text(&change.seen.slots[change.slot].redis_key),
-            what,
-            reason: self.reason.clone(),
-            backup: self.backup.as_ref().map(|backup| backup.path().display().to_string()),
-        }
-    }
-}
-
-fn not_noted(error: StoreError) -> Stop {
-    Stop::new(Exit::Partial, format!("changes were made that the audit log does not show: {error}"))
-        .hint("check the folder's rights and free space, then run the same command again to go on")
 }
