@@ -9,7 +9,7 @@ use crate::store::{ErrorClass, StoreError};
 pub enum Exit {
     /// Done, or yes.
     Done,
-    /// The answer is no: the key is absent, the race was lost.
+    /// The answer is no: the key is absent, the race was lost, a check found something.
     No,
     /// Usage, or refused for safety.
     Usage,
@@ -37,7 +37,7 @@ impl Exit {
     /// Every code of idemctl's own with its meaning, for the manual.
     pub const ALL: [(Self, &'static str); 11] = [
         (Self::Done, "done, or the answer is yes"),
-        (Self::No, "the answer is no: the key is absent, the race was lost"),
+        (Self::No, "the answer is no: the key is absent, the race was lost, a check found something"),
         (Self::Usage, "usage error, or refused for safety"),
         (Self::Partial, "some nodes or keys were not done"),
         (Self::Permission, "authentication failed or permission denied"),
@@ -124,6 +124,15 @@ pub fn of(error: &anyhow::Error) -> Exit {
         }
     }
     Exit::Bug
+}
+
+/// An error that came after a part was done: it says so, and is no longer one after which nothing was changed.
+pub fn after(error: anyhow::Error, done: &str) -> anyhow::Error {
+    let exit = match of(&error) {
+        exit @ (Exit::OutcomeUnknown | Exit::Bug) => exit,
+        _ => Exit::Partial,
+    };
+    Stop::new(exit, format!("{error:#}; {done}")).hint("the same command again goes on with the rest").into()
 }
 
 /// What to do next after an error, where that is known.

@@ -2,11 +2,14 @@
 
 pub mod audit;
 pub mod backup;
+mod batch;
 mod connect;
 mod error;
 mod read;
 mod reply;
+mod restore;
 mod sandbox;
+mod save;
 mod scan;
 mod scripts;
 mod target;
@@ -15,9 +18,11 @@ mod walk;
 mod wire;
 mod write;
 
+pub use batch::batches;
 pub use connect::{Link, connect};
 pub use error::{ErrorClass, StoreError};
 pub use read::{Head, Reader, Seen};
+pub use restore::Fate;
 pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError};
 pub use scan::Scan;
 pub use target::{Address, Target};
