@@ -17,9 +17,8 @@ use idemctl::domain::response::Response;
 use idemctl::domain::schema::{Action, Call, Pattern, Schema};
 use idemctl::domain::step::{self, StepReply};
 use idemctl::domain::write::Request;
-use idemctl::store::Head;
 use idemctl::store::backup::About;
-use idemctl::store::{Change, Outcome};
+use idemctl::store::{self, Change, Head, Outcome};
 
 use header::{Position, Script};
 use support::Server;
@@ -350,18 +349,30 @@ fn quoted_words(line: &str) -> Vec<String> {
 type Caller = fn(&Library, &[Vec<u8>]);
 
 /// The typed functions, and the script each sends.
-const CALLERS: &[(&str, Caller)] = &[("admin/observe", send_observe), ("admin/delete_if_same", send_delete_if_same)];
+const CALLERS: &[(&str, Caller)] = &[
+    ("admin/observe", send_observe),
+    ("admin/delete_many_if_same", send_delete_many_if_same),
+    ("admin/expire_many_if_same", send_expire_many_if_same),
+];
 
 fn send_observe(library: &Library, redis_keys: &[Vec<u8>]) {
     let mut reader = library.link().reader();
     let _ = library.wait(reader.observe(&[redis_keys.to_vec()], Head::Bytes(7))).unwrap();
 }
 
-fn send_delete_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+fn send_delete_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+    change(library, redis_keys, store::Action::Remove);
+}
+
+fn send_expire_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+    change(library, redis_keys, store::Action::ExpireIn(5_000));
+}
+
+fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::Action) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
     let about = About { schema: "any".to_owned(), key: b"any".to_vec(), state: "in-progress" };
-    let outcome = library.wait(library.link().writer().remove(&Change { slot: 0, seen, about })).unwrap();
-    assert_eq!(outcome, Outcome::Done);
+    let outcomes = library.wait(library.link().writer().apply(&[Change { slot: 0, seen, about }], action, None));
+    assert_eq!(outcomes.unwrap(), [Outcome::Done]);
 }
 
 #[test]
@@ -405,7 +416,7 @@ fn the_script_that_reads_runs_where_writing_is_refused() {
     let observe = wire::script("admin/observe");
     let seen = wire::ask(&mut connection, &["EVAL_RO", &observe, "2", "a", "b", "-1"]);
     assert!(matches!(&seen, StepReply::Array(items) if items.len() == 3), "{seen:?}");
-    let delete = wire::script("admin/delete_if_same");
-    let refused = wire::ask(&mut connection, &["EVAL_RO", &delete, "1", "a", "=value", "any"]);
+    let delete = wire::script("admin/delete_many_if_same");
+    let refused = wire::ask(&mut connection, &["EVAL_RO", &delete, "1", "a", "value", "=5,60000;"]);
     assert!(matches!(&refused, StepReply::Error { message, .. } if message.contains("read-only")), "{refused:?}");
 }

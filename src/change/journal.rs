@@ -11,7 +11,7 @@ use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::store::audit::{self, Entry};
 use crate::store::backup::Backup;
-use crate::store::{Action, Change, Outcome, StoreError, Writer};
+use crate::store::{Action, Change, Outcome, StoreError, Writer, batches};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
@@ -21,7 +21,6 @@ pub struct Journal {
     command: &'static str,
     reason: Option<String>,
     backup: Option<Backup>,
-    is_needed: bool,
 }
 
 impl Journal {
@@ -40,46 +39,57 @@ impl Journal {
             command,
             reason: args.reason.clone(),
             backup: file.map(|file| Backup::create(&file)).transpose()?,
-            is_needed: false,
         })
     }
 
-    /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. One outcome a change.
+    /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
+    /// change, in order, and the error that came in between: the changes before it were made.
     ///
-    /// # Errors
-    /// As [`Writer::apply`]; partial when the changes were made but could not be noted.
+    /// The error is that of [`Writer::apply`], or partial when changes were made but could not be noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
         changes: &[Change],
-        action: Action,
+        (action, what): (Action, &'static str),
+        now: SystemTime,
+    ) -> (Vec<Outcome>, Result<()>) {
+        let mut outcomes = Vec::with_capacity(changes.len());
+        // One by one, for an error concerns one batch.
+        for batch in batches(changes) {
+            let applied = writer.apply(batch, action, self.backup.as_mut()).await;
+            let noted = self.note(writer, batch, &applied, what, now);
+            let applied = applied.map(|applied| outcomes.extend(applied));
+            if let Err(error) = applied.map_err(anyhow::Error::from).and(noted.map_err(anyhow::Error::from)) {
+                return (outcomes, Err(error));
+            }
+        }
+        (outcomes, Ok(()))
+    }
+
+    fn note(
+        &self,
+        writer: &Writer,
+        changes: &[Change],
+        applied: &Result<Vec<Outcome>, StoreError>,
         what: &'static str,
         now: SystemTime,
-    ) -> Result<Vec<Outcome>> {
-        let applied = writer.apply(changes, action, self.backup.as_mut()).await;
-        let (noted, what): (Vec<_>, _) = match &applied {
+    ) -> Result<(), Stop> {
+        let entries: Vec<_> = match applied {
             Ok(outcomes) => {
                 let done = changes.iter().zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
-                (done.map(|(change, _)| change).collect(), what)
+                done.map(|(change, _)| self.entry(writer, change, what, now)).collect()
             }
-            Err(StoreError::OutcomeUnknown { .. }) => (changes.iter().collect(), "outcome-unknown"),
-            Err(_) => (Vec::new(), what),
+            Err(StoreError::OutcomeUnknown { .. }) => {
+                changes.iter().map(|change| self.entry(writer, change, "outcome-unknown", now)).collect()
+            }
+            Err(_) => Vec::new(),
         };
-        self.is_needed |= applied.is_err() || !noted.is_empty();
-        for change in noted {
-            audit::append(&self.log, &self.entry(writer, change, what, now)).map_err(not_noted)?;
-        }
-        Ok(applied?)
+        entries.iter().try_for_each(|entry| audit::append(&self.log, entry)).map_err(not_noted)
     }
 
     /// The backup, where it holds anything that was removed; else there is none any more.
     pub fn close(self) -> Option<PathBuf> {
-        let backup = self.backup?;
-        if self.is_needed {
-            return Some(backup.path().to_owned());
-        }
-        backup.discard();
-        None
+        self.backup.and_then(Backup::close)
     }
 
     fn entry(&self, writer: &Writer, change: &Change, what: &'static str, now: SystemTime) -> Entry {

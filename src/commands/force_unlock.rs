@@ -22,7 +22,7 @@ use crate::render::style::Palette;
 use crate::render::{escape, json, record, words};
 use crate::store::audit::Entry;
 use crate::store::backup::{About, Backup};
-use crate::store::{Change, Head, Outcome, StoreError, Writer, audit};
+use crate::store::{Action, Change, Head, Outcome, StoreError, Writer, audit};
 
 /// Remove a lock that nobody will release, so that the next request executes
 ///
@@ -129,20 +129,10 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let log = context.settings.state_dir()?.join("audit.jsonl");
     audit::prepare(&log)?;
     let backup = args.change.backup_file(context, "force-unlock")?;
-    let (outcome, backup) = match backup {
-        None => (writer.remove(&change).await, None),
-        Some(file) => {
-            let mut backup = Backup::create(&file)?;
-            (writer.back_up_and_remove(&change, &mut backup).await, Some(backup))
-        }
-    };
-    let kept = match (&outcome, backup) {
-        (Ok(Outcome::Changed | Outcome::Absent), Some(backup)) => {
-            backup.discard();
-            None
-        }
-        (_, backup) => backup.map(|backup| backup.path().to_owned()),
-    };
+    let mut backup = backup.as_deref().map(Backup::create).transpose()?;
+    let outcome = writer.apply(std::slice::from_ref(&change), Action::Remove, backup.as_mut()).await;
+    let outcome = outcome.map(|outcomes| outcomes[0]);
+    let kept = backup.and_then(Backup::close);
     let what = match &outcome {
         Ok(Outcome::Done) => "unlocked",
         Err(StoreError::OutcomeUnknown { .. }) => "outcome-unknown",

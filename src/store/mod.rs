@@ -2,11 +2,13 @@
 
 pub mod audit;
 pub mod backup;
+mod batch;
 mod connect;
 mod error;
 mod read;
 mod reply;
 mod sandbox;
+mod save;
 mod scan;
 mod scripts;
 mod target;
@@ -15,6 +17,7 @@ mod walk;
 mod wire;
 mod write;
 
+pub use batch::batches;
 pub use connect::{Link, connect};
 pub use error::{ErrorClass, StoreError};
 pub use read::{Head, Reader, Seen};
