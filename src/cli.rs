@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{completions, force_unlock, inspect, list, man, race, sandbox, schema, sweep};
+use crate::commands::{completions, force_unlock, inspect, list, man, purge, race, sandbox, schema, sweep};
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -44,6 +44,7 @@ enum Command {
     List(list::Args),
     ForceUnlock(force_unlock::Args),
     Sweep(sweep::Args),
+    Purge(purge::Args),
     Sandbox(sandbox::Args),
     Race(race::Args),
     Schema(schema::Args),
@@ -88,6 +89,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Sweep(args) => sweep::run(context, args).await,
+        Command::Purge(args) => purge::run(context, args).await,
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),

@@ -5,6 +5,7 @@ pub mod force_unlock;
 pub mod inspect;
 pub mod list;
 pub mod man;
+pub mod purge;
 pub mod race;
 pub mod sandbox;
 pub mod schema;
