@@ -231,7 +231,7 @@ fn report(context: &mut Context, args: &Args, survey: &Survey, purged: &Purged) 
         Output::Json => serde_json::to_string_pretty(&value)?,
         Output::Jsonl => value.to_string(),
     };
-    context.ui.data(format!("{}\n", escape::json(&text)))?;
+    context.ui.data(format!("{}\n", escape::json(text)))?;
     Ok(context.ui.flush()?)
 }
 

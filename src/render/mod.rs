@@ -3,6 +3,7 @@
 pub mod body;
 pub mod change;
 pub mod escape;
+pub mod fold;
 mod grid;
 pub mod json;
 pub mod listing;
