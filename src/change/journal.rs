@@ -8,8 +8,9 @@ use anyhow::Result;
 use super::trail::{Noted, Trail};
 use crate::args::ChangeArgs;
 use crate::context::Context;
+use crate::exit::Stop;
 use crate::store::backup::Backup;
-use crate::store::{Action, Change, Outcome, StoreError, Writer};
+use crate::store::{Action, Change, Outcome, StoreError, Writer, batches};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
@@ -28,20 +29,39 @@ impl Journal {
         Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()? })
     }
 
-    /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. One outcome a change.
+    /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
+    /// change, in order, and the error that came in between: the changes before it were made.
     ///
-    /// # Errors
-    /// As [`Writer::apply`]; partial when the changes were made but could not be noted.
+    /// The error is that of [`Writer::apply`], or partial when changes were made but could not be noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
         changes: &[Change],
-        action: Action,
+        (action, what): (Action, &'static str),
+        now: SystemTime,
+    ) -> (Vec<Outcome>, Result<()>) {
+        let mut outcomes = Vec::with_capacity(changes.len());
+        // One by one, for an error concerns one batch.
+        for batch in batches(changes) {
+            let applied = writer.apply(batch, action, self.backup.as_mut()).await;
+            let noted = self.note(writer, batch, &applied, what, now);
+            let applied = applied.map(|applied| outcomes.extend(applied));
+            if let Err(error) = applied.map_err(anyhow::Error::from).and(noted.map_err(anyhow::Error::from)) {
+                return (outcomes, Err(error));
+            }
+        }
+        (outcomes, Ok(()))
+    }
+
+    fn note(
+        &self,
+        writer: &Writer,
+        changes: &[Change],
+        applied: &Result<Vec<Outcome>, StoreError>,
         what: &'static str,
         now: SystemTime,
-    ) -> Result<Vec<Outcome>> {
-        let applied = writer.apply(changes, action, self.backup.as_mut()).await;
-        let (noted, what): (Vec<_>, _) = match &applied {
+    ) -> Result<(), Stop> {
+        let (noted, what): (Vec<_>, _) = match applied {
             Ok(outcomes) => {
                 let done = changes.iter().zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
                 (done.map(|(change, _)| change).collect(), what)
@@ -55,8 +75,7 @@ impl Journal {
             redis_key: change.redis_key(),
         });
         let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
-        self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)?;
-        Ok(applied?)
+        self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)
     }
 
     /// The backup, where it holds anything that was removed; else there is none any more.
