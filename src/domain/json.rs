@@ -33,20 +33,28 @@ pub enum Json<'a> {
 impl<'a> Json<'a> {
     /// What stands at a JSON pointer; the empty one is the value itself.
     pub fn pointer(&self, path: &str) -> Option<&Self> {
-        let mut steps = path.split('/');
-        let before = steps.next().unwrap_or_default();
-        steps.try_fold(self, |value, step| value.step(step)).filter(|_| before.is_empty())
+        let mut value = self;
+        let mut rest = path;
+        while !rest.is_empty() {
+            rest = rest.strip_prefix('/')?;
+            let (step, after) = rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
+            value = value.step(step)?;
+            rest = after;
+        }
+        Some(value)
     }
 
     fn step(&self, step: &str) -> Option<&Self> {
-        let name = if step.contains('~') {
+        let name = if step.as_bytes().contains(&b'~') {
             Cow::Owned(step.replace("~1", "/").replace("~0", "~"))
         } else {
             Cow::Borrowed(step)
         };
         match self {
             Self::Object(members) => members.iter().find(|(known, _)| *known == name).map(|(_, value)| value),
-            Self::Array(items) if name == "0" || !name.starts_with(['0', '+']) => items.get(name.parse::<usize>().ok()?),
+            Self::Array(items) if name == "0" || !name.starts_with(['0', '+']) => {
+                items.get(name.parse::<usize>().ok()?)
+            }
             _ => None,
         }
     }
@@ -67,9 +75,9 @@ impl<'a> Json<'a> {
             Self::Number(text) => serde_json::from_str(text).unwrap_or_default(),
             Self::String(text) => Value::from(text.as_ref()),
             Self::Array(items) => items.iter().map(Self::to_value).collect(),
-            Self::Object(members) => {
-                Value::Object(members.iter().map(|(name, value)| (name.as_ref().to_owned(), value.to_value())).collect())
-            }
+            Self::Object(members) => Value::Object(
+                members.iter().map(|(name, value)| (name.as_ref().to_owned(), value.to_value())).collect(),
+            ),
         }
     }
 }
@@ -82,9 +90,9 @@ impl From<Value> for Json<'_> {
             Value::Number(number) => Self::Number(Cow::Owned(number.to_string())),
             Value::String(text) => Self::String(Cow::Owned(text)),
             Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
-            Value::Object(members) => Self::Object(
-                members.into_iter().map(|(name, value)| (Cow::Owned(name), Self::from(value))).collect(),
-            ),
+            Value::Object(members) => {
+                Self::Object(members.into_iter().map(|(name, value)| (Cow::Owned(name), Self::from(value))).collect())
+            }
         }
     }
 }
@@ -95,7 +103,9 @@ pub fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         // The last character may be cut.
-        Err(error) if !whole && error.error_len().is_none() => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+        Err(error) if !whole && error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
+        }
         Err(_) => return None,
     };
     let mut reader = Plain { text, bytes: text.as_bytes(), at: 0, cut: false };
