@@ -62,20 +62,21 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Err(error) => return usage(&error),
     };
     let mut ui = Ui::new(Color::from(root.display.color));
-    match start(root, &mut ui) {
+    let settings = match Settings::resolve(&root.connection, Environment::capture()) {
+        Ok(settings) => settings,
+        Err(stop) => return report(&mut ui, &stop.into()),
+    };
+    let mut context = Context::new(settings, ui);
+    match run(&mut context, root.command) {
         Ok(exit) => exit,
-        Err(error) => report(&mut ui, &error),
+        Err(error) => report(&mut context.ui, &error),
     }
 }
 
-fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
-    let settings = Settings::resolve(&root.connection, Environment::capture())?;
-    let color = Color::from(root.display.color);
-    let mut context = Context::new(settings, Ui::new(color));
+fn run(context: &mut Context, command: Command) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(dispatch(&mut context, root.command));
+    let ended = runtime.block_on(dispatch(context, command));
     let flushed = context.ui.flush();
-    std::mem::swap(ui, &mut context.ui);
     let exit = ended?;
     flushed?;
     Ok(exit)

@@ -202,7 +202,7 @@ fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, ba
         fields.insert("outcome".to_owned(), json!(outcome));
         fields.insert("backup".to_owned(), json!(backup));
     }
-    context.ui.data(format!("{}\n", escape::json(&value.to_string())))?;
+    context.ui.data(format!("{}\n", escape::json(value.to_string())))?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod escape;
+pub mod fold;
 pub mod json;
 pub mod listing;
 pub mod race;
