@@ -27,7 +27,7 @@ pub enum Color {
 /// stdout and stderr, and what is known of them.
 pub struct Ui {
     out: io::BufWriter<io::Stdout>,
-    err: AutoStream<io::Stderr>,
+    color: Color,
     colored: bool,
     width: Option<usize>,
     err_is_terminal: bool,
@@ -38,10 +38,9 @@ pub struct Ui {
 impl Ui {
     /// Looks at the process's streams.
     pub fn new(color: Color) -> Self {
-        let (out, err) = (io::stdout(), io::stderr());
+        let out = io::stdout();
         let out_is_terminal = out.is_terminal();
-        let err_is_terminal = err.is_terminal();
-        let err_choice = choice(color, &err);
+        let err_is_terminal = io::stderr().is_terminal();
         Self {
             colored: choice(color, &out) != ColorChoice::Never,
             // A pipe takes lines of any length; only a terminal has a width to fit.
@@ -51,7 +50,7 @@ impl Ui {
                 .map(|(width, _)| usize::from(width.0)),
             // Data goes out as it is: there are no colours in it unless `colored`, and what looks like one is data.
             out: io::BufWriter::with_capacity(OUT_BUFFER, out),
-            err: AutoStream::new(err, err_choice),
+            color,
             err_is_terminal,
             interactive: err_is_terminal && io::stdin().is_terminal(),
             out_is_terminal,
@@ -120,10 +119,10 @@ impl Ui {
     }
 
     fn say(&mut self, style: &str, label: &str, text: &str) {
-        // Nobody is left to tell when stderr is gone.
         let reset = if style.is_empty() { "" } else { "\u{1b}[0m" };
-        let _ = writeln!(self.err, "{style}{label}{reset}{text}");
-        let _ = self.err.flush();
+        let choice = choice(self.color, &io::stderr());
+        // Nobody is left to tell when stderr is gone.
+        let _ = writeln!(AutoStream::new(io::stderr(), choice), "{style}{label}{reset}{text}");
     }
 
     /// A progress line on stderr; nothing off a terminal. It goes when dropped or cleared.
