@@ -40,7 +40,7 @@ say "Release it: shown, backed up, deleted only if it is still what was shown."
 show 0 idemctl force-unlock "$key" --yes --reason "demo"
 
 say "Gone: the next retry starts afresh. The answer to 'is it there?' is no, so the exit status is 1."
-show "0 1" idemctl inspect "$key"
+show 1 idemctl inspect "$key"
 
 say "Does the Lua let one request through, and only one? Fifty at once:"
-show "0 1" idemctl race --concurrency 50
+show 0 idemctl race --concurrency 50

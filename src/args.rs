@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::domain::age;
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::schema::State;
 use crate::ui::Color;
 
 /// How to reach the server, on every command.
@@ -105,6 +106,27 @@ pub enum Output {
     Jsonl,
 }
 
+/// `--state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StateArg {
+    /// A lock is held.
+    InProgress,
+    /// A result is stored.
+    Completed,
+    /// The schema cannot read it.
+    Unreadable,
+}
+
+impl From<StateArg> for State {
+    fn from(arg: StateArg) -> Self {
+        match arg {
+            StateArg::InProgress => Self::InProgress,
+            StateArg::Completed => Self::Completed,
+            StateArg::Unreadable => Self::Unreadable,
+        }
+    }
+}
+
 /// Which schemas, and how the deployment differs from their defaults.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Schemas")]
@@ -154,8 +176,8 @@ pub struct ConfirmArgs {
     #[arg(short = 'y', long)]
     pub yes: bool,
 
-    /// Name of the protected context, for scripts: what a person would have to type
-    #[arg(long, value_name = "CONTEXT")]
+    /// Name of the protected context, or of a purge's server: for scripts, what a person would have to type
+    #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
 
     /// Show what would be done and change nothing

@@ -7,7 +7,9 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{audit, completions, force_unlock, inspect, list, man, race, restore, sandbox, schema, sweep};
+use crate::commands::{
+    audit, completions, force_unlock, inspect, list, man, purge, race, restore, sandbox, schema, sweep,
+};
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -44,6 +46,7 @@ enum Command {
     List(list::Args),
     ForceUnlock(force_unlock::Args),
     Sweep(sweep::Args),
+    Purge(purge::Args),
     Restore(restore::Args),
     Audit(audit::Args),
     Sandbox(sandbox::Args),
@@ -65,20 +68,21 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Err(error) => return usage(&error),
     };
     let mut ui = Ui::new(Color::from(root.display.color));
-    match start(root, &mut ui) {
+    let settings = match Settings::resolve(&root.connection, Environment::capture()) {
+        Ok(settings) => settings,
+        Err(stop) => return report(&mut ui, &stop.into()),
+    };
+    let mut context = Context::new(settings, ui);
+    match run(&mut context, root.command) {
         Ok(exit) => exit,
-        Err(error) => report(&mut ui, &error),
+        Err(error) => report(&mut context.ui, &error),
     }
 }
 
-fn start(root: Root, ui: &mut Ui) -> Result<Exit> {
-    let settings = Settings::resolve(&root.connection, Environment::capture())?;
-    let color = Color::from(root.display.color);
-    let mut context = Context::new(settings, Ui::new(color));
+fn run(context: &mut Context, command: Command) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(dispatch(&mut context, root.command));
+    let ended = runtime.block_on(dispatch(context, command));
     let flushed = context.ui.flush();
-    std::mem::swap(ui, &mut context.ui);
     let exit = ended?;
     flushed?;
     Ok(exit)
@@ -90,6 +94,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Sweep(args) => sweep::run(context, args).await,
+        Command::Purge(args) => purge::run(context, args).await,
         Command::Restore(args) => restore::run(context, args).await,
         Command::Audit(args) => audit::run(context, args),
         Command::Sandbox(args) => sandbox::run(context, args).await,

@@ -126,13 +126,15 @@ pub fn of(error: &anyhow::Error) -> Exit {
     Exit::Bug
 }
 
-/// An error that came after a part was done: it says so, and is no longer one after which nothing was changed.
-pub fn after(error: anyhow::Error, done: &str) -> anyhow::Error {
-    let exit = match of(&error) {
+/// An error that came between two changes: it says how far they got, and after a part was done the exit code does.
+pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> Stop {
+    let exit = match of(error) {
         exit @ (Exit::OutcomeUnknown | Exit::Bug) => exit,
-        _ => Exit::Partial,
+        _ if any_done => Exit::Partial,
+        exit => exit,
     };
-    Stop::new(exit, format!("{error:#}; {done}")).hint("the same command again goes on with the rest").into()
+    let hint = if any_done { Some("the same command again goes on with the rest".to_owned()) } else { hint_of(error) };
+    Stop { exit, message: format!("{error:#}; {so_far}"), hint }
 }
 
 /// What to do next after an error, where that is known.

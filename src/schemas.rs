@@ -20,6 +20,7 @@ pub struct Deployment {
 struct BuiltIn {
     folder: &'static str,
     toml: &'static str,
+    json: &'static str,
     scripts: &'static [(&'static str, &'static str)],
 }
 
@@ -53,13 +54,14 @@ pub fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, Sch
     let source = SchemaSource {
         file: &file.display().to_string(),
         toml: &toml,
+        json: None,
         scripts: scripts_in(folder)?,
         origin: Origin::Folder(folder.to_owned()),
         prefix: deployment.prefix.as_deref(),
     };
     let schema = deployed(schema::parse(source)?, deployment);
     if schema.name != name_of(folder) {
-        let line = toml.lines().position(|line| line.trim_start().starts_with("name")).map_or(1, |index| index + 1);
+        let line = schema::line_of_key(&toml, "name");
         let message =
             format!("name is `{}`, but the folder is called `{}`: they must be the same", schema.name, name_of(folder));
         return Err(SchemaError { file: file.display().to_string(), line, message });
@@ -71,6 +73,7 @@ fn read_built_in(built_in: &BuiltIn, deployment: &Deployment) -> Result<Schema, 
     let source = SchemaSource {
         file: &format!("lua/{}/schema.toml", built_in.folder),
         toml: built_in.toml,
+        json: Some(built_in.json),
         scripts: built_in.scripts.iter().map(|(name, text)| script(name, text)).collect(),
         origin: Origin::BuiltIn,
         prefix: deployment.prefix.as_deref(),
@@ -127,5 +130,31 @@ mod tests {
         let folders: Vec<_> = BUILT_IN.iter().map(|built_in| built_in.folder).collect();
         assert_eq!(names, folders);
         assert_eq!(names.len(), 6);
+    }
+
+    #[test]
+    fn the_json_compiled_in_says_what_the_toml_says() {
+        let source = |built_in: &'static BuiltIn, json| SchemaSource {
+            file: built_in.folder,
+            toml: built_in.toml,
+            json,
+            scripts: built_in.scripts.iter().map(|(name, text)| script(name, text)).collect(),
+            origin: Origin::BuiltIn,
+            prefix: None,
+        };
+        for built_in in BUILT_IN {
+            let from_toml = schema::parse(source(built_in, None)).unwrap();
+            let from_json = schema::parse(source(built_in, Some(built_in.json))).unwrap();
+            assert_eq!(format!("{from_json:?}"), format!("{from_toml:?}"));
+        }
+    }
+
+    #[test]
+    fn a_prefix_that_no_key_can_have_is_an_error_with_its_line() {
+        let prefix = |_: &str| Deployment { prefix: Some("{id}".into()), ..Deployment::default() };
+        let error = load(None, prefix).unwrap_err();
+        let built_in = BUILT_IN.iter().find(|built_in| built_in.toml.contains("{prefix}")).unwrap();
+        let line = built_in.toml.lines().position(|line| line.contains("{prefix}")).unwrap() + 1;
+        assert_eq!((error.file, error.line), (format!("lua/{}/schema.toml", built_in.folder), line));
     }
 }

@@ -3,10 +3,15 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
+use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::exit::Stop;
+use crate::render::fold::fold;
+
+/// Bytes of data that go out in one write.
+const OUT_BUFFER: usize = 64 * 1024;
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,11 +27,12 @@ pub enum Color {
 
 /// stdout and stderr, and what is known of them.
 pub struct Ui {
-    out: Box<dyn Write>,
-    err: Box<dyn Write>,
+    out: io::BufWriter<io::Stdout>,
+    err: AutoStream<io::Stderr>,
     colored: bool,
     width: Option<usize>,
     err_is_terminal: bool,
+    err_width: Option<usize>,
     interactive: bool,
     out_is_terminal: bool,
 }
@@ -34,23 +40,17 @@ pub struct Ui {
 impl Ui {
     /// Looks at the process's streams.
     pub fn new(color: Color) -> Self {
-        let choice = |auto: ColorChoice| match color {
-            Color::Auto => auto,
-            Color::Always => ColorChoice::Always,
-            Color::Never => ColorChoice::Never,
-        };
-        let out = AutoStream::new(io::stdout(), choice(AutoStream::choice(&io::stdout())));
-        let err = AutoStream::new(io::stderr(), choice(AutoStream::choice(&io::stderr())));
-        let out_is_terminal = io::stdout().is_terminal();
-        let err_is_terminal = io::stderr().is_terminal();
+        let (out, err) = (io::stdout(), io::stderr());
+        let out_is_terminal = out.is_terminal();
+        let err_is_terminal = err.is_terminal();
+        let err_choice = choice(color, &err);
         Self {
-            colored: out.current_choice() != ColorChoice::Never,
-            // A pipe takes lines of any length; only a terminal has a width to fit.
-            width: terminal_size::terminal_size_of(io::stdout())
-                .filter(|_| out_is_terminal)
-                .map(|(width, _)| usize::from(width.0)),
-            out: Box::new(io::BufWriter::new(out)),
-            err: Box::new(err),
+            colored: choice(color, &out) != ColorChoice::Never,
+            width: width_of(&out, out_is_terminal),
+            err_width: width_of(&err, err_is_terminal),
+            // Data goes out as it is: there are no colours in it unless `colored`, and what looks like one is data.
+            out: io::BufWriter::with_capacity(OUT_BUFFER, out),
+            err: AutoStream::new(err, err_choice),
             err_is_terminal,
             interactive: err_is_terminal && io::stdin().is_terminal(),
             out_is_terminal,
@@ -121,7 +121,9 @@ impl Ui {
     fn say(&mut self, style: &str, label: &str, text: &str) {
         // Nobody is left to tell when stderr is gone.
         let reset = if style.is_empty() { "" } else { "\u{1b}[0m" };
-        let _ = writeln!(self.err, "{style}{label}{reset}{text}");
+        for line in fold(&format!("{style}{label}{reset}{text}"), self.err_width) {
+            let _ = writeln!(self.err, "{line}");
+        }
         let _ = self.err.flush();
     }
 
@@ -175,5 +177,19 @@ impl Ui {
                 _ => Stop::usage(format!("cannot ask: {error}")).hint("--yes goes ahead without asking"),
             }
         })
+    }
+}
+
+/// The columns of a terminal; a pipe takes lines of any length.
+fn width_of(stream: impl std::os::fd::AsFd, is_terminal: bool) -> Option<usize> {
+    let size = is_terminal.then(|| terminal_size::terminal_size_of(stream)).flatten();
+    size.map(|(width, _)| usize::from(width.0))
+}
+
+fn choice(color: Color, stream: &impl RawStream) -> ColorChoice {
+    match color {
+        Color::Auto => AutoStream::choice(stream),
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
     }
 }

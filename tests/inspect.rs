@@ -159,6 +159,15 @@ fn a_body_is_written_as_the_client_would_get_it() {
 }
 
 #[test]
+fn a_body_goes_through_a_pipe_byte_for_byte() {
+    let server = Server::start();
+    let body = b"\x1b[31mred\x1b[0m \xff\x00 \xc2\x9b31m";
+    server.send::<()>(&[b"SET", b"idem:done:order-1", body]);
+    let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
+    assert_eq!(run.stdout, body);
+}
+
+#[test]
 fn a_large_value_is_read_in_part_unless_asked_whole() {
     let server = Server::start();
     let body = "x".repeat(200_000);

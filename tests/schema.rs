@@ -157,6 +157,14 @@ fn a_mistake_is_named_with_file_and_line() {
 }
 
 #[test]
+fn a_name_that_is_not_the_folders_is_named_with_its_line() {
+    let run = checked("express", |_, text| text.replace("name = \"mine\"", "\"name\" = \"yours\"")).exits(1);
+    let line = line_of("express/schema.toml", "name = \"express\"");
+    let expected = format!("mine/schema.toml:{line}: error: name is `yours`, but the folder is called `mine`");
+    assert!(run.text().starts_with(&expected), "{}", run.all());
+}
+
+#[test]
 fn a_script_that_uses_what_it_is_not_sent_is_an_error() {
     let run = checked("express", |_, text| text.replace("args = [\"{lock_ttl}\"]", "args = []")).exits(1);
     let line = line_of("express/start_processing.lua", "= ARGV[1]");

@@ -9,7 +9,7 @@ use super::trail::{Noted, Trail};
 use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::store::backup::Backup;
-use crate::store::{Action, Change, Outcome, StoreError, Writer};
+use crate::store::{Action, Change, Outcome, StoreError, Writer, batches};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
@@ -28,35 +28,41 @@ impl Journal {
         Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()? })
     }
 
-    /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. One outcome a change.
+    /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
+    /// change, in order, and the error that came in between: the changes before it were made.
     ///
-    /// # Errors
-    /// As [`Writer::apply`]; partial when the changes were made but could not be noted.
+    /// The error is that of [`Writer::apply`], or partial when changes were made but could not be noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
         changes: &[Change],
-        action: Action,
+        (action, what): (Action, &'static str),
+        now: SystemTime,
+    ) -> (Vec<Outcome>, Result<()>) {
+        let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
+        let done = changes.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
+        let mut noted = self.note(writer, done.map(|(change, _)| change), what, now);
+        if let Err(StoreError::OutcomeUnknown { .. }) = ended {
+            let unknown = batches(&changes[outcomes.len()..]).next().unwrap_or_default();
+            noted = noted.and(self.note(writer, unknown.iter(), "outcome-unknown", now));
+        }
+        (outcomes, ended.map_err(anyhow::Error::from).and(noted))
+    }
+
+    fn note<'a>(
+        &self,
+        writer: &Writer,
+        changes: impl Iterator<Item = &'a Change>,
         what: &'static str,
         now: SystemTime,
-    ) -> Result<Vec<Outcome>> {
-        let applied = writer.apply(changes, action, self.backup.as_mut()).await;
-        let (noted, what): (Vec<_>, _) = match &applied {
-            Ok(outcomes) => {
-                let done = changes.iter().zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
-                (done.map(|(change, _)| change).collect(), what)
-            }
-            Err(StoreError::OutcomeUnknown { .. }) => (changes.iter().collect(), "outcome-unknown"),
-            Err(_) => (Vec::new(), what),
-        };
-        let noted = noted.into_iter().map(|change| Noted {
+    ) -> Result<()> {
+        let noted = changes.map(|change| Noted {
             schema: &change.about.schema,
             key: &change.about.key,
             redis_key: change.redis_key(),
         });
         let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
-        self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)?;
-        Ok(applied?)
+        Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)?)
     }
 
     /// The backup, where it holds anything that was removed; else there is none any more.

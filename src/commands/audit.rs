@@ -57,11 +57,11 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
         }
         Output::Json => {
             let document = serde_json::json!({ "format": 1, "changes": newest });
-            context.ui.data(format!("{}\n", escape::json(&serde_json::to_string_pretty(&document)?)))?;
+            context.ui.data(format!("{}\n", escape::json(serde_json::to_string_pretty(&document)?)))?;
         }
         Output::Jsonl => {
             for logged in &newest {
-                context.ui.data(format!("{}\n", escape::json(&serde_json::to_string(logged)?)))?;
+                context.ui.data(format!("{}\n", escape::json(serde_json::to_string(logged)?)))?;
             }
         }
     }

@@ -128,9 +128,11 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let change = Change { slot, seen: record.seen.clone(), about };
     let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
     let now = context.now();
-    let outcomes = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;
+    let (outcomes, ended) =
+        journal.apply(writer, std::slice::from_ref(&change), (Action::Remove, "unlocked"), now).await;
     let kept = journal.close();
-    finish(context, args, record, outcomes?[0], kept).await
+    ended?;
+    finish(context, args, record, outcomes[0], kept).await
 }
 
 async fn finish(
@@ -181,6 +183,6 @@ fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, ba
         fields.insert("outcome".to_owned(), json!(outcome));
         fields.insert("backup".to_owned(), json!(backup));
     }
-    context.ui.data(format!("{}\n", escape::json(&value.to_string())))?;
+    context.ui.data(format!("{}\n", escape::json(value.to_string())))?;
     Ok(())
 }

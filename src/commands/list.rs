@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use self::rows::{Kept, Rows};
-use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
+use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::candidates;
@@ -93,27 +93,6 @@ pub struct Args {
 
     #[command(flatten)]
     schemas: SchemaArgs,
-}
-
-/// `--state`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StateArg {
-    /// A lock is held.
-    InProgress,
-    /// A result is stored.
-    Completed,
-    /// The schema cannot read it.
-    Unreadable,
-}
-
-impl From<StateArg> for State {
-    fn from(arg: StateArg) -> Self {
-        match arg {
-            StateArg::InProgress => Self::InProgress,
-            StateArg::Completed => Self::Completed,
-            StateArg::Unreadable => Self::Unreadable,
-        }
-    }
 }
 
 /// `--sort`.

@@ -6,6 +6,7 @@ pub mod force_unlock;
 pub mod inspect;
 pub mod list;
 pub mod man;
+pub mod purge;
 pub mod race;
 pub mod restore;
 pub mod sandbox;

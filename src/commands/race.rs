@@ -172,6 +172,8 @@ fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
             strategies.push(strategy);
         }
     }
+    // What is raced comes before what it is set against.
+    strategies.sort_by_key(|strategy| *strategy != Strategy::Schema);
     if strategies.is_empty() { vec![Strategy::Schema, Strategy::CheckThenAct] } else { strategies }
 }
 

@@ -240,7 +240,7 @@ fn report(context: &mut Context, args: &Args, seeker: &Seeker, survey: &Survey, 
         Output::Json => serde_json::to_string_pretty(&value)?,
         Output::Jsonl => value.to_string(),
     };
-    context.ui.data(format!("{}\n", escape::json(&text)))?;
+    context.ui.data(format!("{}\n", escape::json(text)))?;
     Ok(context.ui.flush()?)
 }
 
@@ -248,7 +248,7 @@ fn finish(context: &mut Context, total: u64, swept: &Swept, ended: Result<()>) -
     let backup = swept.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
     let so_far = format!("{} of {total} locks done{backup}", swept.done);
     if let Err(error) = ended {
-        return Err(if swept.done == 0 { error } else { exit::after(error, &so_far) });
+        return Err(exit::between(&error, swept.done > 0, &so_far).into());
     }
     if swept.outcome == Ended::Interrupted {
         return Err(Stop::interrupted(format!("interrupted: {so_far}"))

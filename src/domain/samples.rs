@@ -67,8 +67,14 @@ pub(crate) fn schemas() -> Vec<Schema> {
 fn parse(toml: &str, prefix: Option<&str>) -> Schema {
     let scripts = toml.lines().filter_map(|line| line.strip_prefix("script = \""));
     let script = |name: &str| Script { name: name.trim_end_matches('"').to_owned(), text: String::new() };
-    let source =
-        SchemaSource { file: "sample", toml, scripts: scripts.map(script).collect(), origin: Origin::BuiltIn, prefix };
+    let source = SchemaSource {
+        file: "sample",
+        toml,
+        json: None,
+        scripts: scripts.map(script).collect(),
+        origin: Origin::BuiltIn,
+        prefix,
+    };
     schema::parse(source).expect("a sound schema")
 }
 

@@ -12,7 +12,7 @@ pub fn lines(body: &[u8]) -> Vec<String> {
     if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice::<Value>(body)
         && let Ok(pretty) = serde_json::to_string_pretty(&value)
     {
-        return pretty.lines().map(escape::json).collect();
+        return pretty.lines().map(|line| escape::json(line.to_owned())).collect();
     }
     match std::str::from_utf8(body) {
         Ok(text) if is_text(text) => text.lines().map(|line| escape::text(line.as_bytes())).collect(),

@@ -19,7 +19,7 @@ pub const HIDDEN: &str = "(hidden)";
 
 /// A record as one line of JSON, safe to show on a terminal.
 pub fn line(record: &Record, reveal: bool) -> String {
-    escape::json(&serde_json::to_string(&Shown::new(record, reveal)).unwrap_or_default())
+    escape::json(serde_json::to_string(&Shown::new(record, reveal)).unwrap_or_default())
 }
 
 /// A whole document: `{"format":1,"records":[…]}`.
@@ -31,7 +31,7 @@ pub fn document(records: &[Record], reveal: bool) -> String {
     }
     let records = records.iter().map(|record| Shown::new(record, reveal)).collect();
     let document = serde_json::to_string_pretty(&Document { format: 1, records }).unwrap_or_default();
-    format!("{}\n", escape::json(&document))
+    format!("{}\n", escape::json(document))
 }
 
 /// A record as a JSON value.

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod body;
 pub mod change;
 pub mod escape;
+pub mod fold;
 mod grid;
 pub mod json;
 pub mod listing;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::fold::fold;
 use super::style::Palette;
 use super::{body, escape, json, words};
 use crate::domain::duration;
@@ -87,7 +88,7 @@ impl Page {
             self.field("Error", &escape::text(error.as_bytes()));
         }
         if let Some(blob) = record.blob() {
-            self.field("Blob pointer", &escape::json(&blob.to_string()));
+            self.field("Blob pointer", &escape::json(blob.to_string()));
         }
         if !record.seen.atomic {
             self.field("Read", "with plain commands, for scripts are not permitted: not at one moment");
@@ -165,45 +166,5 @@ fn time_left(expiry: Expiry, allowed: &str) -> String {
     match expiry {
         Expiry::Never => format!("none: it never expires (the schema gives {allowed})"),
         Expiry::In(ms) => format!("{} left of {allowed}", duration::short(ms)),
-    }
-}
-
-/// Breaks text at spaces so that no line is wider than `width` columns, styling sequences not counted; a word longer
-/// than a line is left whole, so that keys can be copied.
-pub(super) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
-    let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.to_owned()] };
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut columns = 0;
-    for word in text.split(' ') {
-        let word_columns = columns_of(word);
-        if !line.is_empty() && columns + 1 + word_columns > width {
-            lines.push(std::mem::take(&mut line));
-            columns = 0;
-        } else if !line.is_empty() {
-            line.push(' ');
-            columns += 1;
-        }
-        line.push_str(word);
-        columns += word_columns;
-    }
-    lines.push(line);
-    lines
-}
-
-fn columns_of(text: &str) -> usize {
-    unicode_width::UnicodeWidthStr::width(anstream::adapter::strip_str(text).to_string().as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folds_at_spaces_and_leaves_long_words_whole() {
-        let text = "one two three four five six seven averyveryveryverylongword";
-        let lines = fold(text, Some(20));
-        assert_eq!(lines, ["one two three four", "five six seven", "averyveryveryverylongword"]);
-        assert_eq!(fold(text, None), [text]);
     }
 }

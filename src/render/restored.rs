@@ -59,5 +59,5 @@ pub fn json(row: &Row<'_>) -> String {
             value[name] = base64.into();
         }
     }
-    escape::json(&value.to_string())
+    escape::json(value.to_string())
 }

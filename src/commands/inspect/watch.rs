@@ -100,7 +100,7 @@ fn show(context: &mut Context, key: &[u8], first: bool, now: &[Record], how: &Ho
         Output::Json | Output::Jsonl => {
             if now.is_empty() {
                 let absent = serde_json::json!({ "key": escape::text(key), "state": State::Absent.word() });
-                context.ui.data(format!("{}\n", escape::json(&absent.to_string())))?;
+                context.ui.data(format!("{}\n", escape::json(absent.to_string())))?;
             }
             for shown in now {
                 context.ui.data(format!("{}\n", json::line(shown, how.reveal)))?;

@@ -117,12 +117,13 @@ impl Actor<'_> {
         let Some(first) = stuck.first() else { return Ok(()) };
         let what = if self.deed == Deed::Unlock { "swept" } else { "expired" };
         let changes: Vec<_> = stuck.iter().map(|stuck| stuck.change.clone()).collect();
-        for outcome in self.journal.apply(&self.writer, &changes, first.action, what, context.now()).await? {
+        let (outcomes, ended) = self.journal.apply(&self.writer, &changes, (first.action, what), context.now()).await;
+        for outcome in outcomes {
             match outcome {
                 Outcome::Done => swept.done += 1,
                 Outcome::Changed | Outcome::Absent => swept.changed += 1,
             }
         }
-        Ok(())
+        ended
     }
 }

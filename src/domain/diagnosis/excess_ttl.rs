@@ -16,8 +16,10 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let Expiry::In(left) = lock.expiry else { return None };
     let allowed = age::millis(case.record.schema.lock_ttl);
     let result_ttl = age::millis(case.record.schema.result_ttl);
-    let cause = if left > allowed.saturating_mul(100) && left > result_ttl.saturating_add(TOLERANCE_MS) {
-        "seconds taken for milliseconds, perhaps"
+    // A TTL in milliseconds given to EX is a thousand times too long; the lock may have lived half of it.
+    let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);
+    let cause = if thousandfold.contains(&left) || left > result_ttl.saturating_add(TOLERANCE_MS) {
+        "milliseconds taken for seconds, perhaps"
     } else if left > result_ttl / 2 {
         "the result's TTL on a lock, perhaps"
     } else {
@@ -51,7 +53,8 @@ mod tests {
         for (left, cause) in [
             (61_001, "renewed"),
             (80_000_000, "the result's TTL on a lock"),
-            (600_000_000, "seconds taken for milliseconds"),
+            (59_000_000, "milliseconds taken for seconds"),
+            (600_000_000, "milliseconds taken for seconds"),
         ] {
             let message = message(CHI_LOCK, Expiry::In(left)).expect("a finding");
             assert!(message.contains(cause), "{left}: {message}");

@@ -69,7 +69,7 @@ impl Rule {
     /// What broke it, for people.
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::ManyWinners => "two workers hold the same lock: the operation runs twice",
+            Self::ManyWinners => "two workers acquire the lock of one key: the operation runs twice",
             Self::EarlyReplay => "a response is replayed that nobody had begun to store",
             Self::ForeignReplay => "what is replayed is not what was stored",
             Self::BaselessConflict => "a conflict although nobody can have held the lock",

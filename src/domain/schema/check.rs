@@ -1,19 +1,18 @@
 //! Reading a `schema.toml`: every name resolved, every error with its line.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use toml::Spanned;
 
 use super::model::{
     Action, BodyEncoding, Call, Condition, Encoding, Fields, Meaning, Origin, Pattern, Reply, Schema, Script, Slot,
     SlotIs, SlotKey, State, Step, Timestamp, ValueCase, Where, WriteFormat,
 };
+use super::place::{At as _, Checked, line_of, wrong};
 use super::raw::{
     RawBodyEncoding, RawCall, RawEncoding, RawFields, RawKeys, RawMeaning, RawReply, RawSchema, RawSlot, RawState,
-    RawStep, RawTimestamp, RawValue, RawWhen, Scalar,
+    RawStep, RawTimestamp, RawValue, RawWhen,
 };
 use crate::domain::template::KeyTemplate;
 use crate::domain::write::Template;
@@ -36,6 +35,8 @@ pub struct SchemaSource<'a> {
     pub file: &'a str,
     /// The text of `schema.toml`.
     pub toml: &'a str,
+    /// The same as JSON, where there is one: it is read many times faster, and the TOML only to find a line.
+    pub json: Option<&'a str>,
     /// The scripts beside it.
     pub scripts: Vec<Script>,
     /// Where both came from.
@@ -49,26 +50,17 @@ pub struct SchemaSource<'a> {
 /// # Errors
 /// The first thing that is wrong, with its line.
 pub fn parse(source: SchemaSource<'_>) -> Result<Schema, SchemaError> {
-    let at = |span: Option<Range<usize>>, message: String| SchemaError {
-        file: source.file.to_owned(),
-        line: line_of(source.toml, span.map_or(0, |span| span.start)),
-        message,
+    let error = |line, message| SchemaError { file: source.file.to_owned(), line, message };
+    let raw: RawSchema = match source.json {
+        Some(json) => serde_json::from_str(json).map_err(|wrong| error(1, wrong.to_string()))?,
+        None => toml::from_str(source.toml).map_err(|wrong| {
+            error(line_of(source.toml, wrong.span().map_or(0, |span| span.start)), wrong.message().to_owned())
+        })?,
     };
-    let raw: RawSchema = toml::from_str(source.toml).map_err(|error| at(error.span(), error.message().to_owned()))?;
     let mut builder = Builder { scripts: &source.scripts, slots: Vec::new(), values: Vec::new() };
-    builder.schema(raw, source.prefix, source.origin.clone()).map_err(|Wrong(span, message)| at(Some(span), message))
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
-}
-
-struct Wrong(Range<usize>, String);
-
-type Checked<T> = Result<T, Wrong>;
-
-fn wrong<T, S>(at: &Spanned<S>, message: impl Into<String>) -> Checked<T> {
-    Err(Wrong(at.span(), message.into()))
+    builder
+        .schema(raw, source.prefix, source.origin.clone())
+        .map_err(|wrong| error(wrong.line(source.toml), wrong.message))
 }
 
 /// What has been read so far and later parts refer to.
@@ -80,24 +72,21 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn schema(&mut self, raw: RawSchema, prefix: Option<&str>, origin: Origin) -> Checked<Schema> {
-        if *raw.format.get_ref() != 1 {
-            return wrong(
-                &raw.format,
-                format!("format {} is not known: this idemctl reads format 1", raw.format.get_ref()),
-            );
+        if raw.format != 1 {
+            return wrong(format!("format {} is not known: this idemctl reads format 1", raw.format)).at("format");
         }
-        let name = raw.name.get_ref().clone();
+        let name = raw.name;
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-            return wrong(&raw.name, "a schema's name is made of letters, digits, `-`, `_` and `.`");
+            return wrong("a schema's name is made of letters, digits, `-`, `_` and `.`").at("name");
         }
-        let takes_prefix = self.keys(raw.keys, prefix)?;
-        for value in raw.value {
-            let case = self.value(value)?;
+        let takes_prefix = self.keys(raw.keys, prefix).at("keys")?;
+        for (index, value) in raw.value.into_iter().enumerate() {
+            let case = self.value(value).at(index).at("value")?;
             self.values.push(case);
         }
         let write = WriteFormat {
-            lock_value: template(&raw.write.lock_value, Template::of_value)?,
-            result_value: template(&raw.write.result_value, Template::of_value)?,
+            lock_value: template(&raw.write.lock_value, Template::of_value).at("lock_value").at("write")?,
+            result_value: template(&raw.write.result_value, Template::of_value).at("result_value").at("write")?,
             escape_html: raw.write.escape_html,
         };
         let begin =
@@ -111,8 +100,8 @@ impl Builder<'_> {
             older_release_of: raw.older_release_of,
             slots: std::mem::take(&mut self.slots),
             takes_prefix,
-            lock_ttl: duration(&raw.ttl.lock)?,
-            result_ttl: duration(&raw.ttl.result)?,
+            lock_ttl: duration(&raw.ttl.lock).at("lock").at("ttl")?,
+            result_ttl: duration(&raw.ttl.result).at("result").at("ttl")?,
             values: std::mem::take(&mut self.values),
             write,
             begin,
@@ -128,61 +117,57 @@ impl Builder<'_> {
     }
 
     /// Resolves the key templates; true when one of them takes a prefix.
-    fn keys(&mut self, keys: Spanned<RawKeys>, prefix: Option<&str>) -> Checked<bool> {
-        let span = keys.span();
-        let RawKeys { record, lock, result, prefix: default } = keys.into_inner();
+    fn keys(&mut self, keys: RawKeys, prefix: Option<&str>) -> Checked<bool> {
+        let RawKeys { record, lock, result, prefix: default } = keys;
         let named = match (record, lock, result) {
             (Some(record), None, None) => vec![(Slot::Record, record)],
             (None, Some(lock), Some(result)) => vec![(Slot::Lock, lock), (Slot::Result, result)],
-            _ => return Err(Wrong(span, "[keys] has either `record`, or both `lock` and `result`".into())),
+            _ => return wrong("[keys] has either `record`, or both `lock` and `result`"),
         };
         let mut takes_prefix = false;
         for (role, text) in named {
-            takes_prefix |= text.get_ref().contains("{prefix}");
-            let template = KeyTemplate::parse(text.get_ref(), prefix.unwrap_or(&default))
-                .map_err(|why| Wrong(text.span(), why))?;
+            takes_prefix |= text.contains("{prefix}");
+            let template = KeyTemplate::parse(&text, prefix.unwrap_or(&default)).or_else(wrong).at(role.word())?;
             if self.slots.iter().any(|slot| slot.template == template) {
-                return wrong(&text, "lock and result must have different Redis keys");
+                return wrong("lock and result must have different Redis keys").at(role.word());
             }
             self.slots.push(SlotKey { role, template });
         }
         Ok(takes_prefix)
     }
 
-    fn value(&self, raw: Spanned<RawValue>) -> Checked<ValueCase> {
-        let span = raw.span();
-        let raw = raw.into_inner();
-        let name = raw.name.get_ref().clone();
+    fn value(&self, raw: RawValue) -> Checked<ValueCase> {
+        let name = raw.name;
         if ["absent", "present", "unreadable", "wrong-type"].contains(&name.as_str()) {
-            return wrong(&raw.name, format!("`{name}` is a word that `when` already uses"));
+            return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
         }
-        let role = slot_of(*raw.at.get_ref());
+        let role = slot_of(raw.at);
         let Some(slot) = self.slots.iter().position(|slot| slot.role == role) else {
-            return wrong(&raw.at, format!("[keys] has no `{}`", role.word()));
+            return wrong(format!("[keys] has no `{}`", role.word())).at("at");
         };
         if self.values.iter().any(|case| case.slot == slot && case.name == name) {
-            return wrong(&raw.name, format!("`{name}` is defined twice at `{}`", role.word()));
+            return wrong(format!("`{name}` is defined twice at `{}`", role.word())).at("name");
         }
         let encoding = match raw.encoding {
             RawEncoding::Text => Encoding::Text,
             RawEncoding::Json => Encoding::Json,
         };
         if encoding == Encoding::Text && !(raw.fields_are.is_empty() && raw.has.is_empty()) {
-            return Err(Wrong(span, "`where` and `has` look into JSON: use `equals` with encoding = \"text\"".into()));
+            return wrong("`where` and `has` look into JSON: use `equals` with encoding = \"text\"");
         }
-        if let (Encoding::Json, Some(equals)) = (encoding, &raw.equals) {
-            return wrong(equals, "`equals` compares the whole text: use `where` with encoding = \"json\"");
+        if encoding == Encoding::Json && raw.equals.is_some() {
+            return wrong("`equals` compares the whole text: use `where` with encoding = \"json\"").at("equals");
         }
-        for path in &raw.has {
-            pointer(path, encoding)?;
+        for (index, path) in raw.has.iter().enumerate() {
+            pointer(path, encoding).at(index).at("has")?;
         }
-        if let Some(path) = raw.fields_are.keys().find(|path| !path.starts_with('/')) {
-            return Err(Wrong(span, format!("`{path}` is not a JSON pointer: it starts with `/`")));
+        for (path, value) in &raw.fields_are {
+            compared(path, value).at(path.as_str()).at("where")?;
         }
         let tests = Where {
-            equals: raw.equals.map(|text| text.into_inner().into_bytes()),
-            fields: raw.fields_are.into_iter().map(|(path, scalar)| (path, scalar_value(scalar))).collect(),
-            has: raw.has.into_iter().map(Spanned::into_inner).collect(),
+            equals: raw.equals.map(String::into_bytes),
+            fields: raw.fields_are.into_iter().collect(),
+            has: raw.has,
         };
         Ok(ValueCase {
             name,
@@ -193,7 +178,7 @@ impl Builder<'_> {
                 RawState::InProgress => State::InProgress,
                 RawState::Completed => State::Completed,
             },
-            fields: fields(raw.fields, encoding)?,
+            fields: fields(raw.fields, encoding).at("fields")?,
             body_encoding: match raw.body_encoding {
                 RawBodyEncoding::Text => BodyEncoding::Text,
                 RawBodyEncoding::Base64 => BodyEncoding::Base64,
@@ -207,61 +192,50 @@ impl Builder<'_> {
         })
     }
 
-    fn step(&self, raw: Spanned<RawStep>, name: &str, meanings: &[Meaning]) -> Checked<Step> {
-        let span = raw.span();
-        let raw = raw.into_inner();
+    fn step(&self, raw: RawStep, name: &str, meanings: &[Meaning]) -> Checked<Step> {
         if raw.call.is_empty() {
-            return Err(Wrong(span, format!("[{name}] has no [[{name}.call]]")));
+            return wrong(format!("[{name}] has no [[{name}.call]]")).at(name);
         }
         let last = raw.call.len() - 1;
         let mut calls = Vec::with_capacity(raw.call.len());
         for (index, call) in raw.call.into_iter().enumerate() {
-            calls.push(self.call(call, name, meanings, index == last)?);
+            calls.push(self.call(call, name, meanings, index == last).at(index).at("call").at(name)?);
         }
-        let said: BTreeSet<_> = calls.iter().flat_map(|call| &call.replies).map(|reply| reply.means as u8).collect();
-        if !said.contains(&(meanings[0] as u8)) {
-            return Err(Wrong(span, format!("no reply of [{name}] means `{}`", meanings[0].word())));
+        if !calls.iter().flat_map(|call| &call.replies).any(|reply| reply.means == meanings[0]) {
+            return wrong(format!("no reply of [{name}] means `{}`", meanings[0].word())).at(name);
         }
         Ok(Step { checks_owner: raw.checks_owner, note: raw.note, calls })
     }
 
-    fn call(&self, raw: Spanned<RawCall>, step: &str, meanings: &[Meaning], last: bool) -> Checked<Call> {
-        let span = raw.span();
-        let raw = raw.into_inner();
+    fn call(&self, raw: RawCall, step: &str, meanings: &[Meaning], last: bool) -> Checked<Call> {
         let action = match (raw.script, raw.command) {
-            (Some(script), None) => self.script(&script, &raw.keys, &raw.args)?,
-            (None, Some(command)) if !command.is_empty() => {
-                Action::Command(command.iter().map(|word| template(word, Template::of_call)).collect::<Checked<_>>()?)
-            }
-            _ => return Err(Wrong(span, "a call has either `script` or `command`".into())),
+            (Some(script), None) => self.script(script, &raw.keys, &raw.args)?,
+            (None, Some(command)) if !command.is_empty() => Action::Command(templates(&command).at("command")?),
+            _ => return wrong("a call has either `script` or `command`"),
         };
         let mut replies = Vec::with_capacity(raw.replies.len());
-        for reply in raw.replies {
-            let at = reply.span();
-            let reply = self.reply(reply)?;
+        for (index, reply) in raw.replies.into_iter().enumerate() {
+            let reply = self.reply(reply).at(index).at("replies")?;
             let allowed = meanings.contains(&reply.means) || (reply.means == Meaning::Next && !last);
             if !allowed {
-                return Err(Wrong(at, format!("a reply of [{step}] cannot mean `{}` here", reply.means.word())));
+                return wrong(format!("a reply of [{step}] cannot mean `{}` here", reply.means.word()))
+                    .at("means")
+                    .at(index)
+                    .at("replies");
             }
             replies.push(reply);
         }
         Ok(Call { action, replies })
     }
 
-    fn script(&self, name: &Spanned<String>, keys: &[Spanned<String>], args: &[Spanned<String>]) -> Checked<Action> {
-        if !self.scripts.iter().any(|script| &script.name == name.get_ref()) {
-            return wrong(name, format!("there is no {}.lua beside schema.toml", name.get_ref()));
+    fn script(&self, name: String, keys: &[String], args: &[String]) -> Checked<Action> {
+        if !self.scripts.iter().any(|script| script.name == name) {
+            return wrong(format!("there is no {name}.lua beside schema.toml")).at("script");
         }
-        Ok(Action::Script {
-            name: name.get_ref().clone(),
-            keys: keys.iter().map(|key| template(key, Template::of_call)).collect::<Checked<_>>()?,
-            args: args.iter().map(|arg| template(arg, Template::of_call)).collect::<Checked<_>>()?,
-        })
+        Ok(Action::Script { name, keys: templates(keys).at("keys")?, args: templates(args).at("args")? })
     }
 
-    fn reply(&self, raw: Spanned<RawReply>) -> Checked<Reply> {
-        let span = raw.span();
-        let raw = raw.into_inner();
+    fn reply(&self, raw: RawReply) -> Checked<Reply> {
         let mut patterns = Vec::new();
         patterns.extend(raw.word.map(Pattern::Word));
         patterns.extend(raw.integer.map(Pattern::Integer));
@@ -270,84 +244,95 @@ impl Builder<'_> {
         patterns.extend(raw.array.map(Pattern::Array));
         patterns.extend(raw.text.filter(|on| *on).map(|_| Pattern::Text));
         let Ok([pattern]) = <[Pattern; 1]>::try_from(patterns) else {
-            return Err(Wrong(span, "a reply has exactly one of word, integer, nil, error, array, text".into()));
+            return wrong("a reply has exactly one of word, integer, nil, error, array, text");
         };
         let alternatives = match raw.when {
             None => Vec::new(),
             Some(RawWhen::One(condition)) => vec![condition],
             Some(RawWhen::Any(conditions)) => conditions,
         };
-        let when = alternatives
-            .into_iter()
-            .map(|condition| self.condition(condition).map_err(|why| Wrong(span.clone(), why)))
-            .collect::<Checked<_>>()?;
-        Ok(Reply { pattern, means: meaning_of(*raw.means.get_ref()), when, client: raw.client })
+        let mut when = Vec::with_capacity(alternatives.len());
+        for (index, condition) in alternatives.into_iter().enumerate() {
+            when.push(self.condition(condition).at(index).at("when")?);
+        }
+        Ok(Reply { pattern, means: meaning_of(raw.means), when, client: raw.client })
     }
 
-    fn condition(&self, raw: BTreeMap<String, String>) -> Result<Condition, String> {
+    fn condition(&self, raw: BTreeMap<String, String>) -> Checked<Condition> {
         let mut slots = Vec::with_capacity(raw.len());
         for (role, word) in raw {
-            let slot = self
-                .slots
-                .iter()
-                .position(|slot| slot.role.word() == role)
-                .ok_or_else(|| format!("`when` names `{role}`, which [keys] does not have"))?;
-            slots.push((slot, self.slot_is(slot, &word)?));
+            let Some(slot) = self.slots.iter().position(|slot| slot.role.word() == role) else {
+                return wrong(format!("`when` names `{role}`, which [keys] does not have")).at(role.as_str());
+            };
+            slots.push((slot, self.slot_is(slot, &word).at(role.as_str())?));
         }
         Ok(Condition(slots))
     }
 
-    fn slot_is(&self, slot: usize, word: &str) -> Result<SlotIs, String> {
+    fn slot_is(&self, slot: usize, word: &str) -> Checked<SlotIs> {
         Ok(match word {
             "absent" => SlotIs::Absent,
             "present" => SlotIs::Present,
             "unreadable" => SlotIs::Unreadable,
             "wrong-type" => SlotIs::WrongType,
-            name => SlotIs::Value(
-                self.values
-                    .iter()
-                    .position(|case| case.slot == slot && case.name == name)
-                    .ok_or_else(|| format!("`when` names `{name}`, which no [[value]] at that slot is called"))?,
-            ),
+            name => match self.values.iter().position(|case| case.slot == slot && case.name == name) {
+                Some(value) => SlotIs::Value(value),
+                None => return wrong(format!("`when` names `{name}`, which no [[value]] at that slot is called")),
+            },
         })
     }
 }
 
-fn template(text: &Spanned<String>, parse: fn(&str) -> Result<Template, String>) -> Checked<Template> {
-    parse(text.get_ref()).map_err(|why| Wrong(text.span(), why))
+fn template(text: &str, parse: fn(&str) -> Result<Template, String>) -> Checked<Template> {
+    parse(text).or_else(wrong)
 }
 
-fn duration(text: &Spanned<String>) -> Checked<Duration> {
-    match humantime::parse_duration(text.get_ref()) {
-        Ok(duration) if duration.is_zero() => wrong(text, "a TTL is longer than zero"),
+fn templates(texts: &[String]) -> Checked<Vec<Template>> {
+    texts.iter().enumerate().map(|(index, text)| template(text, Template::of_call).at(index)).collect()
+}
+
+fn duration(text: &str) -> Checked<Duration> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration.is_zero() => wrong("a TTL is longer than zero"),
         Ok(duration) => Ok(duration),
-        Err(why) => wrong(text, format!("`{}` is no duration ({why}): write 30s, 5m or 24h", text.get_ref())),
+        Err(why) => wrong(format!("`{text}` is no duration ({why}): write 30s, 5m or 24h")),
     }
 }
 
-fn pointer(path: &Spanned<String>, encoding: Encoding) -> Checked<String> {
-    let text = path.get_ref();
+fn compared(path: &str, value: &Value) -> Checked<()> {
+    if !path.starts_with('/') {
+        return wrong(format!("`{path}` is not a JSON pointer: it starts with `/`"));
+    }
+    if value.is_string() || value.is_boolean() || value.is_i64() {
+        return Ok(());
+    }
+    wrong("`where` compares with a text, a whole number, true or false")
+}
+
+fn pointer(path: &str, encoding: Encoding) -> Checked<()> {
     match encoding {
-        Encoding::Text if !text.is_empty() => wrong(path, "text has no fields: only \"\", the whole value"),
-        Encoding::Json if !text.is_empty() && !text.starts_with('/') => {
-            wrong(path, format!("`{text}` is not a JSON pointer: it starts with `/`, or is empty for the whole value"))
+        Encoding::Text if !path.is_empty() => wrong("text has no fields: only \"\", the whole value"),
+        Encoding::Json if !path.is_empty() && !path.starts_with('/') => {
+            wrong(format!("`{path}` is not a JSON pointer: it starts with `/`, or is empty for the whole value"))
         }
-        _ => Ok(text.clone()),
+        _ => Ok(()),
     }
 }
 
 fn fields(raw: RawFields, encoding: Encoding) -> Checked<Fields> {
-    let checked = |path: Option<Spanned<String>>| path.map(|path| pointer(&path, encoding)).transpose();
+    let checked = |name: &str, path: Option<String>| {
+        path.as_deref().map_or(Ok(()), |path| pointer(path, encoding)).at(name).map(|()| path)
+    };
     Ok(Fields {
-        owner: checked(raw.owner)?,
-        fingerprint: checked(raw.fingerprint)?,
-        created_at: checked(raw.created_at)?,
-        completed_at: checked(raw.completed_at)?,
-        status: checked(raw.status)?,
-        headers: checked(raw.headers)?,
-        body: checked(raw.body)?,
-        error: checked(raw.error)?,
-        blob: checked(raw.blob)?,
+        owner: checked("owner", raw.owner)?,
+        fingerprint: checked("fingerprint", raw.fingerprint)?,
+        created_at: checked("created_at", raw.created_at)?,
+        completed_at: checked("completed_at", raw.completed_at)?,
+        status: checked("status", raw.status)?,
+        headers: checked("headers", raw.headers)?,
+        body: checked("body", raw.body)?,
+        error: checked("error", raw.error)?,
+        blob: checked("blob", raw.blob)?,
     })
 }
 
@@ -356,14 +341,6 @@ fn slot_of(raw: RawSlot) -> Slot {
         RawSlot::Record => Slot::Record,
         RawSlot::Lock => Slot::Lock,
         RawSlot::Result => Slot::Result,
-    }
-}
-
-fn scalar_value(scalar: Scalar) -> Value {
-    match scalar {
-        Scalar::Flag(flag) => Value::from(flag),
-        Scalar::Integer(number) => Value::from(number),
-        Scalar::Text(text) => Value::from(text),
     }
 }
 
@@ -379,3 +356,6 @@ fn meaning_of(raw: RawMeaning) -> Meaning {
         RawMeaning::Next => Meaning::Next,
     }
 }
+
+#[cfg(test)]
+mod tests;

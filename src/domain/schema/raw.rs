@@ -1,33 +1,34 @@
-//! `schema.toml` as it is written, before any name in it is resolved.
+//! `schema.toml` as it is written, before any name in it is resolved. The same types read the JSON that the built-in
+//! ones are compiled in as.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use toml::Spanned;
+use serde_json::Value;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSchema {
-    pub format: Spanned<u32>,
-    pub name: Spanned<String>,
+    pub format: u32,
+    pub name: String,
     #[serde(default)]
     pub summary: String,
     pub older_release_of: Option<String>,
-    pub keys: Spanned<RawKeys>,
+    pub keys: RawKeys,
     pub ttl: RawTtl,
-    pub value: Vec<Spanned<RawValue>>,
+    pub value: Vec<RawValue>,
     pub write: RawWrite,
-    pub begin: Spanned<RawStep>,
-    pub complete: Spanned<RawStep>,
-    pub release: Option<Spanned<RawStep>>,
+    pub begin: RawStep,
+    pub complete: RawStep,
+    pub release: Option<RawStep>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawKeys {
-    pub record: Option<Spanned<String>>,
-    pub lock: Option<Spanned<String>>,
-    pub result: Option<Spanned<String>>,
+    pub record: Option<String>,
+    pub lock: Option<String>,
+    pub result: Option<String>,
     #[serde(default)]
     pub prefix: String,
 }
@@ -35,21 +36,21 @@ pub(super) struct RawKeys {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTtl {
-    pub lock: Spanned<String>,
-    pub result: Spanned<String>,
+    pub lock: String,
+    pub result: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawValue {
-    pub name: Spanned<String>,
-    pub at: Spanned<RawSlot>,
+    pub name: String,
+    pub at: RawSlot,
     pub encoding: RawEncoding,
-    pub equals: Option<Spanned<String>>,
+    pub equals: Option<String>,
     #[serde(default, rename = "where")]
-    pub fields_are: BTreeMap<String, Scalar>,
+    pub fields_are: BTreeMap<String, Value>,
     #[serde(default)]
-    pub has: Vec<Spanned<String>>,
+    pub has: Vec<String>,
     pub state: RawState,
     #[serde(default)]
     pub fields: RawFields,
@@ -101,33 +102,25 @@ pub(super) enum RawTimestamp {
     Rfc3339,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Scalar {
-    Flag(bool),
-    Integer(i64),
-    Text(String),
-}
-
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawFields {
-    pub owner: Option<Spanned<String>>,
-    pub fingerprint: Option<Spanned<String>>,
-    pub created_at: Option<Spanned<String>>,
-    pub completed_at: Option<Spanned<String>>,
-    pub status: Option<Spanned<String>>,
-    pub headers: Option<Spanned<String>>,
-    pub body: Option<Spanned<String>>,
-    pub error: Option<Spanned<String>>,
-    pub blob: Option<Spanned<String>>,
+    pub owner: Option<String>,
+    pub fingerprint: Option<String>,
+    pub created_at: Option<String>,
+    pub completed_at: Option<String>,
+    pub status: Option<String>,
+    pub headers: Option<String>,
+    pub body: Option<String>,
+    pub error: Option<String>,
+    pub blob: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawWrite {
-    pub lock_value: Spanned<String>,
-    pub result_value: Spanned<String>,
+    pub lock_value: String,
+    pub result_value: String,
     #[serde(default)]
     pub escape_html: bool,
 }
@@ -138,19 +131,19 @@ pub(super) struct RawStep {
     #[serde(default)]
     pub checks_owner: bool,
     pub note: Option<String>,
-    pub call: Vec<Spanned<RawCall>>,
+    pub call: Vec<RawCall>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCall {
-    pub script: Option<Spanned<String>>,
+    pub script: Option<String>,
     #[serde(default)]
-    pub keys: Vec<Spanned<String>>,
+    pub keys: Vec<String>,
     #[serde(default)]
-    pub args: Vec<Spanned<String>>,
-    pub command: Option<Vec<Spanned<String>>>,
-    pub replies: Vec<Spanned<RawReply>>,
+    pub args: Vec<String>,
+    pub command: Option<Vec<String>>,
+    pub replies: Vec<RawReply>,
 }
 
 #[derive(Deserialize)]
@@ -162,7 +155,7 @@ pub(super) struct RawReply {
     pub error: Option<String>,
     pub array: Option<i64>,
     pub text: Option<bool>,
-    pub means: Spanned<RawMeaning>,
+    pub means: RawMeaning,
     pub when: Option<RawWhen>,
     pub client: Option<String>,
 }

@@ -12,12 +12,12 @@ use crate::render::escape;
 pub fn document(runs: &[Run]) -> String {
     let runs: Vec<_> = runs.iter().map(run).collect();
     let document = json!({ "format": 1, "runs": runs });
-    format!("{}\n", escape::json(&serde_json::to_string_pretty(&document).unwrap_or_default()))
+    format!("{}\n", escape::json(serde_json::to_string_pretty(&document).unwrap_or_default()))
 }
 
 /// A line for each run.
 pub fn lines(runs: &[Run]) -> String {
-    runs.iter().map(|of| format!("{}\n", escape::json(&run(of).to_string()))).collect()
+    runs.iter().map(|of| format!("{}\n", escape::json(run(of).to_string()))).collect()
 }
 
 fn run(run: &Run) -> Value {

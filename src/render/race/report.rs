@@ -1,5 +1,6 @@
 //! The report of a race for people.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{chart, table, timeline};
@@ -26,10 +27,18 @@ pub fn text(runs: &[Run], width: Option<usize>, palette: Palette) -> String {
 fn heading(runs: &[Run]) -> String {
     let Some(Run { plan, rounds, .. }) = runs.first() else { return String::new() };
     let workers = count(plan.concurrency, "worker");
-    let mut lines = format!("{workers}, {}, each on one fresh key{}\n", count(*rounds, "round"), options(plan));
-    let changed = |run: &&Run| run.plan.overlap != plan.overlap || run.plan.fail_every != plan.fail_every;
-    if let Some(run) = runs.iter().find(changed) {
-        lines.push_str(&format!("{}{}\n", run.strategy.word(), options(&run.plan)));
+    let mut lines = format!("{workers}, {}, each on one fresh key\n", count(*rounds, "round"));
+    let all: Vec<_> = runs.iter().map(|run| (run.strategy.word(), options(&run.plan))).collect();
+    let mut said = HashSet::new();
+    for (strategy, options) in &all {
+        for option in options {
+            // A strategy can play by rules of its own.
+            let shared = all.iter().all(|(_, options)| options.contains(option));
+            let line = if shared { format!("{option}\n") } else { format!("{strategy}: {option}\n") };
+            if said.insert(line.clone()) {
+                lines.push_str(&line);
+            }
+        }
     }
     let lost: u64 = runs.iter().map(|run| run.lost_replies).sum();
     if lost > 0 {
@@ -38,18 +47,18 @@ fn heading(runs: &[Run]) -> String {
     lines
 }
 
-fn options(plan: &Plan) -> String {
-    let mut text = String::new();
+fn options(plan: &Plan) -> Vec<String> {
+    let mut options = Vec::new();
     if plan.overlap {
-        text.push_str(", winners complete at once");
+        options.push("winners complete at once, while others still begin".to_owned());
     }
     if plan.fail_every > 0 {
-        text.push_str(&format!(", the handler fails in every {}. round", plan.fail_every));
+        options.push(format!("the handler fails in 1 of {}", count(plan.fail_every, "round")));
     }
     if !plan.think_time.is_zero() {
-        text.push_str(&format!(", up to {} between the calls of a step", think(plan.think_time)));
+        options.push(format!("up to {} between the calls of a step", think(plan.think_time)));
     }
-    text
+    options
 }
 
 fn think(time: Duration) -> String {

@@ -13,12 +13,12 @@ use crate::render::escape;
 pub fn document<'a>(schemas: impl IntoIterator<Item = &'a Schema>) -> String {
     let schemas: Vec<_> = schemas.into_iter().map(schema).collect();
     let document = json!({ "format": 1, "schemas": schemas });
-    format!("{}\n", escape::json(&serde_json::to_string_pretty(&document).unwrap_or_default()))
+    format!("{}\n", escape::json(serde_json::to_string_pretty(&document).unwrap_or_default()))
 }
 
 /// A schema as one line.
 pub fn line(schema: &Schema) -> String {
-    format!("{}\n", escape::json(&self::schema(schema).to_string()))
+    format!("{}\n", escape::json(self::schema(schema).to_string()))
 }
 
 fn schema(schema: &Schema) -> Value {

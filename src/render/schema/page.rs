@@ -7,8 +7,8 @@ use crate::domain::age::millis;
 use crate::domain::duration;
 use crate::domain::late_worker;
 use crate::domain::schema::{Call, Schema, Step};
+use crate::render::fold::fold;
 use crate::render::grid;
-use crate::render::record::fold;
 use crate::render::style::Palette;
 use crate::render::words::late_worker as fate;
 

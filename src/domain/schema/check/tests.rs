@@ -1,0 +1,185 @@
+//! What is said of a schema that is wrong, and of which line.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use super::*;
+
+const SOUND: &str = r#"format = 1
+name = "mine"
+
+[keys]
+lock = "lock:{key}"
+result = "result:{key}"
+
+[ttl]
+lock = "30s"
+result = "24h"
+
+[[value]]
+name = "held"
+at = "lock"
+encoding = "text"
+state = "in-progress"
+fields = { owner = "" }
+
+[[value]]
+name = "stored"
+at = "result"
+encoding = "json"
+where = { "/done" = true }
+state = "completed"
+fields = { body = "/body" }
+
+[write]
+lock_value = "{owner}"
+result_value = '{"done":true,"body":{body_json}}'
+
+[[begin.call]]
+command = ["EXISTS", "{result}"]
+replies = [
+  { integer = 1, means = "replay", when = { result = "stored" } },
+  { integer = 0, means = "next" },
+]
+
+[[begin.call]]
+script = "begin"
+keys = ["{lock}"]
+args = [
+  "{owner}",
+  "{lock_ttl}",
+]
+replies = [
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
+  { nil = true, means = "conflict", when = [{ lock = "held" }, { lock = "present" }] },
+]
+
+[complete]
+checks_owner = false
+
+[[complete.call]]
+command = ["SET", "{result}", "{result_value}"]
+replies = [{ word = "OK", means = "stored", when = {} }]
+"#;
+
+fn read(toml: &str) -> Result<Schema, SchemaError> {
+    parse(SchemaSource {
+        file: "schema.toml",
+        toml,
+        json: None,
+        scripts: vec![Script { name: "begin".into(), text: "return 1".into() }],
+        origin: Origin::BuiltIn,
+        prefix: None,
+    })
+}
+
+/// What is said when the sound schema is changed, `LINE: MESSAGE`.
+fn said(from: &str, to: &str) -> String {
+    assert!(SOUND.contains(from), "{from}");
+    let error = read(&SOUND.replacen(from, to, 1)).map(|_| ()).unwrap_err();
+    assert_eq!(error.file, "schema.toml");
+    format!("{}: {}", error.line, error.message)
+}
+
+/// Asserts on the line and on a part of the message.
+#[track_caller]
+fn wrong(from: &str, to: &str, line: usize, message: &str) {
+    let said = said(from, to);
+    assert!(said.starts_with(&format!("{line}: ")) && said.contains(message), "{said}");
+}
+
+#[test]
+fn the_sound_schema_is_sound() {
+    read(SOUND).unwrap();
+}
+
+#[test]
+fn what_toml_or_the_format_does_not_know() {
+    wrong("format = 1", "format = ", 1, "");
+    wrong("format = 1", "format = 2", 1, "format 2 is not known: this idemctl reads format 1");
+    wrong("[ttl]", "[ttl]\nboth = \"30s\"", 9, "unknown field `both`, expected `lock` or `result`");
+    wrong("means = \"next\"", "menas = \"next\"", 35, "unknown field `menas`");
+    wrong("checks_owner = false", "checks_owner = \"no\"", 51, "invalid type: string \"no\", expected a boolean");
+    wrong("at = \"lock\"", "at = 1", 14, "");
+    wrong("lock = \"30s\"", "lock = 30", 9, "invalid type: integer `30`, expected a string");
+    wrong("encoding = \"json\"", "encoding = \"yaml\"", 22, "unknown variant `yaml`, expected `text` or `json`");
+    wrong("lock_value = \"{owner}\"\n", "", 27, "missing field `lock_value`");
+    wrong("means = \"next\"", "means = \"maybe\"", 35, "unknown variant `maybe`");
+    wrong("when = { lock = \"absent\" }", "when = 1", 46, "");
+    wrong("[complete]\n", "[complete]\n[other]\n", 51, "unknown field `other`");
+}
+
+#[test]
+fn names_and_keys() {
+    wrong("name = \"mine\"", "name = \"my own\"", 2, "a schema's name is made of letters");
+    wrong("lock = \"lock:{key}\"\n", "", 4, "[keys] has either `record`, or both `lock` and `result`");
+    wrong("lock:{key}", "lock:", 5, "`lock:` has no {key}");
+    wrong("result:{key}", "{id}:{key}", 6, "placeholder other than");
+    wrong("result:{key}", "lock:{key}", 6, "lock and result must have different Redis keys");
+    wrong("lock = \"30s\"", "lock = \"soon\"", 9, "`soon` is no duration");
+    wrong("result = \"24h\"", "result = \"0s\"", 10, "a TTL is longer than zero");
+}
+
+#[test]
+fn values() {
+    wrong("name = \"held\"", "name = \"absent\"", 13, "`absent` is a word that `when` already uses");
+    wrong("at = \"result\"", "at = \"record\"", 21, "[keys] has no `record`");
+    wrong(
+        "name = \"stored\"\nat = \"result\"",
+        "name = \"held\"\nat = \"lock\"",
+        20,
+        "`held` is defined twice at `lock`",
+    );
+    wrong("encoding = \"text\"", "encoding = \"text\"\nhas = [\"/a\"]", 12, "look into JSON: use `equals`");
+    wrong("encoding = \"json\"", "encoding = \"json\"\nequals = \"x\"", 23, "`equals` compares the whole text");
+    wrong("encoding = \"json\"", "encoding = \"json\"\nhas = [\n\"/a\",\n\"b\"]", 25, "`b` is not a JSON pointer");
+    wrong("\"/done\"", "done", 23, "`done` is not a JSON pointer: it starts with `/`");
+    wrong("owner = \"\"", "owner = \"/x\"", 17, "text has no fields");
+    wrong("body = \"/body\"", "body = \"body\"", 25, "`body` is not a JSON pointer");
+    wrong(
+        "where = { \"/done\" = true }",
+        "where = { \"/done\" = 1.5 }",
+        23,
+        "`where` compares with a text, a whole number",
+    );
+}
+
+#[test]
+fn templates() {
+    wrong("lock_value = \"{owner}\"", "lock_value = \"{worker}\"", 28, "`{worker}` is no placeholder here");
+    wrong("\"EXISTS\", \"{result}\"", "\"EXISTS\",\n\"{it}\"", 33, "`{it}` is no placeholder here");
+    wrong("\"{lock}\"", "\"{it}\"", 40, "`{it}` is no placeholder here");
+    wrong("\"{lock_ttl}\"", "\"{ttl}\"", 43, "`{ttl}` is no placeholder here");
+}
+
+#[test]
+fn steps_calls_and_replies() {
+    wrong("script = \"begin\"", "script = \"start\"", 39, "there is no start.lua beside schema.toml");
+    wrong(
+        "script = \"begin\"",
+        "script = \"begin\"\ncommand = [\"GET\"]",
+        38,
+        "a call has either `script` or `command`",
+    );
+    wrong("script = \"begin\"\n", "", 38, "a call has either `script` or `command`");
+    wrong("script = \"begin\"", "command = []", 38, "a call has either `script` or `command`");
+    wrong("word = \"OK\", means = \"acquired\"", "means = \"acquired\"", 46, "a reply has exactly one of word");
+    wrong("nil = true", "nil = true, text = true", 47, "a reply has exactly one of word");
+    wrong("lock = \"absent\"", "lock = \"gone\"", 46, "`when` names `gone`, which no [[value]] at that slot is called");
+    wrong(
+        "[{ lock = \"held\" }, {",
+        "[\n{ lock = \"held\" },\n{ result = \"held\", ",
+        49,
+        "`when` names `held`, which no",
+    );
+    wrong(
+        "{ lock = \"present\" }",
+        "{ record = \"present\" }",
+        47,
+        "`when` names `record`, which [keys] does not have",
+    );
+    wrong("\"conflict\"", "\"stored\"", 47, "a reply of [begin] cannot mean `stored` here");
+    wrong("\"conflict\"", "\"next\"", 47, "a reply of [begin] cannot mean `next` here");
+    wrong("\"stored\", when = {}", "\"refused\"", 50, "no reply of [complete] means `stored`");
+    wrong("\"acquired\"", "\"fail\"", 31, "no reply of [begin] means `acquired`");
+    let call = &SOUND[SOUND.find("[[complete.call]]").unwrap()..];
+    wrong(call, "call = []", 50, "[complete] has no [[complete.call]]");
+}

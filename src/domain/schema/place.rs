@@ -1,0 +1,124 @@
+//! Where in a `schema.toml` something is: a path of keys and indexes, and the line that it leads to.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// Into a table.
+    Key(String),
+    /// Into an array.
+    Index(usize),
+}
+
+impl From<&str> for Segment {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
+
+impl From<usize> for Segment {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+/// What is wrong, and where: the path grows from the inside out as the error goes up, and costs nothing without one.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    path: Vec<Segment>,
+    pub message: String,
+}
+
+pub(super) type Checked<T> = Result<T, Wrong>;
+
+pub(super) fn wrong<T>(message: impl Into<String>) -> Checked<T> {
+    Err(Wrong { path: Vec::new(), message: message.into() })
+}
+
+/// Says where the thing that was checked is in the thing around it.
+pub(super) trait At {
+    fn at(self, segment: impl Into<Segment>) -> Self;
+}
+
+impl<T> At for Checked<T> {
+    fn at(self, segment: impl Into<Segment>) -> Self {
+        self.map_err(|mut wrong| {
+            wrong.path.push(segment.into());
+            wrong
+        })
+    }
+}
+
+impl Wrong {
+    /// The line it is on, from 1.
+    pub(super) fn line(&self, toml: &str) -> usize {
+        line_at(toml, self.path.iter().rev())
+    }
+}
+
+/// The line of a key on the outermost level, from 1.
+pub fn line_of_key(toml: &str, key: &str) -> usize {
+    line_at(toml, [&key.into()].into_iter())
+}
+
+/// The line a path leads to, or that of the nearest thing around where it leads to nothing.
+fn line_at<'a>(toml: &str, path: impl Iterator<Item = &'a Segment>) -> usize {
+    let Ok(table) = DeTable::parse(toml) else { return 1 };
+    let root = Spanned::new(0..0, DeValue::Table(table.into_inner()));
+    let mut here = &root;
+    for segment in path {
+        let inside = match segment {
+            Segment::Key(key) => here.get_ref().get(key),
+            Segment::Index(index) => here.get_ref().get(*index),
+        };
+        match inside {
+            Some(inside) => here = inside,
+            None => break,
+        }
+    }
+    line_of(toml, here.span().start)
+}
+
+/// The line of a byte, from 1.
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOML: &str = "a = 1\n[b]\nc = [\n  { d = 1 },\n  { d = 2,\n    e = 3 },\n]\n[[f.g]]\nh = 1\n[[f.g]]\nh = 2\n";
+
+    #[track_caller]
+    fn leads_to(line: usize, path: &[Segment]) {
+        assert_eq!(line_at(TOML, path.iter()), line, "{path:?}");
+    }
+
+    #[test]
+    fn a_path_leads_to_its_line() {
+        leads_to(1, &["a".into()]);
+        leads_to(2, &["b".into()]);
+        leads_to(5, &["b".into(), "c".into(), 1.into(), "d".into()]);
+        leads_to(6, &["b".into(), "c".into(), 1.into(), "e".into()]);
+        leads_to(11, &["f".into(), "g".into(), 1.into(), "h".into()]);
+    }
+
+    #[test]
+    fn a_path_grows_from_the_inside_out() {
+        let wrong = wrong::<()>("").at("e").at(1).at("c").at("b").unwrap_err();
+        assert_eq!(wrong.line(TOML), 6);
+    }
+
+    #[test]
+    fn a_path_to_nothing_leads_to_what_is_around() {
+        leads_to(1, &[]);
+        leads_to(1, &["nothing".into()]);
+        leads_to(1, &["a".into(), "nothing".into()]);
+        leads_to(4, &["b".into(), "c".into(), 0.into(), "e".into()]);
+        leads_to(3, &["b".into(), "c".into(), 2.into(), "d".into()]);
+        leads_to(10, &["f".into(), "g".into(), 1.into(), "nothing".into(), 3.into()]);
+    }
+}

@@ -1,0 +1,212 @@
+//! A schema of the operator's own works everywhere a built-in one does, its scripts included.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use support::Server;
+
+/// A one-key JSON schema that keeps an owner, a payload's hash, times and an error, which no built-in one does.
+const TOML: &str = r#"
+format = 1
+name = "orders"
+summary = "The order service"
+
+[keys]
+record = "{prefix}orders:{{key}}:idem"
+
+[ttl]
+lock = "90s"
+result = "1h"
+
+[[value]]
+name = "held"
+at = "record"
+encoding = "json"
+where = { "/s" = "held" }
+state = "in-progress"
+fields = { owner = "/by", fingerprint = "/hash", created_at = "/at" }
+
+[[value]]
+name = "failed"
+at = "record"
+encoding = "json"
+where = { "/s" = "done" }
+has = ["/error"]
+state = "completed"
+fields = { error = "/error/text", created_at = "/at", completed_at = "/until" }
+
+[[value]]
+name = "done"
+at = "record"
+encoding = "json"
+where = { "/s" = "done" }
+state = "completed"
+fields = { status = "/res/code", body = "/res/body", fingerprint = "/hash", completed_at = "/until" }
+body_encoding = "base64"
+
+[write]
+lock_value = '{"s":"held","by":"{owner}","hash":"h","at":1}'
+result_value = '{"s":"done","res":{"code":{status},"body":"{body_base64}"}}'
+
+[[begin.call]]
+script = "take"
+keys = ["{record}"]
+args = ["{lock_value}", "{lock_ttl}"]
+replies = [
+  { word = "TAKEN", means = "acquired", when = { record = "absent" } },
+  { word = "BUSY_NOW", means = "conflict", when = { record = "held" }, client = "425 Too Early" },
+  { text = true, means = "replay", when = [{ record = "done" }, { record = "failed" }] },
+  { error = "*", means = "fail", when = { record = "present" } },
+]
+
+[complete]
+checks_owner = true
+
+[[complete.call]]
+script = "finish"
+keys = ["{record}"]
+args = ["{owner}", "{result_value}", "{result_ttl}"]
+replies = [
+  { integer = 1, means = "stored", when = { record = "held" } },
+  { integer = 0, means = "refused", when = {} },
+]
+"#;
+
+const TAKE: &str = "-- take: take the lock, or say who has it.
+--
+-- KEYS[1]  record  orders:{key}:idem
+-- ARGV[1]  lock    the lock's JSON
+-- ARGV[2]  ttl     seconds
+--
+-- Replies
+--   TAKEN     the lock is taken
+--   BUSY_NOW  another holds it
+--   <text>    the stored result
+--
+
+local found = redis.call('GET', KEYS[1])
+if not found then
+  redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+  return 'TAKEN'
+end
+if cjson.decode(found).s == 'held' then
+  return 'BUSY_NOW'
+end
+return found
+";
+
+const FINISH: &str = "-- finish: store the result, if the lock is the caller's.
+--
+-- KEYS[1]  record  orders:{key}:idem
+-- ARGV[1]  owner   the caller
+-- ARGV[2]  result  the result's JSON
+-- ARGV[3]  ttl     seconds
+--
+-- Replies
+--   1  stored
+--   0  the lock is not the caller's
+--
+
+local found = redis.call('GET', KEYS[1])
+if not found or cjson.decode(found).by ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
+";
+
+fn install(folder: &Path) {
+    fs::create_dir_all(folder.join("orders")).unwrap();
+    for (file, text) in [("schema.toml", TOML), ("take.lua", TAKE), ("finish.lua", FINISH)] {
+        fs::write(folder.join("orders").join(file), text).unwrap();
+    }
+}
+
+fn with_schema() -> Server {
+    let server = Server::start();
+    install(&server.folder().join(".config/idemctl/schemas"));
+    server
+}
+
+#[test]
+fn it_is_sound_and_listed() {
+    let server = with_schema();
+    server.idemctl(&["schema", "check", ".config/idemctl/schemas/orders"]).exits(0);
+    let listed = server.idemctl(&["schema", "list"]).exits(0);
+    assert!(listed.text().contains("orders"), "{}", listed.all());
+    let shown = server.idemctl(&["schema", "show", "orders"]).exits(0);
+    assert!(shown.text().contains("orders:{{key}}:idem"), "{}", shown.all());
+}
+
+#[test]
+fn inspect_reads_every_field() {
+    let server = with_schema();
+    let now: Vec<String> = server.send(&[b"TIME"]);
+    let (taken, ended) =
+        (now[0].parse::<u64>().unwrap() * 1_000 - 40_000, now[0].parse::<u64>().unwrap() * 1_000 - 10_000);
+    server.set("orders:{a}:idem", format!(r#"{{"s":"held","by":"w-1","hash":"abc","at":{taken}}}"#), 80_000);
+    server.set(
+        "orders:{b}:idem",
+        format!(r#"{{"s":"done","res":{{"code":202,"body":"aGk="}},"until":{ended}}}"#),
+        60_000,
+    );
+    server.set("orders:{c}:idem", r#"{"s":"done","error":{"text":"declined"}}"#, 3_000_000);
+    let record = |key: &str| server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json()["records"][0].clone();
+    let held = record("a");
+    assert_eq!(held["owner"], "w-1");
+    assert_eq!(held["fingerprint"], "abc");
+    assert_eq!(held["age_source"], "record");
+    assert!((40_000..50_000).contains(&held["age_ms"].as_u64().unwrap()), "{held}");
+    assert_eq!(held["next_request"]["client"], "425 Too Early");
+    let done = record("orders:{b}:idem");
+    assert_eq!(done["key"], "b");
+    assert_eq!(done["response"]["body"], "hi");
+    assert_eq!(done["findings"][0]["code"], "short-result-ttl");
+    assert_eq!(done["findings"][0]["severity"], "warning");
+    let failed = record("c");
+    assert_eq!(failed["error"], "declined");
+    assert_eq!(failed["next_request"]["answer"], "replay");
+}
+
+#[test]
+fn list_and_force_unlock_and_race_work_on_it() {
+    let server = with_schema();
+    server.set("orders:{a}:idem", r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#, 80_000);
+    let listed = server.idemctl(&["list", "-o", "jsonl", "--owner", "w-1"]).exits(0).json_lines();
+    assert_eq!(listed[0]["schema"], "orders");
+    let unlocked = server.idemctl(&["force-unlock", "a", "--yes", "--expect", "w-1"]).exits(0);
+    assert!(unlocked.stderr.contains("fenced off"), "{}", unlocked.all());
+    let words =
+        ["race", "--schema", "orders", "--concurrency", "8", "--rounds", "5", "--strategy", "schema", "-o", "json"];
+    let race = server.idemctl(&words).exits(0).json();
+    assert_eq!(race["runs"][0]["schema"], "orders");
+    assert_eq!(race["runs"][0]["verdict"], "atomic");
+    assert_eq!(race["runs"][0]["replays"], json!(35));
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}
+
+#[test]
+fn a_deployments_prefix_goes_before_it() {
+    let server = with_schema();
+    server.set("eu:orders:{a}:idem", r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#, 80_000);
+    server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
+    server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(0);
+    let config = "default_context = \"eu\"\n[context.eu.deployment.orders]\nprefix = \"eu:\"\nlock_ttl = \"60s\"\n";
+    fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap();
+    let found = server.idemctl(&["inspect", "a", "-o", "json"]).exits(0).json();
+    assert_eq!(found["records"][0]["findings"][0]["code"], "excess-ttl");
+}
+
+#[test]
+fn one_that_is_wrong_is_named_with_its_line() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
+    fs::write(&file, TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\"")).unwrap();
+    let run = server.idemctl(&["list"]).exits(2);
+    let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
+    assert!(run.stderr.contains(&format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder")), "{}", run.all());
+}
