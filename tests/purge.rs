@@ -317,7 +317,6 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
         b"+@connection",
         b"-@write",
         b"+eval",
-        b"+eval_ro",
     ]);
     purge(&server, &["--user", "reader", "-a", "pw", "--all", "--yes"]).exits(4);
     assert_eq!(keys(&server), before);

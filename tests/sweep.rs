@@ -281,8 +281,20 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
         b"+@connection",
         b"-@write",
         b"+eval",
-        b"+eval_ro",
     ]);
     sweep(&server, &[&["--user", "reader", "-a", "pw"], &WITHOUT_GRACE[..]].concat()).exits(4);
     assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn more_locks_than_are_acted_on_at_a_time_all_go() {
+    let server = Server::start();
+    let mut pipeline = redis::pipe();
+    for index in 0..10_050 {
+        pipeline.cmd("SET").arg(format!("idempotency:k{index}")).arg(PENDING).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let json = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "jsonl"]].concat()).exits(0).json();
+    assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
 }
