@@ -46,6 +46,8 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the 
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sweep" -d 'Find locks that nobody will release, and remove them after two looks'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "purge" -d 'Remove many records, each only if it is still what was seen'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "restore" -d 'Bring back what a backup holds, where nothing stands now'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "audit" -d 'Show the log of what idemctl changed on this machine, the newest last'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sandbox" -d 'Run a command against a private throw-away server'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "race" -d 'Race simultaneous requests with one idempotency key and say whether exactly one got through'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "schema" -d 'List the schemas idemctl knows, show one, or check one of your own'
@@ -258,6 +260,52 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-backup -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l key -d 'Only this idempotency key or Redis key; can be given more than once' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s o -l output -d 'How to show what became of each Redis key' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l dry-run -d 'Show what would be done and change nothing'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l key -d 'Only changes to this idempotency key or Redis key' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l since -d 'Only changes of this last while' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l limit -d 'How many of the newest changes to show' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s o -l output -d 'How to show the changes' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l seed -d 'Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F

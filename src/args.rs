@@ -168,10 +168,10 @@ pub struct ThresholdArgs {
     pub overdue: Option<Duration>,
 }
 
-/// How a change is confirmed, backed up and explained.
+/// How a change is confirmed and explained.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Change")]
-pub struct ChangeArgs {
+pub struct ConfirmArgs {
     /// Go ahead without asking
     #[arg(short = 'y', long)]
     pub yes: bool,
@@ -187,6 +187,15 @@ pub struct ChangeArgs {
     /// Why, for the audit log
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+/// How a change that removes something is confirmed, explained and backed up.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Change")]
+pub struct ChangeArgs {
+    /// How it is confirmed and explained.
+    #[command(flatten)]
+    pub confirmed: ConfirmArgs,
 
     /// Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]
     #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]
@@ -195,6 +204,15 @@ pub struct ChangeArgs {
     /// Remove without a backup
     #[arg(long)]
     pub no_backup: bool,
+}
+
+/// A change with a backup is a change: what is said of the one holds for the other.
+impl std::ops::Deref for ChangeArgs {
+    type Target = ConfirmArgs;
+
+    fn deref(&self) -> &ConfirmArgs {
+        &self.confirmed
+    }
 }
 
 impl ThresholdArgs {

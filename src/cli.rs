@@ -7,7 +7,9 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{completions, force_unlock, inspect, list, man, purge, race, sandbox, schema, sweep};
+use crate::commands::{
+    audit, completions, force_unlock, inspect, list, man, purge, race, restore, sandbox, schema, sweep,
+};
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -45,6 +47,8 @@ enum Command {
     ForceUnlock(force_unlock::Args),
     Sweep(sweep::Args),
     Purge(purge::Args),
+    Restore(restore::Args),
+    Audit(audit::Args),
     Sandbox(sandbox::Args),
     Race(race::Args),
     Schema(schema::Args),
@@ -91,6 +95,8 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Sweep(args) => sweep::run(context, args).await,
         Command::Purge(args) => purge::run(context, args).await,
+        Command::Restore(args) => restore::run(context, args).await,
+        Command::Audit(args) => audit::run(context, args),
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::args::ChangeArgs;
+use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::exit::Stop;
 
-impl ChangeArgs {
+impl ConfirmArgs {
     /// Asks for leave. In a protected context its name has to be typed, or given with `--confirm`; `--yes` is not
     /// enough there.
     ///
@@ -56,7 +56,9 @@ impl ChangeArgs {
         };
         if names.contains(&typed.trim()) { Ok(()) } else { Err(refused()) }
     }
+}
 
+impl ChangeArgs {
     /// The backup's file, unless there is to be none.
     ///
     /// # Errors

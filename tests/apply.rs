@@ -1,4 +1,5 @@
 //! Many changes at once: each made only where its record is still as it was seen, and in the backup before.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod support;
 #[path = "support/wire.rs"]

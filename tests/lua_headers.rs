@@ -17,7 +17,7 @@ use idemctl::domain::response::Response;
 use idemctl::domain::schema::{Action, Call, Pattern, Schema};
 use idemctl::domain::step::{self, StepReply};
 use idemctl::domain::write::Request;
-use idemctl::store::backup::About;
+use idemctl::store::backup::{About, Saved};
 use idemctl::store::{self, Change, Head, Outcome};
 
 use header::{Position, Script};
@@ -353,6 +353,7 @@ const CALLERS: &[(&str, Caller)] = &[
     ("admin/observe", send_observe),
     ("admin/delete_many_if_same", send_delete_many_if_same),
     ("admin/expire_many_if_same", send_expire_many_if_same),
+    ("admin/restore_if_absent", send_restore_if_absent),
 ];
 
 fn send_observe(library: &Library, redis_keys: &[Vec<u8>]) {
@@ -366,6 +367,13 @@ fn send_delete_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
 
 fn send_expire_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
     change(library, redis_keys, store::Action::ExpireIn(5_000));
+}
+
+/// A backup holds one Redis key a line, whatever the record has.
+fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
+    let saved = Saved { redis_key: redis_keys[0].clone(), dump: Vec::new(), ttl_ms: None, expires_at_ms: None };
+    let fates = library.wait(library.link().writer().restore(&[&saved])).unwrap();
+    assert!(matches!(fates[..], [Ok(store::Fate::Present)]));
 }
 
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::Action) {
@@ -388,7 +396,8 @@ fn idemctl_sends_the_keys_and_arguments_of_the_header() {
             let words =
                 std::iter::from_fn(|| Some(monitor.next_script())).find(|w| w[1] == wire::script(path)).unwrap();
             let keys: usize = words[2].parse().unwrap();
-            assert_eq!(keys, redis_keys.len(), "{path}: KEYS");
+            let expected = if script.takes_many_keys() { redis_keys.len() } else { 1 };
+            assert_eq!(keys, expected, "{path}: KEYS");
             let many = script.positions.iter().any(|position| position.list == "ARGV" && position.index == "1..n");
             let args = script.count("ARGV") + if many { keys - 1 } else { 0 };
             assert_eq!(words.len() - 3 - keys, args, "{path}: ARGV");

@@ -5,21 +5,16 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 
+use super::trail::{Noted, Trail};
 use crate::args::ChangeArgs;
 use crate::context::Context;
-use crate::exit::{Exit, Stop};
-use crate::render::escape;
-use crate::store::audit::{self, Entry};
+use crate::exit::Stop;
 use crate::store::backup::Backup;
 use crate::store::{Action, Change, Outcome, StoreError, Writer, batches};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
-    log: PathBuf,
-    who: String,
-    host: String,
-    command: &'static str,
-    reason: Option<String>,
+    trail: Trail,
     backup: Option<Backup>,
 }
 
@@ -29,17 +24,9 @@ impl Journal {
     /// # Errors
     /// When either cannot be written.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
-        let log = context.settings.state_dir()?.join("audit.jsonl");
-        audit::prepare(&log)?;
+        let trail = Trail::open(context, args, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };
-        Ok(Self {
-            log,
-            who: context.settings.environment().user(),
-            host: context.host(),
-            command,
-            reason: args.reason.clone(),
-            backup: file.map(|file| Backup::create(&file)).transpose()?,
-        })
+        Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()? })
     }
 
     /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
@@ -74,42 +61,25 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> Result<(), Stop> {
-        let entries: Vec<_> = match applied {
+        let (noted, what): (Vec<_>, _) = match applied {
             Ok(outcomes) => {
                 let done = changes.iter().zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
-                done.map(|(change, _)| self.entry(writer, change, what, now)).collect()
+                (done.map(|(change, _)| change).collect(), what)
             }
-            Err(StoreError::OutcomeUnknown { .. }) => {
-                changes.iter().map(|change| self.entry(writer, change, "outcome-unknown", now)).collect()
-            }
-            Err(_) => Vec::new(),
+            Err(StoreError::OutcomeUnknown { .. }) => (changes.iter().collect(), "outcome-unknown"),
+            Err(_) => (Vec::new(), what),
         };
-        entries.iter().try_for_each(|entry| audit::append(&self.log, entry)).map_err(not_noted)
+        let noted = noted.into_iter().map(|change| Noted {
+            schema: &change.about.schema,
+            key: &change.about.key,
+            redis_key: change.redis_key(),
+        });
+        let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
+        self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)
     }
 
     /// The backup, where it holds anything that was removed; else there is none any more.
     pub fn close(self) -> Option<PathBuf> {
         self.backup.and_then(Backup::close)
     }
-
-    fn entry(&self, writer: &Writer, change: &Change, what: &'static str, now: SystemTime) -> Entry {
-        Entry {
-            at: humantime::format_rfc3339_millis(now).to_string(),
-            who: self.who.clone(),
-            host: self.host.clone(),
-            server: writer.name(),
-            command: self.command,
-            schema: change.about.schema.clone(),
-            key: escape::text(&change.about.key),
-            redis_key: escape::text(&change.seen.slots[change.slot].redis_key),
-            what,
-            reason: self.reason.clone(),
-            backup: self.backup.as_ref().map(|backup| backup.path().display().to_string()),
-        }
-    }
-}
-
-fn not_noted(error: StoreError) -> Stop {
-    Stop::new(Exit::Partial, format!("changes were made that the audit log does not show: {error}"))
-        .hint("check the folder's rights and free space, then run the same command again to go on")
 }

@@ -4,7 +4,9 @@
 mod interrupt;
 mod journal;
 mod rate;
+mod trail;
 
 pub use interrupt::Interrupt;
 pub use journal::Journal;
 pub use rate::{BATCH, Pace, Rate};
+pub use trail::{Noted, Trail};

@@ -1,5 +1,6 @@
 //! Domain values to text: no Redis, no clap, no terminal.
 
+pub mod audit;
 pub mod body;
 pub mod change;
 pub mod escape;
@@ -9,6 +10,7 @@ pub mod json;
 pub mod listing;
 pub mod race;
 pub mod record;
+pub mod restored;
 pub mod schema;
 pub mod style;
 pub mod words;

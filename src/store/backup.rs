@@ -1,5 +1,8 @@
 //! Backups: what a change is about to remove, as JSON lines, on the disk before it goes.
 
+mod checksum;
+mod reader;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,6 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::error::StoreError;
+
+pub use reader::{BackupError, BackupReader, Held};
 
 /// The version of the file's format.
 const FORMAT: u64 = 1;
@@ -124,10 +129,15 @@ impl Backup {
         if self.changed > 0 {
             return Some(self.path);
         }
+        self.discard();
+        None
+    }
+
+    /// Removes the file, for nothing of what it holds was changed.
+    pub fn discard(self) {
         drop(self.file);
         // A backup too many does no harm.
         let _ = fs::remove_file(&self.path);
-        None
     }
 
     fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {

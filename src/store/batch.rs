@@ -11,7 +11,7 @@ use super::write::{Action, Change, Outcome};
 use crate::domain::observation::{Content, Observation, SeenSlot};
 
 /// The most Redis keys a call names: larger calls stall other clients and are no faster.
-pub const MOST_KEYS: usize = 100;
+pub(super) const MOST_KEYS: usize = 100;
 
 /// The most bytes of values a call deals with, unless a single value is larger.
 const MOST_BYTES: u64 = 4 << 20;

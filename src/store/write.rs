@@ -48,7 +48,7 @@ pub enum Outcome {
 
 /// What may change: the one place that sends a change.
 pub struct Writer {
-    link: Link,
+    pub(super) link: Link,
 }
 
 impl Writer {
