@@ -192,7 +192,7 @@ fn take_over(connection: &mut Connection, schema: &Schema, number: usize, story:
     let operation = Operation::new(schema, &format!("{number}"), &format!("b{number}"));
     operation.abandon(connection);
     thread::sleep(Duration::from_millis(fastrand::u64(0..80)));
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         if operation.complete(connection) {
             story.stored.extend([operation.result()]);
         } else {
@@ -235,7 +235,7 @@ fn store_over(connection: &mut Connection, schema: &Schema, number: usize, story
     if operation.complete(connection) {
         story.stored.extend([operation.result()]);
     } else {
-        assert!(number % 2 == 0, "a live lock was removed: {}", operation.key);
+        assert!(number.is_multiple_of(2), "a live lock was removed: {}", operation.key);
         story.refused += 1;
     }
 }

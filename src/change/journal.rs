@@ -8,7 +8,6 @@ use anyhow::Result;
 use super::trail::{Noted, Trail};
 use crate::args::ChangeArgs;
 use crate::context::Context;
-use crate::exit::Stop;
 use crate::store::backup::Backup;
 use crate::store::{Action, Change, Outcome, StoreError, Writer, batches};
 
@@ -40,42 +39,30 @@ impl Journal {
         (action, what): (Action, &'static str),
         now: SystemTime,
     ) -> (Vec<Outcome>, Result<()>) {
-        let mut outcomes = Vec::with_capacity(changes.len());
-        // One by one, for an error concerns one batch.
-        for batch in batches(changes) {
-            let applied = writer.apply(batch, action, self.backup.as_mut()).await;
-            let noted = self.note(writer, batch, &applied, what, now);
-            let applied = applied.map(|applied| outcomes.extend(applied));
-            if let Err(error) = applied.map_err(anyhow::Error::from).and(noted.map_err(anyhow::Error::from)) {
-                return (outcomes, Err(error));
-            }
+        let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
+        let done = changes.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
+        let mut noted = self.note(writer, done.map(|(change, _)| change), what, now);
+        if let Err(StoreError::OutcomeUnknown { .. }) = ended {
+            let unknown = batches(&changes[outcomes.len()..]).next().unwrap_or_default();
+            noted = noted.and(self.note(writer, unknown.iter(), "outcome-unknown", now));
         }
-        (outcomes, Ok(()))
+        (outcomes, ended.map_err(anyhow::Error::from).and(noted))
     }
 
-    fn note(
+    fn note<'a>(
         &self,
         writer: &Writer,
-        changes: &[Change],
-        applied: &Result<Vec<Outcome>, StoreError>,
+        changes: impl Iterator<Item = &'a Change>,
         what: &'static str,
         now: SystemTime,
-    ) -> Result<(), Stop> {
-        let (noted, what): (Vec<_>, _) = match applied {
-            Ok(outcomes) => {
-                let done = changes.iter().zip(outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
-                (done.map(|(change, _)| change).collect(), what)
-            }
-            Err(StoreError::OutcomeUnknown { .. }) => (changes.iter().collect(), "outcome-unknown"),
-            Err(_) => (Vec::new(), what),
-        };
-        let noted = noted.into_iter().map(|change| Noted {
+    ) -> Result<()> {
+        let noted = changes.map(|change| Noted {
             schema: &change.about.schema,
             key: &change.about.key,
             redis_key: change.redis_key(),
         });
         let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
-        self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)
+        Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)?)
     }
 
     /// The backup, where it holds anything that was removed; else there is none any more.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Records changed at a time: more would stall other clients.
-pub const BATCH: usize = 100;
+/// Records dealt with at a time: as many as are backed up with one sync of the disk.
+pub const BATCH: usize = 500;
 
 /// Records a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_low_rate_makes_small_batches() {
         let batch = |rate| Pace::new(Some(Rate::parse(rate).unwrap())).batch();
-        assert_eq!([batch("3"), batch("50"), batch("1000"), batch("100000")], [1, 5, 100, 100]);
-        assert_eq!(Pace::new(None).batch(), 100);
+        assert_eq!([batch("3"), batch("50"), batch("1000"), batch("100000")], [1, 5, 100, 500]);
+        assert_eq!(Pace::new(None).batch(), 500);
     }
 }

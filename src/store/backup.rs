@@ -44,8 +44,8 @@ pub struct About {
 
 /// A backup file being written: one JSON object a line.
 ///
-/// A batch is a line for each Redis key, synced before anything of it is changed. What was left alone after all is taken
-/// back by a line `{"format":1,"void":[…]}` behind the batch: for each of these Redis keys (in base64) the last line
+/// A Redis key has a line, synced before it is changed; up to 500 are written at a time. What was left alone after all is
+/// taken back by a line `{"format":1,"void":[…]}` behind them: for each of these Redis keys (in base64) the last line
 /// before it does not count. A process killed between the two leaves a line too many: the key is still there then, and
 /// `restore` never writes over one.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Backup {
         &self.path
     }
 
-    /// Appends the Redis keys of a batch and waits until they are on the disk.
+    /// Appends some Redis keys and waits until they are on the disk.
     ///
     /// # Errors
     /// Disk full, or whatever else the disk says; the file is then as it was.
@@ -104,7 +104,7 @@ impl Backup {
         Ok(())
     }
 
-    /// Takes back these Redis keys of the last batch, for they were not changed. Where that cannot be written they stay,
+    /// Takes back these of the last Redis keys, for they were not changed. Where that cannot be written they stay,
     /// as after a crash.
     pub fn take_back(&mut self, left_alone: &[&[u8]]) {
         if left_alone.is_empty() {

@@ -11,7 +11,10 @@ use super::write::{Action, Change, Outcome};
 use crate::domain::observation::{Content, Observation, SeenSlot};
 
 /// The most Redis keys a call names: larger calls stall other clients and are no faster.
-pub(super) const MOST_KEYS: usize = 100;
+const MOST_KEYS: usize = 100;
+
+/// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
+pub(super) const MOST_SAVED: usize = 500;
 
 /// The most bytes of values a call deals with, unless a single value is larger.
 const MOST_BYTES: u64 = 4 << 20;
@@ -23,21 +26,48 @@ const CHECKSUM: usize = 8;
 pub fn batches(changes: &[Change]) -> impl Iterator<Item = &[Change]> {
     let mut rest = changes;
     std::iter::from_fn(move || {
-        let (batch, more) = rest.split_at(first_batch(rest));
+        let mut load = Load::default();
+        let full = rest.iter().position(|change| !load.takes(std::slice::from_ref(change), MOST_KEYS));
+        let (batch, more) = rest.split_at(full.unwrap_or(rest.len()));
         rest = more;
         (!batch.is_empty()).then_some(batch)
     })
 }
 
-fn first_batch(changes: &[Change]) -> usize {
-    let mut known = HashSet::new();
-    let (mut keys, mut bytes) = (0, 0);
-    let full = |change: &Change| {
-        keys += change.seen.slots.len();
-        bytes += size(&change.seen);
-        (keys > MOST_KEYS || bytes > MOST_BYTES) && !known.is_empty() || !known.insert(change.redis_key().to_vec())
-    };
-    changes.iter().position(full).unwrap_or(changes.len())
+/// Puts together the batches that are backed up at a time.
+pub(super) fn groups(changes: &[Change]) -> Vec<Vec<Batch<'_>>> {
+    let mut groups: Vec<Vec<_>> = vec![Vec::new()];
+    let mut load = Load::default();
+    for batch in batches(changes) {
+        if !load.takes(batch, MOST_SAVED) {
+            groups.push(Vec::new());
+            load = Load::default();
+            load.takes(batch, MOST_SAVED);
+        }
+        if let Some(group) = groups.last_mut() {
+            group.push(Batch::new(batch));
+        }
+    }
+    groups
+}
+
+/// What was put together so far.
+#[derive(Default)]
+struct Load<'a> {
+    keys: usize,
+    bytes: u64,
+    changed: HashSet<&'a [u8]>,
+}
+
+impl<'a> Load<'a> {
+    /// Takes more; false when it is too much, or a Redis key would change twice.
+    fn takes(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
+        let is_first = self.changed.is_empty();
+        self.keys += changes.iter().map(|change| change.seen.slots.len()).sum::<usize>();
+        self.bytes += changes.iter().map(|change| size(&change.seen)).sum::<u64>();
+        let is_full = self.keys > most_keys || self.bytes > MOST_BYTES;
+        (is_first || !is_full) && changes.iter().all(|change| self.changed.insert(change.redis_key()))
+    }
 }
 
 fn size(seen: &Observation) -> u64 {
@@ -77,10 +107,10 @@ impl<'a> Batch<'a> {
         self.asked.iter().map(|asked| asked.change.redis_key()).collect()
     }
 
-    /// Takes what is to be backed up of each of [`Batch::redis_keys`]; one that is gone is not asked for.
-    pub(super) fn saved_as(&mut self, saved: Vec<Option<Saved>>) {
-        for (asked, saved) in self.asked.iter_mut().zip(saved) {
-            asked.saved = saved;
+    /// Takes what is to be backed up of each of [`Batch::redis_keys`] from a longer list; one that is gone is not asked for.
+    pub(super) fn saved_as(&mut self, saved: &mut impl Iterator<Item = Option<Saved>>) {
+        for asked in &mut self.asked {
+            asked.saved = saved.next().flatten();
             self.outcomes[asked.index] = Outcome::Absent;
         }
         self.asked.retain(|asked| asked.saved.is_some());
@@ -146,8 +176,8 @@ impl<'a> Batch<'a> {
     }
 
     /// One outcome a change, in order.
-    pub(super) fn outcomes(self) -> Vec<Outcome> {
-        self.outcomes
+    pub(super) fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
     }
 }
 

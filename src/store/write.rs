@@ -1,7 +1,7 @@
 //! Changing records: compare and change, atomically, against exactly what was seen.
 
 use super::backup::{About, Backup};
-use super::batch::{Batch, batches};
+use super::batch::{self, Batch};
 use super::connect::Link;
 use super::error::StoreError;
 use super::read::Head;
@@ -61,58 +61,82 @@ impl Writer {
         self.link.name()
     }
 
-    /// Makes many changes, each against exactly what was seen of its record, in batches of a hundred Redis keys,
-    /// one at a time: backed up and synced, then compared and changed in one step. One outcome a change, in order.
+    /// Makes many changes, each against exactly what was seen of its record, in batches of a hundred Redis keys, one at
+    /// a time, each compared and changed in one step. With a backup, a few batches at a time are in it and synced
+    /// before the first of them goes.
     ///
-    /// Who has to account for each change gives the parts of [`batches`] one by one: an error then concerns one batch.
-    ///
-    /// # Errors
-    /// When the backup cannot be written nothing of its batch is changed. [`StoreError::OutcomeUnknown`] when the reply
-    /// is lost and not even reading back can tell. Batches before the failing one were changed.
+    /// Gives one outcome a change, in order, and the error that came in between: of the batch after these outcomes (the
+    /// next of [`super::batches`]) nothing was changed, or, with [`StoreError::OutcomeUnknown`], nobody knows. When the backup
+    /// cannot be written nothing goes that is not in it.
     pub async fn apply(
         &self,
         changes: &[Change],
         action: Action,
         mut backup: Option<&mut Backup>,
-    ) -> Result<Vec<Outcome>, StoreError> {
+    ) -> (Vec<Outcome>, Result<(), StoreError>) {
         let mut outcomes = Vec::with_capacity(changes.len());
-        for part in batches(changes) {
-            outcomes.extend(self.apply_batch(part, action, backup.as_deref_mut()).await?);
+        for group in batch::groups(changes) {
+            match self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await {
+                Err(error) if outcomes.len() < changes.len() => return (outcomes, Err(error)),
+                _ => {}
+            }
         }
-        Ok(outcomes)
+        (outcomes, Ok(()))
     }
 
-    async fn apply_batch(
+    async fn apply_group(
         &self,
-        changes: &[Change],
+        mut group: Vec<Batch<'_>>,
         action: Action,
-        backup: Option<&mut Backup>,
-    ) -> Result<Vec<Outcome>, StoreError> {
-        let mut batch = Batch::new(changes);
-        let Some(backup) = backup else {
-            self.send(&mut batch, action).await?;
-            return Ok(batch.outcomes());
-        };
-        let saved = self.link.save(&batch.redis_keys()).await?;
-        batch.saved_as(saved);
-        backup.append(batch.saved())?;
-        let sent = self.send(&mut batch, action).await;
-        // Where nobody knows what became of the batch, the backup keeps it.
-        if !matches!(sent, Err(StoreError::OutcomeUnknown { .. } | StoreError::UnexpectedReply { .. })) {
-            backup.take_back(&batch.left_alone());
+        mut backup: Option<&mut Backup>,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<(), StoreError> {
+        if let Some(backup) = backup.as_deref_mut() {
+            self.back_up(&mut group, backup).await?;
         }
-        sent.map(|()| batch.outcomes())
+        let mut stopped = None;
+        for batch in &mut group {
+            if stopped.is_none() {
+                match self.send(batch, action).await {
+                    Ok(lost) => {
+                        outcomes.extend_from_slice(batch.outcomes());
+                        stopped = lost;
+                    }
+                    Err(error @ (StoreError::OutcomeUnknown { .. } | StoreError::UnexpectedReply { .. })) => {
+                        stopped = Some(error);
+                        // The backup keeps what may be gone.
+                        continue;
+                    }
+                    Err(error) => stopped = Some(error),
+                }
+            }
+            if let Some(backup) = backup.as_deref_mut() {
+                backup.take_back(&batch.left_alone());
+            }
+        }
+        stopped.map_or(Ok(()), Err)
     }
 
-    /// Sends a batch once; when the reply is lost, reading back tells what became of it.
-    async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<(), StoreError> {
-        let Some(command) = batch.command(action) else { return Ok(()) };
+    async fn back_up(&self, group: &mut [Batch<'_>], backup: &mut Backup) -> Result<(), StoreError> {
+        let redis_keys: Vec<_> = group.iter().flat_map(Batch::redis_keys).collect();
+        let mut saved = self.link.save(&redis_keys).await?.into_iter();
+        group.iter_mut().for_each(|batch| batch.saved_as(&mut saved));
+        backup.append(group.iter().flat_map(Batch::saved))
+    }
+
+    /// Sends a batch once. When the reply is lost, reading back tells what became of it; the error is given then all the
+    /// same, for a connection that lost a reply is not to be used for more.
+    async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
+        let Some(command) = batch.command(action) else { return Ok(None) };
         match self.link.ask(&command).await {
             Ok(value) => {
                 let letters = reply::bytes(value).unwrap_or_default();
-                batch.answered(&letters).ok_or_else(|| self.link.unexpected("EVAL"))
+                batch.answered(&letters).map(|()| None).ok_or_else(|| self.link.unexpected("EVAL"))
             }
-            Err(error) if error.lost_the_reply() => self.read_back(batch, action, &error).await,
+            Err(error) if error.lost_the_reply() => {
+                self.read_back(batch, action, &error).await?;
+                Ok(Some(error))
+            }
             Err(error) => Err(error),
         }
     }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::{FORMAT, Saved, checksum};
-use crate::store::batch::MOST_KEYS;
+use crate::store::batch::MOST_SAVED;
 
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
@@ -60,7 +60,7 @@ pub struct BackupReader {
     lines: BufReader<File>,
     path: PathBuf,
     line: u64,
-    /// Lines that may yet be taken back: those of a batch, no more.
+    /// Lines that may yet be taken back: as many as are written at a time.
     pending: VecDeque<Held>,
     ended: bool,
     cut_short: bool,
@@ -100,7 +100,7 @@ impl BackupReader {
     /// # Errors
     /// As [`BackupReader::open`].
     pub fn next_held(&mut self) -> Result<Option<Held>, BackupError> {
-        while !self.ended && self.pending.len() <= MOST_KEYS {
+        while !self.ended && self.pending.len() <= MOST_SAVED {
             match self.next_line()? {
                 None => self.ended = true,
                 Some(Line::Held(held)) => self.pending.push_back(*held),
