@@ -229,6 +229,17 @@ fn nothing_is_removed_when_it_cannot_be_backed_up_or_logged() {
 }
 
 #[test]
+fn a_large_value_that_does_not_decode_goes_and_comes_back_whole() {
+    let server = Server::start();
+    let large = "garbage".repeat(100_000);
+    server.set("idempotency:large", &large, 100_000);
+    let json = sweep(&server, &["--include", "unreadable", "--yes", "--grace", "0", "-o", "json"]).exits(0).json();
+    assert_eq!((&json["done"], server.get("idempotency:large")), (&1.into(), None));
+    server.idemctl(&["restore", json["backup"].as_str().unwrap(), "--yes"]).exits(0);
+    assert_eq!(server.get("idempotency:large").unwrap(), large.as_bytes());
+}
+
+#[test]
 fn contexts_protect() {
     let server = seeded();
     let before = keys(&server);
