@@ -4,6 +4,7 @@ mod rows;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -16,7 +17,8 @@ use crate::context::Context;
 use crate::domain::age;
 use crate::domain::candidates;
 use crate::domain::catalog::Catalog;
-use crate::domain::diagnosis::CODES;
+use crate::domain::diagnosis::{self, CODES, Thresholds};
+use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::domain::selection::Selection;
 use crate::domain::top::Order;
@@ -131,9 +133,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let head = if args.full { Head::Whole } else { Head::Bytes(HEAD_BYTES) };
     let reader = context.reader().await?;
     let server = reader.name();
-    let mut walk = Walk::start(reader, &catalog, head).await?;
+    let selection = selection(&args);
+    let lengths = chooses_by_size(&args) || (args.output != Output::Table && selection.passes_all());
+    let mut walk = Walk::start(reader, &catalog, head, lengths).await?;
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
-    let ended = walk_all(context, &catalog, &args, &mut walk, &mut rows).await?;
+    let ended = walk_all(context, &catalog, (&args, &selection), &mut walk, &mut rows).await?;
     rows.close(context, matches!(ended, Ended::Whole))?;
     let so_far = format!("{} records among {} keys of {server}", rows.shown(), walk.looked_at());
     match ended {
@@ -163,28 +167,25 @@ enum Ended {
 async fn walk_all(
     context: &mut Context,
     catalog: &Catalog,
-    args: &Args,
+    (args, selection): (&Args, &Selection),
     walk: &mut Walk,
     rows: &mut Rows,
 ) -> Result<Ended> {
-    let selection = selection(args);
     let thresholds = args.thresholds.thresholds();
     let progress = context.ui.progress("keys looked at");
+    // Listened to from page to page, for a server that is fast leaves no moment to notice a signal within one.
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
     let ended = loop {
-        let next = tokio::select! {
-            next = walk.next(catalog, |key| selection.passes_key(key)) => next,
-            _ = tokio::signal::ctrl_c() => break Ended::Interrupted,
+        let page = tokio::select! {
+            biased;
+            _ = &mut interrupted => break Ended::Interrupted,
+            page = page(walk, catalog, selection, &thresholds) => page,
         };
-        let page = match next {
-            Ok(Some(page)) => page,
+        let chosen = match page {
+            Ok(Some(chosen)) => chosen,
             Ok(None) => break Ended::Whole,
             Err(error) => break Ended::Broken(error),
         };
-        // Where two schemas read the same value the record is listed once, under the first.
-        let found = page.iter().filter_map(|(candidate, seen)| {
-            candidates::records(catalog, candidate, seen, &thresholds).into_iter().next()
-        });
-        let chosen: Vec<_> = found.filter(|record| selection.passes(record)).collect();
         progress.set_position(walk.looked_at());
         if progress.suspend(|| rows.add(context, chosen))? {
             break Ended::Whole;
@@ -192,6 +193,28 @@ async fn walk_all(
     };
     progress.finish_and_clear();
     Ok(ended)
+}
+
+/// The next page's records that the operator wants, their lengths known.
+async fn page(
+    walk: &mut Walk,
+    catalog: &Catalog,
+    selection: &Selection,
+    thresholds: &Thresholds,
+) -> Result<Option<Vec<Record>>, StoreError> {
+    let Some(page) = walk.next(catalog, |key| selection.passes_key(key)).await? else { return Ok(None) };
+    // Where two schemas read the same value the record is listed once, under the first.
+    let found =
+        page.into_iter().filter_map(|(candidate, seen)| candidates::first_record(catalog, candidate, seen, thresholds));
+    let mut chosen: Vec<_> = found.filter(|record| selection.passes(record)).collect();
+    walk.reader().measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
+    chosen.iter_mut().for_each(|record| diagnosis::add_oversized(record, thresholds));
+    Ok(Some(chosen))
+}
+
+/// True when the lengths of values decide which records are shown, so that every one has to be asked for.
+fn chooses_by_size(args: &Args) -> bool {
+    matches!(args.sort, Some(Sort::Size)) || args.finding.iter().any(|code| code == "oversized")
 }
 
 /// How many rows, and in which order.

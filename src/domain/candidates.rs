@@ -39,12 +39,13 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 
 /// The place a Redis key found by a scan belongs to, with the slot the Redis key is; `None` for a stranger's key.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
-    let mut owners = catalog.owners(redis_key).into_iter().filter(|(schema, _)| catalog.is_chosen(schema));
+    let mut owners = catalog.chosen_owners(redis_key);
     let (first, slot) = owners.next()?;
     let key = first.slots[slot].template.idempotency_key(redis_key)?.to_vec();
     let redis_keys = first.redis_keys(&key);
-    let mut schemas = vec![first];
-    schemas.extend(owners.map(|(schema, _)| schema).filter(|schema| schema.redis_keys(&key) == redis_keys));
+    let mut schemas = vec![Arc::clone(first)];
+    let same = |schema: &Schema| schema.has_templates_of(first) || schema.redis_keys(&key) == redis_keys;
+    schemas.extend(owners.filter(|(schema, _)| same(schema)).map(|(schema, _)| Arc::clone(schema)));
     Some((Candidate { key, redis_keys, schemas }, slot))
 }
 
@@ -63,18 +64,44 @@ pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thr
             prefixed().find(|(_, (schema, _))| schema.older_release_of.is_none()).or_else(|| prefixed().next());
         read = newest.map(|(index, _)| index).map(|index| read.swap_remove(index)).into_iter().collect();
     }
-    read.into_iter()
-        .map(|(schema, readings)| {
-            let foreign = foreign(catalog, schema, &readings, seen);
-            let mut record = Record::new(Arc::clone(schema), candidate.key.clone(), seen.clone(), readings);
-            record.findings = diagnosis::findings(&record, thresholds, foreign.as_ref());
-            record
-        })
-        .collect()
+    let record =
+        |(schema, readings)| record(catalog, schema, readings, (candidate.key.clone(), seen.clone()), thresholds);
+    read.into_iter().map(record).collect()
+}
+
+/// The first of [`records`], without reading the value for the others.
+pub fn first_record(
+    catalog: &Catalog,
+    candidate: Candidate,
+    seen: Observation,
+    thresholds: &Thresholds,
+) -> Option<Record> {
+    let reads = |schema: &Arc<Schema>| {
+        Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| is_readable(read))
+    };
+    match candidate.schemas.iter().find_map(reads) {
+        Some((schema, readings)) if !seen.is_absent() => {
+            Some(record(catalog, &schema, readings, (candidate.key, seen), thresholds))
+        }
+        _ => records(catalog, &candidate, &seen, thresholds).into_iter().next(),
+    }
+}
+
+fn record(
+    catalog: &Catalog,
+    schema: &Arc<Schema>,
+    readings: Vec<Reading>,
+    (key, seen): (Vec<u8>, Observation),
+    thresholds: &Thresholds,
+) -> Record {
+    let foreign = foreign(catalog, schema, &readings, &seen);
+    let mut record = Record::new(Arc::clone(schema), key, seen, readings);
+    record.findings = diagnosis::findings(&record, thresholds, foreign.as_ref());
+    record
 }
 
 fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool {
-    redis_keys.iter().all(|redis_key| catalog.owners(redis_key).iter().any(|(owner, _)| owner.name == schema.name))
+    redis_keys.iter().all(|redis_key| catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name))
 }
 
 fn add(candidates: &mut Vec<Candidate>, schema: &Arc<Schema>, key: &[u8], redis_keys: Vec<Vec<u8>>) {
@@ -158,7 +185,10 @@ mod tests {
         let told = |record: Record| {
             (record.schema.name.clone(), record.state, record.findings.iter().map(|finding| finding.code).collect())
         };
-        records(catalog, &place, &seen, &Thresholds::default()).into_iter().map(told).collect()
+        let found = records(catalog, &place, &seen, &Thresholds::default());
+        let first = first_record(catalog, place, seen, &Thresholds::default());
+        assert_eq!(format!("{first:?}"), format!("{:?}", found.first()));
+        found.into_iter().map(told).collect()
     }
 
     fn is(name: &str, state: State, findings: &[&'static str]) -> (String, State, Vec<&'static str>) {
@@ -250,8 +280,7 @@ mod tests {
             for (index, place) in places.iter().enumerate() {
                 prop_assert!(places[..index].iter().all(|other| other.redis_keys != place.redis_keys));
                 for redis_key in &place.redis_keys {
-                    let owners = catalog.owners(redis_key);
-                    prop_assert!(owners.iter().any(|(owner, _)| owner.name == place.schemas[0].name));
+                    prop_assert!(catalog.owners(redis_key).any(|(owner, _)| owner.name == place.schemas[0].name));
                 }
             }
         }

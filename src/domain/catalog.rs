@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::glob;
 use crate::domain::schema::Schema;
+use crate::domain::template::KeyTemplate;
 
 /// Every known schema, and the chosen ones.
 #[derive(Debug, Clone)]
@@ -11,6 +12,22 @@ pub struct Catalog {
     all: Vec<Arc<Schema>>,
     chosen: Vec<Arc<Schema>>,
     named: bool,
+    /// Every slot of every schema, the most specific templates first.
+    slots: Vec<OwnedSlot>,
+}
+
+/// A slot of a known schema.
+#[derive(Debug, Clone)]
+struct OwnedSlot {
+    schema: Arc<Schema>,
+    slot: usize,
+    chosen: bool,
+}
+
+impl OwnedSlot {
+    fn template(&self) -> &KeyTemplate {
+        &self.schema.slots[self.slot].template
+    }
 }
 
 impl Catalog {
@@ -28,7 +45,8 @@ impl Catalog {
             }
         }
         let named = !names.is_empty();
-        Ok(Self { chosen: if named { chosen } else { all.clone() }, all, named })
+        let chosen = if named { chosen } else { all.clone() };
+        Ok(Self { slots: slots(&all, &chosen), chosen, all, named })
     }
 
     /// Every known schema.
@@ -68,31 +86,34 @@ impl Catalog {
 
     /// The schemas a Redis key belongs to, each with the slot it is: those with the most specific of the templates
     /// that fit. More than one when schemas share a template.
-    pub fn owners(&self, redis_key: &[u8]) -> Vec<(Arc<Schema>, usize)> {
-        let mut best = 0;
-        let mut owners: Vec<(Arc<Schema>, usize)> = Vec::new();
-        for schema in &self.all {
-            for (index, slot) in schema.slots.iter().enumerate() {
-                if slot.template.idempotency_key(redis_key).is_none() {
-                    continue;
-                }
-                let specificity = slot.template.specificity();
-                if specificity > best {
-                    owners.clear();
-                    best = specificity;
-                }
-                if specificity == best {
-                    owners.push((Arc::clone(schema), index));
-                }
-            }
-        }
-        owners
+    pub fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
+        self.owning_slots(redis_key).map(|owner| (&owner.schema, owner.slot))
     }
 
-    /// True when the schema is one of the chosen.
-    pub fn is_chosen(&self, schema: &Schema) -> bool {
-        self.chosen.iter().any(|chosen| chosen.name == schema.name)
+    /// The same, the chosen ones alone.
+    pub fn chosen_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
+        self.owning_slots(redis_key).filter(|owner| owner.chosen).map(|owner| (&owner.schema, owner.slot))
     }
+
+    fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
+        let fits = move |owner: &&OwnedSlot| owner.template().idempotency_key(redis_key).is_some();
+        let first = self.slots.iter().position(|owner| fits(&owner));
+        let from_first = first.map_or(&[][..], |first| &self.slots[first..]);
+        let best = from_first.first().map_or(0, |owner| owner.template().specificity());
+        from_first.iter().take_while(move |owner| owner.template().specificity() == best).filter(fits)
+    }
+}
+
+fn slots(all: &[Arc<Schema>], chosen: &[Arc<Schema>]) -> Vec<OwnedSlot> {
+    let of = |schema: &Arc<Schema>| {
+        let chosen = chosen.iter().any(|chosen| chosen.name == schema.name);
+        let slot = |slot| OwnedSlot { schema: Arc::clone(schema), slot, chosen };
+        (0..schema.slots.len()).map(slot).collect::<Vec<_>>()
+    };
+    let mut slots: Vec<_> = all.iter().flat_map(of).collect();
+    // A stable sort: among equals the schemas keep their order.
+    slots.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
+    slots
 }
 
 #[cfg(test)]
@@ -151,8 +172,7 @@ mod tests {
     #[test]
     fn overlapping_templates_go_to_the_most_specific_one() {
         let catalog = catalog(&[], None);
-        let owners =
-            |key: &str| catalog.owners(key.as_bytes()).iter().map(|(s, i)| (s.name.clone(), *i)).collect::<Vec<_>>();
+        let owners = |key: &str| catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>();
         let is = |name: &str, slot| (name.to_owned(), slot);
         assert_eq!(owners("idem:k"), [is("express", 0)]);
         assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
@@ -166,18 +186,16 @@ mod tests {
     proptest! {
         #[test]
         fn a_redis_key_has_one_owning_template(redis_key in redis_key(), prefix in prop::option::of(Just("pay:"))) {
-            let owners = catalog(&[], prefix).owners(&redis_key);
-            for (schema, slot) in &owners {
-                let (first, first_slot) = &owners[0];
-                prop_assert_eq!(&schema.slots[*slot].template, &first.slots[*first_slot].template);
-            }
+            let catalog = catalog(&[], prefix);
+            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, slot)| &schema.slots[slot].template).collect();
+            prop_assert!(templates.iter().all(|template| *template == templates[0]));
         }
 
         #[test]
         fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in redis_key()) {
             let catalog = catalog(&[], None);
-            let specificity = |(schema, slot): &(Arc<Schema>, usize)| schema.slots[*slot].template.specificity();
-            let best = catalog.owners(&redis_key).first().map_or(0, specificity);
+            let specificity = |(schema, slot): (&Arc<Schema>, usize)| schema.slots[slot].template.specificity();
+            let best = catalog.owners(&redis_key).next().map_or(0, specificity);
             for slot in catalog.all().iter().flat_map(|schema| &schema.slots) {
                 let fits = slot.template.idempotency_key(&redis_key).is_some();
                 prop_assert!(!fits || slot.template.specificity() <= best);

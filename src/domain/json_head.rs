@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::domain::json::{self, Json};
+
 /// Parses JSON bytes, or the beginning of some.
 ///
 /// With `whole` false the bytes may end anywhere: what is open is closed, a string is cut where the bytes end,
@@ -19,7 +21,12 @@ use serde_json::Value;
 ///
 /// # Errors
 /// Why the bytes are not JSON, for people.
-pub fn parse(bytes: &[u8], whole: bool) -> Result<Value, String> {
+pub fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
+    json::plain(bytes, whole).map_or_else(|| parse_with_care(bytes, whole).map(Json::from), Ok)
+}
+
+/// The same for what is odd.
+pub(super) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Value, String> {
     let json = if whole { Cow::Borrowed(bytes) } else { Cow::Owned(close(bytes)) };
     serde_json::from_slice(&json)
         .or_else(|error| serde_json::from_str(&with_sound_strings(&json)).map_err(|_| error.to_string()))
@@ -187,7 +194,7 @@ mod tests {
     #[test]
     fn a_cut_body_leaves_status_and_headers() {
         let head = br#"{"status":"COMPLETED","code":201,"headers":{"A":["b"]},"body":"aGVsbG8"#;
-        let value = parse(head, false).unwrap();
+        let value = parse_with_care(head, false).unwrap();
         assert_eq!(value["code"], 201);
         assert_eq!(value["headers"]["A"][0], "b");
         assert_eq!(value["body"], "aGVsbG8");
@@ -195,20 +202,20 @@ mod tests {
 
     #[test]
     fn a_cut_number_is_dropped_for_it_may_go_on() {
-        assert_eq!(parse(br#"{"status":1,"code":20"#, false).unwrap(), serde_json::json!({"status": 1}));
+        assert_eq!(parse_with_care(br#"{"status":1,"code":20"#, false).unwrap(), serde_json::json!({"status": 1}));
     }
 
     #[test]
     fn a_cut_surrogate_pair_is_dropped() {
-        assert_eq!(parse(br#"{"a":"x\ud83d"#, false).unwrap(), serde_json::json!({"a": "x"}));
-        assert_eq!(parse(br#"{"a":"x\ud83d\ude0"#, false).unwrap(), serde_json::json!({"a": "x"}));
+        assert_eq!(parse_with_care(br#"{"a":"x\ud83d"#, false).unwrap(), serde_json::json!({"a": "x"}));
+        assert_eq!(parse_with_care(br#"{"a":"x\ud83d\ude0"#, false).unwrap(), serde_json::json!({"a": "x"}));
     }
 
     #[test]
     fn any_bytes_in_strings_leave_the_rest_readable() {
-        assert_eq!(parse(b"{\"status\":1,\"body\":\"caf\xe9\"}", true).unwrap()["body"], "caf\u{fffd}");
-        assert_eq!(parse(b"{\"status\":1,\"body\":\"caf\xe9 cr", false).unwrap()["body"], "caf\u{fffd} cr");
-        assert_eq!(parse(b"{\"a\":\"two\nlines\\\\\"}", true).unwrap()["a"], "two\nlines\\");
+        assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9\"}", true).unwrap()["body"], "caf\u{fffd}");
+        assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9 cr", false).unwrap()["body"], "caf\u{fffd} cr");
+        assert_eq!(parse_with_care(b"{\"a\":\"two\nlines\\\\\"}", true).unwrap()["a"], "two\nlines\\");
     }
 
     #[test]
@@ -216,7 +223,7 @@ mod tests {
         for damaged in
             [&b"{\"a\":1\xe9}"[..], b"{\"a\":\"\\\n\"}", b"{\"a\":\"\0\"}", b"{\"a\":\"\\ud83d\"}", b"caf\xe9", b"\x01"]
         {
-            assert!(parse(damaged, true).is_err(), "{}", damaged.escape_ascii());
+            assert!(parse_with_care(damaged, true).is_err(), "{}", damaged.escape_ascii());
         }
     }
 
@@ -225,13 +232,13 @@ mod tests {
         fn every_beginning_of_an_object_parses(value in json(), cut in any::<prop::sample::Index>()) {
             let text = serde_json::to_vec(&serde_json::json!({ "a": value })).unwrap();
             let cut = 1 + cut.index(text.len());
-            prop_assert!(parse(&text[..cut], false).is_ok(), "{}", String::from_utf8_lossy(&text[..cut]));
+            prop_assert!(parse_with_care(&text[..cut], false).is_ok(), "{}", String::from_utf8_lossy(&text[..cut]));
         }
 
         #[test]
         fn nothing_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = parse(&bytes, false);
-            let _ = parse(&bytes, true);
+            let _ = parse_with_care(&bytes, false);
+            let _ = parse_with_care(&bytes, true);
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod diagnosis;
 pub mod duration;
 pub mod expectation;
 pub mod glob;
+pub mod json;
 pub mod json_head;
 pub mod late_worker;
 pub mod next_request;

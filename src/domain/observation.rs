@@ -44,18 +44,23 @@ pub enum Content {
     Text {
         /// The bytes that were read.
         head: Vec<u8>,
-        /// How many bytes there are.
-        length: u64,
+        /// How many bytes there are; `None` when there are more than were read and nobody asked how many.
+        length: Option<u64>,
     },
     /// Another type, by Redis's name for it.
     Other(String),
 }
 
 impl Content {
+    /// A string that was read as a whole.
+    pub fn text(bytes: Vec<u8>) -> Self {
+        Self::Text { length: Some(bytes.len() as u64), head: bytes }
+    }
+
     /// True when all bytes of the string were read.
     pub fn is_whole(&self) -> bool {
         match self {
-            Self::Text { head, length } => head.len() as u64 == *length,
+            Self::Text { head, length } => *length == Some(head.len() as u64),
             _ => true,
         }
     }

@@ -63,14 +63,14 @@ impl Record {
         slot.map(|slot| slot.expiry)
     }
 
-    /// Bytes of all values together.
-    pub fn size_bytes(&self) -> u64 {
+    /// Bytes of all values together, where every value's length is known.
+    pub fn size_bytes(&self) -> Option<u64> {
         self.seen
             .slots
             .iter()
             .map(|slot| match slot.content {
                 Content::Text { length, .. } => length,
-                _ => 0,
+                _ => Some(0),
             })
             .sum()
     }

@@ -23,8 +23,7 @@ const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
 pub fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
     let request = Request { schema, key: b"order-1", owner: OWNER, response: &response };
-    let text = |bytes: Vec<u8>| Content::Text { length: bytes.len() as u64, head: bytes };
-    let (lock, result) = (text(request.lock_value()), text(request.result_value()));
+    let (lock, result) = (Content::text(request.lock_value()), Content::text(request.result_value()));
     let mut found = Vec::new();
     found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));
     found.extend(reads_as(schema, schema.result_slot(), &result, State::Completed, "result_value"));

@@ -95,8 +95,7 @@ pub(crate) fn catalog(names: &[&str], prefix: Option<&str>) -> Catalog {
 
 /// What may stand in a slot.
 pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
-    let head = bytes.as_ref().to_vec();
-    Content::Text { length: head.len() as u64, head }
+    Content::text(bytes.as_ref().to_vec())
 }
 
 /// The record of the idempotency key `k` with these slots, read at one second past the epoch.

@@ -18,7 +18,7 @@ struct Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Print {
     Absent,
-    Text { read: usize, length: u64, digest: [u8; 32] },
+    Text { read: usize, length: Option<u64>, digest: [u8; 32] },
     Other(String),
 }
 
@@ -44,7 +44,7 @@ impl FirstLook {
     pub fn compare(&self, now: &Observation) -> Verdict {
         let pairs = || self.0.iter().zip(&now.slots);
         let same_value = pairs().all(|(first, now)| match first.print {
-            Print::Text { read, .. } => first.print == Print::of(&now.content, read),
+            Print::Text { read, length, .. } => first.print == Print::of(&now.content, read).known_by(length),
             _ => first.print == Print::of(&now.content, usize::MAX),
         });
         if !same_value {
@@ -66,6 +66,16 @@ impl Print {
                 let head = &head[..head.len().min(most)];
                 Self::Text { read: head.len(), length: *length, digest: Sha256::digest(head).into() }
             }
+        }
+    }
+}
+
+impl Print {
+    /// Without the length, where the first look did not ask for it.
+    fn known_by(self, first: Option<u64>) -> Self {
+        match self {
+            Self::Text { read, digest, .. } if first.is_none() => Self::Text { read, length: None, digest },
+            print => print,
         }
     }
 }
@@ -125,7 +135,7 @@ mod tests {
             read in 0..40_usize,
         ) {
             let head = value[..read.min(value.len())].to_vec();
-            let first = [(Content::Text { head, length: value.len() as u64 }, Expiry::In(9)), (Content::Absent, Expiry::In(0))];
+            let first = [(Content::Text { head, length: Some(value.len() as u64) }, Expiry::In(9)), (Content::Absent, Expiry::In(0))];
             let now = |value: &[u8]| [(text(value), Expiry::In(9)), (Content::Absent, Expiry::In(0))];
             prop_assert_eq!(verdict(&first, &now(&value)), Verdict::Same);
             let longer = [&value[..], b"x"].concat();

@@ -59,7 +59,7 @@ fn rank(order: Order, record: &Record) -> Rank {
     let number = match order {
         Order::Age => u64::MAX - record.age.map_or(0, |age| age.millis),
         Order::Ttl => record.expiry().and_then(|expiry| expiry.millis()).unwrap_or(u64::MAX),
-        Order::Size => u64::MAX - record.size_bytes(),
+        Order::Size => u64::MAX - record.size_bytes().unwrap_or(0),
         Order::Key => 0,
     };
     (number, record.key.clone())

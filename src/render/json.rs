@@ -54,7 +54,7 @@ struct Shown<'a> {
     no_expiry: bool,
     age_ms: Option<u64>,
     age_source: Option<&'static str>,
-    size_bytes: u64,
+    size_bytes: Option<u64>,
     memory_bytes: Option<u64>,
     idle_seconds: Option<u64>,
     fingerprint: Option<&'a str>,

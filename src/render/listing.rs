@@ -116,7 +116,7 @@ impl Listing {
             Column::Schema => Cell::new(&record.schema.name),
             Column::Ttl => Cell::new(record.expiry().map_or_else(|| "-".to_owned(), words::expiry)),
             Column::Age => Cell::new(record.age.map_or_else(|| "-".to_owned(), |age| duration::short(age.millis))),
-            Column::Size => Cell::new(words::bytes(record.size_bytes())),
+            Column::Size => Cell::new(record.size_bytes().map_or_else(|| "-".to_owned(), words::bytes)),
             Column::Owner => {
                 Cell::new(record.owner().map_or_else(|| "-".to_owned(), |owner| cut(&escape::text(owner), 36)))
             }

@@ -75,7 +75,8 @@ impl Page {
         self.field("Age", &words::age(record.age));
         let memory =
             record.memory_bytes().map(|memory| format!(", {} of memory", words::bytes(memory))).unwrap_or_default();
-        self.field("Size", &format!("{}{memory}", words::bytes(record.size_bytes())));
+        let size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
+        self.field("Size", &format!("{size}{memory}"));
         if let Some(idle) = record.idle() {
             let idle =
                 if idle.as_secs() == 0 { "under 1s".to_owned() } else { duration::short(idle.as_secs() * 1_000) };

@@ -121,7 +121,7 @@ impl<'a> Service<'a> {
     }
 
     fn stored(&self, slot: usize, bytes: Vec<u8>) -> Answer {
-        let content = Content::Text { length: bytes.len() as u64, head: bytes };
+        let content = Content::text(bytes);
         match value::read(self.schema, slot, &content) {
             Reading::Value(decoded) => match (self.schema.values[decoded.case].state, content) {
                 (State::Completed, Content::Text { head, .. }) => Answer::Replay(Some(head)),

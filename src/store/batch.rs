@@ -72,7 +72,7 @@ impl<'a> Load<'a> {
 
 fn size(seen: &Observation) -> u64 {
     let sizes = seen.slots.iter().map(|slot| match slot.content {
-        Content::Text { length, .. } => length,
+        Content::Text { ref head, length } => length.unwrap_or(head.len() as u64),
         Content::Absent | Content::Other(_) => 0,
     });
     sizes.sum()
@@ -219,14 +219,18 @@ impl Sent<'_> {
         let mark = if self.checksum.is_some() { "d" } else { "" };
         // Writing to a string cannot fail.
         let _ = match (&self.seen.content, self.changes) {
-            (Content::Text { length, .. }, true) => {
+            // A length that was never asked for counts as the head's: a longer value is then not as seen, and stays.
+            (Content::Text { head, length }, true) => {
+                let length = length.unwrap_or(head.len() as u64);
                 rules.push_str(&format!("={length}{mark},"));
                 match self.seen.expiry.millis() {
                     Some(left) => write!(rules, "{left};"),
                     None => write!(rules, "-1;"),
                 }
             }
-            (Content::Text { length, .. }, false) => write!(rules, "+{length},;"),
+            (Content::Text { head, length }, false) => {
+                write!(rules, "+{},;", length.unwrap_or(head.len() as u64))
+            }
             (Content::Absent | Content::Other(_), _) => write!(rules, "-,;"),
         };
     }

@@ -116,7 +116,7 @@ impl Link {
     }
 
     /// A connection that broke before its first reply may be no Redis at all: asks what it says to a plain PING.
-    async fn look_closer(&self, error: StoreError) -> StoreError {
+    pub(super) async fn look_closer(&self, error: StoreError) -> StoreError {
         let broke = matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. });
         let Address::Tcp(host, port) = &self.target.address else { return error };
         if !broke || self.answered.load(Ordering::Relaxed) {

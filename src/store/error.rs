@@ -170,6 +170,11 @@ impl StoreError {
         matches!(self, Self::Permission { .. })
     }
 
+    /// True when the Redis key holds another type than the command works on.
+    pub(super) fn is_wrong_type(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "WRONGTYPE")
+    }
+
     /// True when the server does not know the command.
     pub fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Refused { why, .. } if why.to_ascii_lowercase().contains("unknown command"))

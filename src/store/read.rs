@@ -7,7 +7,6 @@ use redis::{Pipeline, Value};
 use super::connect::Link;
 use super::error::StoreError;
 use super::reply;
-use super::scan::Scan;
 use super::scripts;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 
@@ -67,12 +66,8 @@ impl Reader {
         self.link.name()
     }
 
-    /// A scan for every node that holds a part of the keyspace.
-    ///
-    /// # Errors
-    /// As [`Link::scans`].
-    pub async fn scans(&self, pattern: &[u8]) -> Result<Vec<Scan>, StoreError> {
-        self.link.scans(pattern).await
+    pub(super) fn link(&self) -> &Link {
+        &self.link
     }
 
     /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
@@ -146,7 +141,7 @@ impl Reader {
             let slots: Result<Vec<_>, _> = keys
                 .iter()
                 .map(|key| match (replies.next(), replies.next()) {
-                    (Some(value), Some(pttl)) => self.peeked(key, value, pttl),
+                    (Some(value), Some(pttl)) => self.peeked(key, value, pttl, head),
                     _ => Err(self.link.unexpected("GETRANGE")),
                 })
                 .collect();
@@ -156,7 +151,7 @@ impl Reader {
                 Err(error) => return Err(error),
             });
         }
-        self.measure(&mut seen, head).await?;
+        self.measure(seen.iter_mut().flatten()).await?;
         Ok(seen)
     }
 
@@ -165,6 +160,7 @@ impl Reader {
         key: &[u8],
         value: Result<Value, StoreError>,
         pttl: Result<Value, StoreError>,
+        most: Head,
     ) -> Result<SeenSlot, StoreError> {
         let pttl = reply::integer(&pttl?).ok_or_else(|| self.link.unexpected("PTTL"))?;
         let content = match value {
@@ -173,30 +169,29 @@ impl Reader {
             Ok(_) if pttl == -2 => Content::Absent,
             Ok(value) => {
                 let head = reply::bytes(value).ok_or_else(|| self.link.unexpected("GETRANGE"))?;
-                Content::Text { length: head.len() as u64, head }
+                let length = (most != Head::Bytes(head.len())).then_some(head.len() as u64);
+                Content::Text { head, length }
             }
         };
         Ok(SeenSlot { redis_key: key.to_vec(), content, expiry: Expiry::from_pttl(pttl), idle: None, memory: None })
     }
 
-    /// Asks for the length of values that fill their head, and for the type of keys that are no strings.
-    async fn measure(&self, seen: &mut [Seen], head: Head) -> Result<(), StoreError> {
-        let mut open: Vec<&mut SeenSlot> = seen
-            .iter_mut()
-            .flatten()
-            .flat_map(|seen| &mut seen.slots)
-            .filter(|slot| is_open(&slot.content, head))
-            .collect();
+    /// Asks for the lengths and types that are not known yet, in one round trip.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn measure(&self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
+        let mut open: Vec<_> =
+            seen.flat_map(|seen| &mut seen.slots).filter_map(|slot| Some((question(&slot.content)?, slot))).collect();
         let mut pipeline = redis::pipe();
-        for slot in &open {
-            let command = if matches!(slot.content, Content::Text { .. }) { "STRLEN" } else { "TYPE" };
+        for (command, slot) in &open {
             pipeline.cmd(command).arg(&slot.redis_key);
         }
         let replies = self.link.ask_all(&pipeline).await?;
-        for (slot, reply) in open.iter_mut().zip(replies) {
+        for ((_, slot), reply) in open.iter_mut().zip(replies) {
             match (&mut slot.content, reply) {
                 (Content::Text { head, length }, Ok(Value::Int(now))) => {
-                    *length = u64::try_from(now).unwrap_or(0).max(head.len() as u64);
+                    *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
                 }
                 (Content::Other(kind), Ok(value)) => *kind = reply::word(value).unwrap_or_default(),
                 // It changed meanwhile, or may not be asked: what was read stays as it is.
@@ -207,11 +202,12 @@ impl Reader {
     }
 }
 
-fn is_open(content: &Content, head: Head) -> bool {
+/// The command that tells what is not known of a value.
+fn question(content: &Content) -> Option<&'static str> {
     match content {
-        Content::Text { head: bytes, .. } => head == Head::Bytes(bytes.len()),
-        Content::Other(_) => true,
-        Content::Absent => false,
+        Content::Text { length: None, .. } => Some("STRLEN"),
+        Content::Other(kind) if kind.is_empty() => Some("TYPE"),
+        _ => None,
     }
 }
 
@@ -227,7 +223,7 @@ fn seen_slot(key: &[u8], value: Value) -> Option<SeenSlot> {
     let [kind, pttl, idle, memory, length, head] = <[Value; 6]>::try_from(reply::array(value)?).ok()?;
     let content = match reply::word(kind)?.as_str() {
         "none" => Content::Absent,
-        "string" => Content::Text { head: reply::bytes(head)?, length: u64::try_from(reply::integer(&length)?).ok()? },
+        "string" => Content::Text { head: reply::bytes(head)?, length: u64::try_from(reply::integer(&length)?).ok() },
         other => Content::Other(other.to_owned()),
     };
     Some(SeenSlot {

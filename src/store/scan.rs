@@ -1,69 +1,98 @@
-//! Walking the keyspace of one node, page by page.
+//! Where a walk over one node's keyspace stands.
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher as _, RandomState};
-
-use redis::Value;
-
-use super::connect::Link;
-use super::error::StoreError;
-use super::reply;
-
-/// Keys looked at a page. Larger pages stall other clients, smaller ones cost round trips.
-const PAGE: usize = 500;
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 
 /// How many pages back a Redis key is remembered. SCAN repeats keys when a table shrinks, and then within
 /// neighbouring pages, for it walks the parts that fall together one after another.
 const REMEMBERED_PAGES: usize = 8;
 
-/// A walk over one node's keyspace.
-pub struct Scan {
-    link: Link,
-    pattern: Vec<u8>,
-    cursor: Option<u64>,
+/// The cursor of a walk, and the keys that were seen lately.
+#[derive(Default)]
+pub(super) struct Scan {
+    cursor: Vec<u8>,
+    ended: bool,
     hasher: RandomState,
-    recent: VecDeque<HashSet<u64>>,
+    recent: HashSet<u64, BuildHasherDefault<Hashed>>,
+    pages: VecDeque<Vec<u64>>,
 }
 
 impl Scan {
-    pub(super) fn new(link: Link, pattern: &[u8]) -> Self {
-        Self { link, pattern: pattern.to_vec(), cursor: Some(0), hasher: RandomState::new(), recent: VecDeque::new() }
+    /// At the beginning.
+    pub(super) fn new() -> Self {
+        Self { cursor: b"0".to_vec(), ..Self::default() }
     }
 
-    /// The next page of Redis keys, perhaps an empty one; `None` at the end.
-    ///
-    /// # Errors
-    /// As every read.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
-        let Some(cursor) = self.cursor else { return Ok(None) };
-        let mut command = redis::cmd("SCAN");
-        command.arg(cursor).arg("MATCH").arg(&self.pattern).arg("COUNT").arg(PAGE);
-        let reply = self.link.ask(&command).await?;
-        let (next, keys) = page(reply).ok_or_else(|| self.link.unexpected("SCAN"))?;
-        self.cursor = (next != 0).then_some(next);
-        Ok(Some(self.without_repeats(keys)))
+    /// The cursor to go on from; `None` at the end.
+    pub(super) fn cursor(&self) -> Option<&[u8]> {
+        (!self.ended).then_some(&self.cursor)
     }
 
-    fn without_repeats(&mut self, keys: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut here = HashSet::with_capacity(keys.len());
-        let mut fresh = Vec::with_capacity(keys.len());
-        for key in keys {
-            let hash = self.hasher.hash_one(&key);
-            if !self.recent.iter().any(|page| page.contains(&hash)) && here.insert(hash) {
-                fresh.push(key);
+    /// Starts a page, which came with the cursor of the next.
+    pub(super) fn turn(&mut self, cursor: &[u8]) {
+        self.cursor.clear();
+        self.cursor.extend_from_slice(cursor);
+        self.ended = cursor == b"0";
+        let mut page = Vec::new();
+        if self.pages.len() == REMEMBERED_PAGES {
+            page = self.pages.pop_front().unwrap_or_default();
+            for hash in page.drain(..) {
+                self.recent.remove(&hash);
             }
         }
-        self.recent.push_back(here);
-        if self.recent.len() > REMEMBERED_PAGES {
-            self.recent.pop_front();
+        self.pages.push_back(page);
+    }
+
+    /// True the first time that a Redis key is seen in these pages.
+    pub(super) fn is_new(&mut self, redis_key: &[u8]) -> bool {
+        let hash = self.hasher.hash_one(redis_key);
+        let new = self.recent.insert(hash);
+        if new && let Some(page) = self.pages.back_mut() {
+            page.push(hash);
         }
-        fresh
+        new
     }
 }
 
-fn page(value: Value) -> Option<(u64, Vec<Vec<u8>>)> {
-    let [cursor, keys] = <[Value; 2]>::try_from(reply::array(value)?).ok()?;
-    let cursor = reply::word(cursor)?.parse().ok()?;
-    let keys = reply::array(keys)?.into_iter().map(reply::bytes).collect::<Option<_>>()?;
-    Some((cursor, keys))
+/// What is a hash already needs no other.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_new_once_until_its_page_is_forgotten() {
+        let mut scan = Scan::new();
+        scan.turn(b"17");
+        assert!(scan.is_new(b"a"));
+        assert!(!scan.is_new(b"a"));
+        scan.turn(b"3");
+        assert!(!scan.is_new(b"a"));
+        (0..REMEMBERED_PAGES).for_each(|_| scan.turn(b"5"));
+        assert!(scan.is_new(b"a"));
+    }
+
+    #[test]
+    fn it_ends_with_the_cursor_zero() {
+        let mut scan = Scan::new();
+        assert_eq!(scan.cursor(), Some(&b"0"[..]));
+        scan.turn(b"17");
+        assert_eq!(scan.cursor(), Some(&b"17"[..]));
+        scan.turn(b"0");
+        assert_eq!(scan.cursor(), None);
+    }
 }

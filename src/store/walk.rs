@@ -1,31 +1,42 @@
-//! The scan engine: the keyspace page by page, the next page on its way while this one's records are read.
-
-use std::collections::HashSet;
+//! The scan engine: the keyspace of every node, page by page, decoded as far as its records are told apart.
 
 use super::error::StoreError;
+use super::pages::{Found, Pages};
 use super::read::{Head, Reader};
-use super::scan::Scan;
-use crate::domain::candidates::{self, Candidate};
+use super::target::Target;
+use crate::domain::candidates::Candidate;
 use crate::domain::catalog::Catalog;
 use crate::domain::observation::{Content, Observation};
 
 /// A walk over every node for the records of the catalog's scanned schemas.
 pub struct Walk {
     reader: Reader,
-    scans: Vec<Scan>,
+    nodes: Vec<Target>,
+    pages: Option<Pages>,
+    pattern: Vec<u8>,
     head: Head,
-    page: Option<Vec<Vec<u8>>>,
+    lengths: bool,
     looked_at: u64,
 }
 
 impl Walk {
-    /// Starts at the beginning.
+    /// Starts at the beginning. With `lengths` the length is asked of every value, which takes a server a sixth more;
+    /// without, it stays unknown of values that are longer than their head, and [`Reader::measure`] asks for those that
+    /// matter.
     ///
     /// # Errors
-    /// As [`Reader::scans`].
-    pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
-        let scans = reader.scans(&catalog.scan_pattern()).await?;
-        Ok(Self { reader, scans, head, page: None, looked_at: 0 })
+    /// As every read.
+    pub async fn start(reader: Reader, catalog: &Catalog, head: Head, lengths: bool) -> Result<Self, StoreError> {
+        let (nodes, pattern) = (reader.link().nodes(), catalog.scan_pattern());
+        let mut walk = Self { reader, nodes, pages: None, pattern, head, lengths, looked_at: 0 };
+        let opened = walk.open().await;
+        walk.explained(opened).await?;
+        Ok(walk)
+    }
+
+    /// What reads beside the walk.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     /// Redis keys that were looked at so far.
@@ -34,7 +45,7 @@ impl Walk {
     }
 
     /// What the next page holds of the scanned schemas' records, whose idempotency keys `wanted` lets through; perhaps
-    /// nothing. `None` at the end.
+    /// nothing. `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
     ///
     /// # Errors
     /// As every read.
@@ -43,85 +54,67 @@ impl Walk {
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
-        let page = match self.page.take() {
-            Some(page) => page,
-            None => match self.fetch().await? {
-                Some(page) => page,
-                None => return Ok(None),
-            },
-        };
-        self.looked_at += page.len() as u64;
-        let places = places(catalog, &page, wanted);
-        let read = read(self.reader.clone(), places, self.head);
-        let (next, read) = futures_util::future::join(self.fetch(), read).await;
-        self.page = next?;
-        read.map(Some)
-    }
-
-    async fn fetch(&mut self) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
-        while let Some(scan) = self.scans.last_mut() {
-            match scan.next_page().await? {
-                Some(page) => return Ok(Some(page)),
-                None => self.scans.pop(),
+        while let Some(pages) = &mut self.pages {
+            let page = pages.next(catalog, &wanted).await;
+            let Some(page) = self.explained(page).await? else {
+                self.open().await?;
+                continue;
             };
+            self.looked_at += page.looked_at as u64;
+            let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+            self.settle(&mut records).await?;
+            // What is no string is rare, and its type is part of what is wrong with it.
+            let others =
+                |seen: &&mut Observation| seen.slots.iter().any(|slot| matches!(slot.content, Content::Other(_)));
+            self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(others)).await?;
+            return Ok(Some(records));
         }
         Ok(None)
     }
-}
 
-/// The records a page's Redis keys belong to, each once, with the slot that was found.
-fn places(catalog: &Catalog, page: &[Vec<u8>], wanted: impl Fn(&[u8]) -> bool) -> Vec<(Candidate, usize)> {
-    let mut known = HashSet::with_capacity(page.len());
-    page.iter()
-        .filter_map(|redis_key| candidates::for_redis_key(catalog, redis_key))
-        .filter(|(candidate, _)| wanted(&candidate.key))
-        .filter(|(candidate, slot)| {
-            candidate.redis_keys.len() == 1 || known.insert((candidate.redis_keys[0].clone(), *slot))
-        })
-        .collect()
-}
+    /// Goes on with the next node, where there is one.
+    async fn open(&mut self) -> Result<(), StoreError> {
+        self.pages = match self.nodes.pop() {
+            Some(node) => Some(Pages::open(&node, &self.pattern, (self.head, self.lengths)).await?),
+            None => None,
+        };
+        Ok(())
+    }
 
-/// Reads the records. One with two Redis keys is found twice by a scan: it is the lock's where there is one.
-async fn read(
-    mut reader: Reader,
-    places: Vec<(Candidate, usize)>,
-    head: Head,
-) -> Result<Vec<(Candidate, Observation)>, StoreError> {
-    let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
-    let seen = reader.peek(&wanted, head).await?;
-    let mut records = Vec::with_capacity(places.len());
-    for ((candidate, slot), seen) in places.into_iter().zip(seen) {
-        // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
-        let Ok(seen) = seen else { continue };
-        let found_by_an_earlier_slot = seen.slots[..slot].iter().any(|slot| slot.content != Content::Absent);
-        if !seen.is_absent() && !found_by_an_earlier_slot {
-            records.push((candidate, seen));
+    /// What did not speak the protocol before anything was read may be no Redis at all.
+    async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        match result {
+            Err(error) if self.looked_at == 0 => Err(self.reader.link().look_closer(error).await),
+            result => result,
         }
     }
-    settle(&mut reader, &mut records, head).await?;
-    Ok(records)
+
+    /// Reads records again, atomically, that seem to have both a lock and a result: read one after the other, a record
+    /// that completed in between looks like that too.
+    async fn settle(&mut self, records: &mut Vec<(Candidate, Observation)>) -> Result<(), StoreError> {
+        let both =
+            |seen: &Observation| seen.slots.len() > 1 && seen.slots.iter().all(|slot| slot.content != Content::Absent);
+        let doubtful: Vec<_> = (0..records.len()).filter(|index| both(&records[*index].1)).collect();
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
+        let seen = self.reader.observe(&wanted, self.head).await?;
+        for (index, seen) in doubtful.into_iter().zip(seen) {
+            if let Ok(seen) = seen {
+                records[index].1 = seen;
+            }
+        }
+        records.retain(|(_, seen)| !seen.is_absent());
+        Ok(())
+    }
 }
 
-/// Reads records again, atomically, that seem to have both a lock and a result: read one after the other, a record
-/// that completed in between looks like that too.
-async fn settle(
-    reader: &mut Reader,
-    records: &mut Vec<(Candidate, Observation)>,
-    head: Head,
-) -> Result<(), StoreError> {
-    let both =
-        |seen: &Observation| seen.slots.len() > 1 && seen.slots.iter().all(|slot| slot.content != Content::Absent);
-    let doubtful: Vec<_> = (0..records.len()).filter(|index| both(&records[*index].1)).collect();
-    if doubtful.is_empty() {
-        return Ok(());
-    }
-    let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
-    let seen = reader.observe(&wanted, head).await?;
-    for (index, seen) in doubtful.into_iter().zip(seen) {
-        if let Ok(seen) = seen {
-            records[index].1 = seen;
-        }
-    }
-    records.retain(|(_, seen)| !seen.is_absent());
-    Ok(())
+/// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where
+/// there is one.
+fn record((candidate, slot, seen): Found) -> Option<(Candidate, Observation)> {
+    // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
+    let seen = seen.ok()?;
+    let found_by_an_earlier_slot = seen.slots[..slot].iter().any(|slot| slot.content != Content::Absent);
+    (!seen.is_absent() && !found_by_an_earlier_slot).then_some((candidate, seen))
 }

@@ -51,7 +51,7 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
     Packed(command.get_packed_command())
 }
 
-trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl Socket for TcpStream {}
 impl Socket for UnixStream {}
@@ -89,6 +89,11 @@ impl Wire {
             },
             value => Ok(reply::step_reply(value)),
         }
+    }
+
+    /// The connection itself, for another way to talk.
+    pub(super) fn into_socket(self) -> Box<dyn Socket> {
+        self.socket
     }
 
     async fn exchange(&mut self, request: &Packed) -> Result<Value, StoreError> {
@@ -159,11 +164,11 @@ async fn exchange(socket: &mut dyn Socket, buffer: &mut Vec<u8>, request: &Packe
     }
 }
 
-async fn in_time<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+pub(super) async fn in_time<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-fn lost(target: &Target, error: &RedisError) -> StoreError {
+pub(super) fn lost(target: &Target, error: &RedisError) -> StoreError {
     StoreError::from_redis(error, &target.to_string(), target.timeout)
 }
 

@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
     /// As every read.
     pub(super) async fn open(choice: &Choice, reader: Reader, file: Option<&'a mut KeyFile>) -> Result<Self> {
         Ok(match file {
-            None => Self::Walk(Box::new(Walk::start(reader, &choice.catalog, HEAD).await?)),
+            None => Self::Walk(Box::new(Walk::start(reader, &choice.catalog, HEAD, true).await?)),
             Some(file) => {
                 file.rewind()?;
                 Self::Keys { file, reader, looked_at: 0 }

@@ -14,4 +14,4 @@ mod unreadable;
 mod wrong_type;
 
 pub use finding::{Finding, Foreign, Severity, Thresholds};
-pub use rules::{CODES, findings};
+pub use rules::{CODES, add_oversized, findings};

@@ -5,7 +5,7 @@ use super::finding::{Case, Finding, Severity};
 pub(super) const CODE: &str = "oversized";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
-    let size = case.record.size_bytes();
+    let size = case.record.size_bytes()?;
     (size > case.thresholds.oversized_bytes).then(|| Finding {
         code: CODE,
         severity: Severity::Info,

@@ -39,6 +39,13 @@ pub fn findings(record: &Record, thresholds: &Thresholds, foreign: Option<&Forei
     RULES.iter().filter_map(|(_, rule)| rule(&case)).collect()
 }
 
+/// The finding that the length of a value alone decides, for a record whose length came to be known after the others.
+pub fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
+    let found = oversized::check(&Case { record, thresholds, foreign: None });
+    let known = record.findings.iter().any(|finding| finding.code == oversized::CODE);
+    record.findings.extend(found.filter(|_| !known));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

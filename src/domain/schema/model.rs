@@ -58,6 +58,11 @@ impl Schema {
         self.slots.iter().map(|slot| slot.template.redis_key(key)).collect()
     }
 
+    /// True when both keep their records at the same Redis keys.
+    pub fn has_templates_of(&self, other: &Self) -> bool {
+        self.slots.iter().map(|slot| &slot.template).eq(other.slots.iter().map(|slot| &slot.template))
+    }
+
     /// True when every Redis key starts with literal bytes.
     pub fn has_prefix(&self) -> bool {
         self.slots.iter().all(|slot| slot.template.has_prefix())

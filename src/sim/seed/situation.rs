@@ -55,8 +55,7 @@ impl Situation {
             Self::LeftoverLock => schema.slots.len() == 2,
             Self::ResultTtlOnLock => millis(schema.result_ttl) > millis(schema.lock_ttl) + 60_000,
             Self::CutOff => {
-                let head = cut_off(schema);
-                let content = Content::Text { length: head.len() as u64, head };
+                let content = Content::text(cut_off(schema));
                 matches!(value::read(schema, schema.result_slot(), &content), Reading::Unreadable(_))
             }
             Self::Huge => sample(schema, huge_body()).len() as u64 > Thresholds::default().oversized_bytes,

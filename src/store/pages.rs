@@ -1,0 +1,220 @@
+//! One node's keyspace page by page: while a page's records are read, the next one is on its way.
+//!
+//! Requests go out as SCAN, reads of the page before, SCAN, reads ... on one connection. The server always has a page to
+//! work at while the one before it is decoded and shown.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use super::error::StoreError;
+use super::pace::Pace;
+use super::read::{Head, Seen};
+use super::resp::Token;
+use super::scan::Scan;
+use super::stream::Stream;
+use super::target::Target;
+use crate::domain::candidates::{self, Candidate};
+use crate::domain::catalog::Catalog;
+use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+
+/// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
+pub(super) type Found = (Candidate, usize, Seen);
+
+/// A page that was read.
+pub(super) struct Page {
+    /// Redis keys that were looked at.
+    pub(super) looked_at: usize,
+    /// The records they belong to.
+    pub(super) found: Vec<Found>,
+}
+
+/// Records that are being read.
+struct Asked {
+    looked_at: usize,
+    places: Vec<(Candidate, usize)>,
+    at: Instant,
+}
+
+/// A walk over one node's keyspace.
+pub(super) struct Pages {
+    stream: Stream,
+    scan: Scan,
+    pace: Pace,
+    pattern: Vec<u8>,
+    head: Head,
+    /// The index of the last byte to read, as it is sent.
+    last_byte: String,
+    lengths: bool,
+    scanning: bool,
+    asked: Option<Asked>,
+}
+
+impl Pages {
+    /// Connects, and asks for the first page.
+    ///
+    /// # Errors
+    /// As [`Stream::connect`].
+    pub(super) async fn open(
+        target: &Target,
+        pattern: &[u8],
+        (head, lengths): (Head, bool),
+    ) -> Result<Self, StoreError> {
+        let (stream, round_trip) = Stream::connect(target).await?;
+        let last_byte = match head {
+            // One byte more tells a value that is longer from one that just fits.
+            Head::Bytes(bytes) => bytes.to_string(),
+            Head::Whole => "-1".to_owned(),
+        };
+        let (scan, pace) = (Scan::new(), Pace::new(round_trip));
+        let pattern = pattern.to_vec();
+        let mut pages = Self { stream, scan, pace, pattern, head, last_byte, lengths, scanning: false, asked: None };
+        pages.ask_for_page();
+        pages.stream.send().await?;
+        Ok(pages)
+    }
+
+    /// The next page of the records that the catalog's schemas own and whose idempotency keys `wanted` lets through;
+    /// `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
+    ///
+    /// # Errors
+    /// As every read.
+    pub(super) async fn next(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Page>, StoreError> {
+        if self.asked.is_none() {
+            self.turn(catalog, &wanted).await?;
+        }
+        let Some(asked) = self.asked.take() else { return Ok(None) };
+        self.turn(catalog, &wanted).await?;
+        let mut found = Vec::with_capacity(asked.places.len());
+        for (candidate, slot) in asked.places {
+            let seen = self.seen(&candidate).await?;
+            found.push((candidate, slot, seen));
+        }
+        self.pace.took(asked.at.elapsed());
+        Ok(Some(Page { looked_at: asked.looked_at, found }))
+    }
+
+    /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
+    async fn turn(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        if !self.scanning {
+            return Ok(());
+        }
+        let (looked_at, places) = self.page(catalog, wanted).await?;
+        self.ask_for_page();
+        for redis_key in places.iter().flat_map(|(candidate, _)| &candidate.redis_keys) {
+            self.stream.ask(&[b"GETRANGE", redis_key, b"0", self.last_byte.as_bytes()]);
+            self.stream.ask(&[b"PTTL", redis_key]);
+            if self.lengths {
+                self.stream.ask(&[b"STRLEN", redis_key]);
+            }
+        }
+        self.asked = Some(Asked { looked_at, places, at: Instant::now() });
+        self.stream.send().await
+    }
+
+    fn ask_for_page(&mut self) {
+        let count = self.pace.count().to_string();
+        let cursor = self.scan.cursor();
+        if let Some(cursor) = cursor {
+            self.stream.ask(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", count.as_bytes()]);
+        }
+        self.scanning = cursor.is_some();
+    }
+
+    /// Reads the reply of SCAN: how many Redis keys it holds, and the records they belong to.
+    async fn page(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<(usize, Vec<(Candidate, usize)>), StoreError> {
+        match self.stream.token().await? {
+            Token::Array(2) => {}
+            Token::Error(text) => return Err(self.stream.refusal(text)),
+            _ => return Err(self.stream.unexpected("SCAN")),
+        }
+        let Token::Text(cursor) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+        self.scan.turn(self.stream.bytes(cursor));
+        let Token::Array(count) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+        let mut looked_at = 0;
+        let mut places = Vec::new();
+        for _ in 0..count {
+            let Token::Text(redis_key) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+            let redis_key = self.stream.bytes(redis_key);
+            if !self.scan.is_new(redis_key) {
+                continue;
+            }
+            looked_at += 1;
+            places
+                .extend(candidates::for_redis_key(catalog, redis_key).filter(|(candidate, _)| wanted(&candidate.key)));
+        }
+        Ok((looked_at, places))
+    }
+
+    /// Reads the replies about one record; it may be out of bounds for the user.
+    async fn seen(&mut self, candidate: &Candidate) -> Result<Seen, StoreError> {
+        let mut slots = Vec::with_capacity(candidate.redis_keys.len());
+        let mut forbidden = None;
+        for redis_key in &candidate.redis_keys {
+            let mut content = self.content().await?;
+            let pttl = self.number("PTTL").await?;
+            if self.lengths {
+                let now = self.number("STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
+                if let Ok(Content::Text { head, length }) = &mut content {
+                    // It may have changed meanwhile.
+                    *length = length.or(now.map(|now| now.max(head.len() as u64)));
+                }
+            }
+            match (content, pttl) {
+                (Ok(_), Ok(-2)) => slots.push(slot(redis_key, Content::Absent, -2)),
+                (Ok(content), Ok(pttl)) => slots.push(slot(redis_key, content, pttl)),
+                (Err(error), _) | (_, Err(error)) => forbidden = Some(error),
+            }
+        }
+        Ok(match forbidden {
+            Some(error) => Err(error),
+            None => Ok(Observation { server_ms: None, atomic: slots.len() == 1, slots }),
+        })
+    }
+
+    async fn content(&mut self) -> Result<Result<Content, StoreError>, StoreError> {
+        match self.stream.token().await? {
+            Token::Text(value) => {
+                let value = self.stream.bytes(value);
+                let is_longer = matches!(self.head, Head::Bytes(most) if value.len() > most);
+                let head = &value[..value.len() - usize::from(is_longer)];
+                let length = (!is_longer).then_some(head.len() as u64);
+                Ok(Ok(Content::Text { head: head.to_vec(), length }))
+            }
+            Token::Error(text) => match self.about_the_key(text)? {
+                StoreError::Refused { .. } => Ok(Ok(Content::Other(String::new()))),
+                error => Ok(Err(error)),
+            },
+            _ => Err(self.stream.unexpected("GETRANGE")),
+        }
+    }
+
+    async fn number(&mut self, asked: &str) -> Result<Result<i64, StoreError>, StoreError> {
+        match self.stream.token().await? {
+            Token::Integer(number) => Ok(Ok(number)),
+            Token::Error(text) => self.about_the_key(text).map(Err),
+            _ => Err(self.stream.unexpected(asked)),
+        }
+    }
+
+    /// What an error says of this one Redis key: that the user may not read it, or that it is no string. Any other ends
+    /// the walk.
+    fn about_the_key(&self, text: Range<usize>) -> Result<StoreError, StoreError> {
+        match self.stream.refusal(text) {
+            error if error.is_permission() || error.is_wrong_type() => Ok(error),
+            error => Err(error),
+        }
+    }
+}
+
+fn slot(redis_key: &[u8], content: Content, pttl: i64) -> SeenSlot {
+    let expiry = Expiry::from_pttl(pttl);
+    SeenSlot { redis_key: redis_key.to_vec(), content, expiry, idle: None, memory: None }
+}
