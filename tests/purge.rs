@@ -235,14 +235,14 @@ fn large_values_are_compared_whole_and_every_removal_is_logged() {
     let server = Server::start();
     let large =
         |fill: &str| format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, fill.repeat(100_000));
-    for index in 0..5 {
+    for index in 0..40 {
         server.set(&format!("idempotency:large{index}"), large("QUFB"), HOUR);
     }
     let json = purge(&server, &["--all", "--yes", "-o", "json", "--reason", "GDPR"]).exits(0).json();
-    assert_eq!((&json["done"], &json["outcome"]), (&5.into(), &"done".into()));
+    assert_eq!((&json["done"], &json["outcome"]), (&40.into(), &"done".into()));
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
     let audit = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
-    assert_eq!(audit.lines().count(), 5);
+    assert_eq!(audit.lines().count(), 40);
     for line in audit.lines() {
         let entry: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(
@@ -317,7 +317,6 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
         b"+@connection",
         b"-@write",
         b"+eval",
-        b"+eval_ro",
     ]);
     purge(&server, &["--user", "reader", "-a", "pw", "--all", "--yes"]).exits(4);
     assert_eq!(keys(&server), before);

@@ -229,6 +229,17 @@ fn nothing_is_removed_when_it_cannot_be_backed_up_or_logged() {
 }
 
 #[test]
+fn a_large_value_that_does_not_decode_goes_and_comes_back_whole() {
+    let server = Server::start();
+    let large = "garbage".repeat(100_000);
+    server.set("idempotency:large", &large, 100_000);
+    let json = sweep(&server, &["--include", "unreadable", "--yes", "--grace", "0", "-o", "json"]).exits(0).json();
+    assert_eq!((&json["done"], server.get("idempotency:large")), (&1.into(), None));
+    server.idemctl(&["restore", json["backup"].as_str().unwrap(), "--yes"]).exits(0);
+    assert_eq!(server.get("idempotency:large").unwrap(), large.as_bytes());
+}
+
+#[test]
 fn contexts_protect() {
     let server = seeded();
     let before = keys(&server);
@@ -281,8 +292,20 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
         b"+@connection",
         b"-@write",
         b"+eval",
-        b"+eval_ro",
     ]);
     sweep(&server, &[&["--user", "reader", "-a", "pw"], &WITHOUT_GRACE[..]].concat()).exits(4);
     assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn more_locks_than_are_acted_on_at_a_time_all_go() {
+    let server = Server::start();
+    let mut pipeline = redis::pipe();
+    for index in 0..10_050 {
+        pipeline.cmd("SET").arg(format!("idempotency:k{index}")).arg(PENDING).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let json = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "jsonl"]].concat()).exits(0).json();
+    assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
 }

@@ -1,5 +1,7 @@
 //! The removal: records are found, chosen and removed as a second walk goes on.
 
+use std::iter::Peekable;
+
 use anyhow::Result;
 
 use super::choice::Choice;
@@ -11,6 +13,9 @@ use crate::domain::observation::Content;
 use crate::domain::record::Record;
 use crate::store::backup::About;
 use crate::store::{Action, Change, Outcome, Reader, Writer};
+
+/// Bytes of values that are read whole at a time, unless a single value is larger: memory stays flat.
+const MOST_BYTES: u64 = 8 << 20;
 
 /// What removing takes.
 pub(super) struct Remover<'a> {
@@ -45,7 +50,7 @@ impl Remover<'_> {
             let mut chosen = chosen.into_iter().peekable();
             while chosen.peek().is_some() {
                 let room = usize::try_from(self.limit - purged.done).unwrap_or(usize::MAX);
-                let batch: Vec<_> = chosen.by_ref().take(self.pace.batch().min(room)).collect();
+                let batch = next_batch(&mut chosen, self.pace.batch().min(room));
                 if batch.is_empty() {
                     return Ok(Ended::Whole);
                 }
@@ -87,6 +92,20 @@ impl Remover<'_> {
         }
         Ok(())
     }
+}
+
+/// The next records, at most so many, and of large ones fewer.
+fn next_batch(records: &mut Peekable<impl Iterator<Item = Record>>, most: usize) -> Vec<Record> {
+    let mut batch = Vec::with_capacity(most);
+    let mut bytes = 0;
+    while batch.len() < most
+        && bytes < MOST_BYTES
+        && let Some(record) = records.next()
+    {
+        bytes += record.size_bytes();
+        batch.push(record);
+    }
+    batch
 }
 
 /// A record on its way out.

@@ -15,6 +15,10 @@ use crate::domain::second_look::Verdict;
 use crate::store::backup::About;
 use crate::store::{Action, Change, Head, Outcome, Reader, Writer};
 
+/// Bytes of each value that are read: a lock fits. What is larger is no lock of any service, and told by its beginning,
+/// its length, and the checksum of what is backed up.
+const HEAD: Head = Head::Bytes(16 * 1024);
+
 /// What is done to a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deed {
@@ -71,7 +75,7 @@ impl Actor<'_> {
     /// Those nobody touched, whose owners are not alive, sorted by what is done to them.
     async fn look_again(&mut self, places: &[Place], swept: &mut Swept) -> Result<Vec<Stuck>> {
         let wanted: Vec<_> = places.iter().map(|place| place.candidate.redis_keys.clone()).collect();
-        let seen = self.reader.observe(&wanted, Head::Whole).await?;
+        let seen = self.reader.observe(&wanted, HEAD).await?;
         let mut counted = swept.clone();
         let mut stuck = Vec::with_capacity(places.len());
         for (place, seen) in places.iter().zip(seen) {
