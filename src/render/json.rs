@@ -80,13 +80,13 @@ struct ShownFinding<'a> {
     advice: &'a str,
 }
 
-/// The stored response; a body that is not UTF-8 as base64.
+/// The stored response; a body that is not UTF-8 as base64, one that was not read as null.
 #[derive(Serialize)]
 struct Response<'a> {
     status: Option<i64>,
     headers: Headers<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<&'a str>,
+    body: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body_base64: Option<String>,
     whole: bool,
@@ -144,7 +144,8 @@ impl<'a> ShownFinding<'a> {
 
 impl<'a> Response<'a> {
     fn new(response: &'a response::Response, reveal: bool) -> Self {
-        let body = std::str::from_utf8(&response.body).ok();
+        let unread = !response.whole && response.body.is_empty();
+        let body = std::str::from_utf8(&response.body).ok().map(|body| Some(body).filter(|_| !unread));
         Self {
             status: response.status,
             headers: Headers { headers: &response.headers, reveal },

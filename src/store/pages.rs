@@ -32,6 +32,7 @@ pub(super) struct Page {
 struct Asked {
     looked_at: usize,
     places: Vec<(Candidate, usize)>,
+    lengths: bool,
     at: Instant,
 }
 
@@ -90,11 +91,16 @@ impl Pages {
         self.turn(catalog, &wanted).await?;
         let mut found = Vec::with_capacity(asked.places.len());
         for (candidate, slot) in asked.places {
-            let seen = self.seen(&candidate).await?;
+            let seen = self.seen(&candidate, asked.lengths).await?;
             found.push((candidate, slot, seen));
         }
         self.pace.took(asked.at.elapsed());
         Ok(Some(Page { looked_at: asked.looked_at, found }))
+    }
+
+    /// Whether the pages to come bring the lengths of values along.
+    pub(super) fn bring_lengths(&mut self, lengths: bool) {
+        self.lengths = lengths;
     }
 
     /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
@@ -111,7 +117,7 @@ impl Pages {
                 self.stream.ask(&[b"STRLEN", redis_key]);
             }
         }
-        self.asked = Some(Asked { looked_at, places, at: Instant::now() });
+        self.asked = Some(Asked { looked_at, places, lengths: self.lengths, at: Instant::now() });
         self.stream.send().await
     }
 
@@ -154,13 +160,13 @@ impl Pages {
     }
 
     /// Reads the replies about one record; it may be out of bounds for the user.
-    async fn seen(&mut self, candidate: &Candidate) -> Result<Seen, StoreError> {
+    async fn seen(&mut self, candidate: &Candidate, lengths: bool) -> Result<Seen, StoreError> {
         let mut slots = Vec::with_capacity(candidate.redis_keys.len());
         let mut forbidden = None;
         for redis_key in &candidate.redis_keys {
             let mut content = self.content().await?;
             let pttl = self.number("PTTL").await?;
-            if self.lengths {
+            if lengths {
                 let now = self.number("STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
                 if let Ok(Content::Text { head, length }) = &mut content {
                     // It may have changed meanwhile.
