@@ -44,6 +44,10 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -s V -l version -d 'Print 
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "inspect" -d 'Show a key\'s records, what is wrong with them, and what the next request with the key gets'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the records of the chosen schemas'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sweep" -d 'Find locks that nobody will release, and remove them after two looks'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "purge" -d 'Remove many records, each only if it is still what was seen'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "restore" -d 'Bring back what a backup holds, where nothing stands now'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "audit" -d 'Show the log of what idemctl changed on this machine, the newest last'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sandbox" -d 'Run a command against a private throw-away server'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "race" -d 'Race simultaneous requests with one idempotency key and say whether exactly one got through'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "schema" -d 'List the schemas idemctl knows, show one, or check one of your own'
@@ -136,7 +140,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l expect 
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s o -l output -d 'How to show the record and what was done' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l confirm -d 'Name of the protected context, for scripts: what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l reason -d 'Why, for the audit log' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l overdue -d 'Report locks held longer than this as `overdue`' -r
@@ -164,6 +168,144 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-back
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l orphaned -d 'Locks with any of these findings: all three where none is named' -r -f -a "no-expiry\t''
+excess-ttl\t''
+leftover-lock\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l older-than -d 'Locks known to be held longer than this (`overdue`)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l include -d 'Values in a lock\'s place that do not decode' -r -f -a "unreadable\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l grace -d 'How long to wait between the two looks' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l owner-alive -d 'Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends with exit status 0 for one that is. One that takes longer than 10s counts as alive; locks of schemas that keep no owner are not asked about' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l action -d 'What to do to the locks' -r -f -a "unlock\t'Remove the lock: the next request executes'
+expire\t'Give it the schema\'s lock TTL, so that a worker still at it can finish; never more time than it has'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s o -l output -d 'How to show what was found and done; both kinds of JSON are one object, jsonl in one line' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l check -d 'Say in one line what is found, change nothing, and end with exit status 1 when it is anything'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l dry-run -d 'Show what would be done and change nothing'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l no-backup -d 'Remove without a backup'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l state -d 'Only records in this state [default: completed]' -r -f -a "in-progress\t'A lock is held'
+completed\t'A result is stored'
+unreadable\t'The schema cannot read it'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l older-than -d 'Only records known to be at least this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l finding -d 'Only records with this finding' -r -f -a "no-expiry\t''
+excess-ttl\t''
+overdue\t''
+leftover-lock\t''
+unreadable\t''
+foreign-schema\t''
+wrong-type\t''
+result-no-expiry\t''
+short-result-ttl\t''
+oversized\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l key-file -d 'Only the records of the idempotency keys or Redis keys in this file (`-`: stdin), one a line' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l max -d 'Refuse when more records are chosen than this, and never remove more' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l max-percent -d 'Refuse when more than this part of the schemas\' records is chosen, and never remove more' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l rate -d 'Remove at most so many records a second, e.g. 500/s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s o -l output -d 'How to show what was found and done; both kinds of JSON are one object, jsonl in one line' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s 0 -l null -d 'Keys in the file end with NUL instead of a newline'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l all -d 'All records that are completed, where nothing else chooses'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l dry-run -d 'Show what would be done and change nothing'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-backup -d 'Remove without a backup'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l key -d 'Only this idempotency key or Redis key; can be given more than once' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s o -l output -d 'How to show what became of each Redis key' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l dry-run -d 'Show what would be done and change nothing'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l key -d 'Only changes to this idempotency key or Redis key' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l since -d 'Only changes of this last while' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l limit -d 'How many of the newest changes to show' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s o -l output -d 'How to show the changes' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l seed -d 'Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F

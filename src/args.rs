@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::domain::age;
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::schema::State;
 use crate::ui::Color;
 
 /// How to reach the server, on every command.
@@ -105,6 +106,27 @@ pub enum Output {
     Jsonl,
 }
 
+/// `--state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StateArg {
+    /// A lock is held.
+    InProgress,
+    /// A result is stored.
+    Completed,
+    /// The schema cannot read it.
+    Unreadable,
+}
+
+impl From<StateArg> for State {
+    fn from(arg: StateArg) -> Self {
+        match arg {
+            StateArg::InProgress => Self::InProgress,
+            StateArg::Completed => Self::Completed,
+            StateArg::Unreadable => Self::Unreadable,
+        }
+    }
+}
+
 /// Which schemas, and how the deployment differs from their defaults.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Schemas")]
@@ -146,16 +168,16 @@ pub struct ThresholdArgs {
     pub overdue: Option<Duration>,
 }
 
-/// How a change is confirmed, backed up and explained.
+/// How a change is confirmed and explained.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Change")]
-pub struct ChangeArgs {
+pub struct ConfirmArgs {
     /// Go ahead without asking
     #[arg(short = 'y', long)]
     pub yes: bool,
 
-    /// Name of the protected context, for scripts: what a person would have to type
-    #[arg(long, value_name = "CONTEXT")]
+    /// Name of the protected context, or of a purge's server: for scripts, what a person would have to type
+    #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
 
     /// Show what would be done and change nothing
@@ -165,6 +187,15 @@ pub struct ChangeArgs {
     /// Why, for the audit log
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+/// How a change that removes something is confirmed, explained and backed up.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Change")]
+pub struct ChangeArgs {
+    /// How it is confirmed and explained.
+    #[command(flatten)]
+    pub confirmed: ConfirmArgs,
 
     /// Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]
     #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]
@@ -173,6 +204,15 @@ pub struct ChangeArgs {
     /// Remove without a backup
     #[arg(long)]
     pub no_backup: bool,
+}
+
+/// A change with a backup is a change: what is said of the one holds for the other.
+impl std::ops::Deref for ChangeArgs {
+    type Target = ConfirmArgs;
+
+    fn deref(&self) -> &ConfirmArgs {
+        &self.confirmed
+    }
 }
 
 impl ThresholdArgs {

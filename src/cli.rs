@@ -7,7 +7,9 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
-use crate::commands::{completions, force_unlock, inspect, list, man, race, sandbox, schema};
+use crate::commands::{
+    audit, completions, force_unlock, inspect, list, man, purge, race, restore, sandbox, schema, sweep,
+};
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
 use crate::settings::{Environment, Settings};
@@ -43,6 +45,10 @@ enum Command {
     Inspect(inspect::Args),
     List(list::Args),
     ForceUnlock(force_unlock::Args),
+    Sweep(sweep::Args),
+    Purge(purge::Args),
+    Restore(restore::Args),
+    Audit(audit::Args),
     Sandbox(sandbox::Args),
     Race(race::Args),
     Schema(schema::Args),
@@ -87,6 +93,10 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
+        Command::Sweep(args) => sweep::run(context, args).await,
+        Command::Purge(args) => purge::run(context, args).await,
+        Command::Restore(args) => restore::run(context, args).await,
+        Command::Audit(args) => audit::run(context, args),
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),

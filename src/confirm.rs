@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::args::ChangeArgs;
+use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::exit::Stop;
 
-impl ChangeArgs {
+impl ConfirmArgs {
     /// Asks for leave. In a protected context its name has to be typed, or given with `--confirm`; `--yes` is not
     /// enough there.
     ///
@@ -15,27 +15,50 @@ impl ChangeArgs {
     pub fn confirm(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
         let protected = context.settings.context_name().filter(|_| context.settings.is_protected()).map(str::to_owned);
         match protected {
-            Some(name) => self.confirm_name(context, question, server, &name),
+            Some(name) => self.confirm_name(context, question, server, &[&name]),
             None if self.yes => Ok(()),
             None if context.ui.confirm(&format!("{question} ({server})"))? => Ok(()),
             None => Err(refused()),
         }
     }
 
-    fn confirm_name(&self, context: &mut Context, question: &str, server: &str, name: &str) -> Result<(), Stop> {
+    /// Asks for leave to a change of many records: the server's or the context's name has to be typed, or given with
+    /// `--confirm`. `--yes` is enough but for a protected context, whose own name it has to be.
+    ///
+    /// # Errors
+    /// As [`ChangeArgs::confirm`].
+    pub fn confirm_by_name(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
+        let name = context.settings.context_name().map(str::to_owned);
+        match &name {
+            Some(name) if context.settings.is_protected() => self.confirm_name(context, question, server, &[name]),
+            _ if self.yes && self.confirm.is_none() => Ok(()),
+            Some(name) => self.confirm_name(context, question, server, &[name, server]),
+            None => self.confirm_name(context, question, server, &[server]),
+        }
+    }
+
+    /// Any of the names will do.
+    fn confirm_name(&self, context: &mut Context, question: &str, server: &str, names: &[&str]) -> Result<(), Stop> {
+        let name = names[0];
         let typed = match &self.confirm {
             Some(given) => given.clone(),
             None if context.ui.is_interactive() => {
                 context.ui.ask_for(&format!("{question} ({server}) Type `{name}` to go ahead"))?
             }
-            None => {
+            None if context.settings.is_protected() => {
                 return Err(Stop::usage(format!("context `{name}` is protected: --yes is not enough"))
                     .hint(format!("a script says --confirm {name}")));
             }
+            None => {
+                return Err(Stop::usage("there is no terminal to ask on")
+                    .hint(format!("--confirm {name} or --yes goes ahead without asking")));
+            }
         };
-        if typed.trim() == name { Ok(()) } else { Err(refused()) }
+        if names.contains(&typed.trim()) { Ok(()) } else { Err(refused()) }
     }
+}
 
+impl ChangeArgs {
     /// The backup's file, unless there is to be none.
     ///
     /// # Errors

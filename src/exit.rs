@@ -9,7 +9,7 @@ use crate::store::{ErrorClass, StoreError};
 pub enum Exit {
     /// Done, or yes.
     Done,
-    /// The answer is no: the key is absent, the race was lost.
+    /// The answer is no: the key is absent, the race was lost, a check found something.
     No,
     /// Usage, or refused for safety.
     Usage,
@@ -37,7 +37,7 @@ impl Exit {
     /// Every code of idemctl's own with its meaning, for the manual.
     pub const ALL: [(Self, &'static str); 11] = [
         (Self::Done, "done, or the answer is yes"),
-        (Self::No, "the answer is no: the key is absent, the race was lost"),
+        (Self::No, "the answer is no: the key is absent, the race was lost, a check found something"),
         (Self::Usage, "usage error, or refused for safety"),
         (Self::Partial, "some nodes or keys were not done"),
         (Self::Permission, "authentication failed or permission denied"),
@@ -124,6 +124,17 @@ pub fn of(error: &anyhow::Error) -> Exit {
         }
     }
     Exit::Bug
+}
+
+/// An error that came between two changes: it says how far they got, and after a part was done the exit code does.
+pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> Stop {
+    let exit = match of(error) {
+        exit @ (Exit::OutcomeUnknown | Exit::Bug) => exit,
+        _ if any_done => Exit::Partial,
+        exit => exit,
+    };
+    let hint = if any_done { Some("the same command again goes on with the rest".to_owned()) } else { hint_of(error) };
+    Stop { exit, message: format!("{error:#}; {so_far}"), hint }
 }
 
 /// What to do next after an error, where that is known.

@@ -4,6 +4,7 @@
 //! `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows Redis, `ui` alone prints.
 
 pub mod args;
+pub mod change;
 pub mod cli;
 mod commands;
 pub mod confirm;

@@ -17,9 +17,8 @@ use idemctl::domain::response::Response;
 use idemctl::domain::schema::{Action, Call, Pattern, Schema};
 use idemctl::domain::step::{self, StepReply};
 use idemctl::domain::write::Request;
-use idemctl::store::Head;
-use idemctl::store::backup::About;
-use idemctl::store::{Change, Outcome};
+use idemctl::store::backup::{About, Saved};
+use idemctl::store::{self, Change, Head, Outcome};
 
 use header::{Position, Script};
 use support::Server;
@@ -350,18 +349,38 @@ fn quoted_words(line: &str) -> Vec<String> {
 type Caller = fn(&Library, &[Vec<u8>]);
 
 /// The typed functions, and the script each sends.
-const CALLERS: &[(&str, Caller)] = &[("admin/observe", send_observe), ("admin/delete_if_same", send_delete_if_same)];
+const CALLERS: &[(&str, Caller)] = &[
+    ("admin/observe", send_observe),
+    ("admin/delete_many_if_same", send_delete_many_if_same),
+    ("admin/expire_many_if_same", send_expire_many_if_same),
+    ("admin/restore_if_absent", send_restore_if_absent),
+];
 
 fn send_observe(library: &Library, redis_keys: &[Vec<u8>]) {
     let mut reader = library.link().reader();
     let _ = library.wait(reader.observe(&[redis_keys.to_vec()], Head::Bytes(7))).unwrap();
 }
 
-fn send_delete_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+fn send_delete_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+    change(library, redis_keys, store::Action::Remove);
+}
+
+fn send_expire_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+    change(library, redis_keys, store::Action::ExpireIn(5_000));
+}
+
+/// A backup holds one Redis key a line, whatever the record has.
+fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
+    let saved = Saved { redis_key: redis_keys[0].clone(), dump: Vec::new(), ttl_ms: None, expires_at_ms: None };
+    let fates = library.wait(library.link().writer().restore(&[&saved])).unwrap();
+    assert!(matches!(fates[..], [Ok(store::Fate::Present)]));
+}
+
+fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::Action) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
     let about = About { schema: "any".to_owned(), key: b"any".to_vec(), state: "in-progress" };
-    let outcome = library.wait(library.link().writer().remove(&Change { slot: 0, seen, about })).unwrap();
-    assert_eq!(outcome, Outcome::Done);
+    let outcomes = library.wait(library.link().writer().apply(&[Change { slot: 0, seen, about }], action, None));
+    assert_eq!(outcomes.unwrap(), [Outcome::Done]);
 }
 
 #[test]
@@ -377,7 +396,8 @@ fn idemctl_sends_the_keys_and_arguments_of_the_header() {
             let words =
                 std::iter::from_fn(|| Some(monitor.next_script())).find(|w| w[1] == wire::script(path)).unwrap();
             let keys: usize = words[2].parse().unwrap();
-            assert_eq!(keys, redis_keys.len(), "{path}: KEYS");
+            let expected = if script.takes_many_keys() { redis_keys.len() } else { 1 };
+            assert_eq!(keys, expected, "{path}: KEYS");
             let many = script.positions.iter().any(|position| position.list == "ARGV" && position.index == "1..n");
             let args = script.count("ARGV") + if many { keys - 1 } else { 0 };
             assert_eq!(words.len() - 3 - keys, args, "{path}: ARGV");
@@ -405,7 +425,7 @@ fn the_script_that_reads_runs_where_writing_is_refused() {
     let observe = wire::script("admin/observe");
     let seen = wire::ask(&mut connection, &["EVAL_RO", &observe, "2", "a", "b", "-1"]);
     assert!(matches!(&seen, StepReply::Array(items) if items.len() == 3), "{seen:?}");
-    let delete = wire::script("admin/delete_if_same");
-    let refused = wire::ask(&mut connection, &["EVAL_RO", &delete, "1", "a", "=value", "any"]);
+    let delete = wire::script("admin/delete_many_if_same");
+    let refused = wire::ask(&mut connection, &["EVAL_RO", &delete, "1", "a", "value", "=5,60000;"]);
     assert!(matches!(&refused, StepReply::Error { message, .. } if message.contains("read-only")), "{refused:?}");
 }

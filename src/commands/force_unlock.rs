@@ -9,6 +9,7 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::args::{ChangeArgs, Output, SchemaArgs, ThresholdArgs};
+use crate::change::Journal;
 use crate::context::{Context, interruptible};
 use crate::domain::expectation::{self, Expectation};
 use crate::domain::late_worker;
@@ -20,9 +21,8 @@ use crate::lookup::Lookup;
 use crate::render::record::View;
 use crate::render::style::Palette;
 use crate::render::{escape, json, record, words};
-use crate::store::audit::Entry;
-use crate::store::backup::{About, Backup};
-use crate::store::{Change, Head, Outcome, StoreError, Writer, audit};
+use crate::store::backup::About;
+use crate::store::{Action, Change, Head, Outcome, Writer};
 
 /// Remove a lock that nobody will release, so that the next request executes
 ///
@@ -126,32 +126,13 @@ fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
 async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Record, slot: usize) -> Result<Exit> {
     let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.word() };
     let change = Change { slot, seen: record.seen.clone(), about };
-    let log = context.settings.state_dir()?.join("audit.jsonl");
-    audit::prepare(&log)?;
-    let backup = args.change.backup_file(context, "force-unlock")?;
-    let (outcome, backup) = match backup {
-        None => (writer.remove(&change).await, None),
-        Some(file) => {
-            let mut backup = Backup::create(&file)?;
-            (writer.back_up_and_remove(&change, &mut backup).await, Some(backup))
-        }
-    };
-    let kept = match (&outcome, backup) {
-        (Ok(Outcome::Changed | Outcome::Absent), Some(backup)) => {
-            backup.discard();
-            None
-        }
-        (_, backup) => backup.map(|backup| backup.path().to_owned()),
-    };
-    let what = match &outcome {
-        Ok(Outcome::Done) => "unlocked",
-        Err(StoreError::OutcomeUnknown { .. }) => "outcome-unknown",
-        _ => "",
-    };
-    if !what.is_empty() {
-        audit::append(&log, &entry(context, args, writer, &change, what, kept.as_ref()))?;
-    }
-    finish(context, args, record, outcome?, kept).await
+    let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
+    let now = context.now();
+    let (outcomes, ended) =
+        journal.apply(writer, std::slice::from_ref(&change), (Action::Remove, "unlocked"), now).await;
+    let kept = journal.close();
+    ended?;
+    finish(context, args, record, outcomes[0], kept).await
 }
 
 async fn finish(
@@ -204,27 +185,4 @@ fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, ba
     }
     context.ui.data(format!("{}\n", escape::json(value.to_string())))?;
     Ok(())
-}
-
-fn entry(
-    context: &Context,
-    args: &Args,
-    writer: &Writer,
-    change: &Change,
-    what: &'static str,
-    backup: Option<&PathBuf>,
-) -> Entry {
-    Entry {
-        at: humantime::format_rfc3339_millis(context.now()).to_string(),
-        who: context.settings.environment().user(),
-        host: context.host(),
-        server: writer.name(),
-        command: "force-unlock",
-        schema: change.about.schema.clone(),
-        key: escape::text(&change.about.key),
-        redis_key: escape::text(&change.seen.slots[change.slot].redis_key),
-        what,
-        reason: args.change.reason.clone(),
-        backup: backup.map(|file| file.display().to_string()),
-    }
 }

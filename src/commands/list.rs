@@ -12,7 +12,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use self::rows::{Kept, Rows};
-use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
+use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::candidates;
@@ -97,27 +97,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// `--state`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StateArg {
-    /// A lock is held.
-    InProgress,
-    /// A result is stored.
-    Completed,
-    /// The schema cannot read it.
-    Unreadable,
-}
-
-impl From<StateArg> for State {
-    fn from(arg: StateArg) -> Self {
-        match arg {
-            StateArg::InProgress => Self::InProgress,
-            StateArg::Completed => Self::Completed,
-            StateArg::Unreadable => Self::Unreadable,
-        }
-    }
-}
-
 /// `--sort`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Sort {
@@ -155,8 +134,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reader = context.reader().await?;
     let server = reader.name();
     let selection = selection(&args);
-    let lengths = chooses_by_size(&args);
-    let mut walk = Walk::start(reader, &catalog, head, lengths).await?;
+    let mut walk = Walk::start(reader, &catalog, head).await?;
+    if !chooses_by_size(&args) {
+        walk = walk.without_lengths();
+    }
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
     let ended = walk_all(context, &catalog, (&args, &selection), &mut walk, &mut rows).await?;
     rows.close(context, matches!(ended, Ended::Whole))?;

@@ -1,10 +1,14 @@
 //! One subcommand, one file.
 
+pub mod audit;
 pub mod completions;
 pub mod force_unlock;
 pub mod inspect;
 pub mod list;
 pub mod man;
+pub mod purge;
 pub mod race;
+pub mod restore;
 pub mod sandbox;
 pub mod schema;
+pub mod sweep;

@@ -56,6 +56,34 @@ fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
     (found != negated).then(|| (p + 1).min(pattern.len()))
 }
 
+/// Finds fault with a pattern that Redis would take, but that hardly means what it says.
+///
+/// # Errors
+/// What is wrong: nothing at all, a class that is never closed, an escape of nothing.
+pub fn check(pattern: &[u8]) -> Result<(), String> {
+    let wrong = |why: &str| Err(format!("the glob {why}"));
+    if pattern.is_empty() {
+        return wrong("is empty");
+    }
+    let (mut p, mut in_class) = (0, false);
+    while p < pattern.len() {
+        match pattern[p] {
+            b'\\' if p + 1 == pattern.len() => return wrong("ends in `\\`, which escapes nothing"),
+            b'\\' => p += 1,
+            b'[' if !in_class => in_class = true,
+            b']' => in_class = false,
+            _ => {}
+        }
+        p += 1;
+    }
+    if in_class { wrong("has a `[` that is never closed; `\\[` is the bracket itself") } else { Ok(()) }
+}
+
+/// True when the pattern lets everything through.
+pub fn is_everything(pattern: &[u8]) -> bool {
+    !pattern.is_empty() && pattern.iter().all(|byte| *byte == b'*')
+}
+
 /// A pattern that matches exactly these bytes.
 pub fn escape(literal: &[u8]) -> Vec<u8> {
     let mut pattern = Vec::with_capacity(literal.len());
@@ -72,6 +100,17 @@ pub fn escape(literal: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn finds_fault_with_what_is_left_open() {
+        for sound in ["*", "order-*", "[a-z]?", "a\\[b", "[\\]]", "]", "[[]"] {
+            assert_eq!(check(sound.as_bytes()), Ok(()), "{sound}");
+        }
+        for wrong in ["", "a[b", "[a\\]", "a\\", "[^"] {
+            assert!(check(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        assert!(is_everything(b"**") && !is_everything(b"*a") && !is_everything(b""));
+    }
 
     #[test]
     fn knows_the_forms_of_redis() {

@@ -2,6 +2,7 @@
 //! diagnosis, and what the next request gets.
 
 pub mod age;
+pub mod bulk;
 pub mod candidates;
 pub mod catalog;
 pub mod diagnosis;
@@ -13,15 +14,18 @@ pub mod json_head;
 pub mod late_worker;
 pub mod next_request;
 pub mod observation;
+pub mod orphan;
 pub mod race;
 pub mod record;
 pub mod rehearsal;
 pub mod response;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 pub mod schema;
+pub mod second_look;
 pub mod selection;
 pub mod step;
+pub mod tally;
 pub mod template;
 pub mod top;
 pub mod unlock;

@@ -13,6 +13,15 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
+/// Text that was escaped before and kept since, perhaps not by us: as it is, but for what moves a cursor after all.
+pub fn again(escaped: &str) -> String {
+    let mut text = String::with_capacity(escaped.len());
+    for character in escaped.chars() {
+        if character == '\\' { text.push(character) } else { push(&mut text, character) }
+    }
+    text
+}
+
 fn push(text: &mut String, character: char) {
     match character {
         '"' | '\'' => text.push(character),
@@ -54,6 +63,13 @@ mod tests {
         assert_eq!(text("x\u{202e}y\u{9b}\u{200b}".as_bytes()), "x\\u{202e}y\\u{9b}\\u{200b}");
         assert_eq!(text("für \"Zoë\" 😀".as_bytes()), "für \"Zoë\" 😀");
         assert_eq!(text(b"a\\n"), "a\\\\n");
+    }
+
+    #[test]
+    fn what_was_escaped_stays_as_it_is() {
+        let once = text(b"a\\\x1b[31m\xff");
+        assert_eq!(again(&once), once);
+        assert_eq!(again("a\x1b[31m\\x07"), "a\\x1b[31m\\x07");
     }
 
     proptest! {

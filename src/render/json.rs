@@ -121,7 +121,7 @@ impl<'a> Shown<'a> {
         Self {
             schema: &record.schema.name,
             key: text(&record.key),
-            key_base64: std::str::from_utf8(&record.key).is_err().then(|| STANDARD.encode(&record.key)),
+            key_base64: base64_unless_text(&record.key),
             redis_keys: record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect(),
             state: record.state.word(),
             owner: record.owner().map(text),
@@ -190,6 +190,11 @@ impl Serialize for Headers<'_> {
 }
 
 /// UTF-8 as it is; other bytes escaped, to be read by people beside a base64 field.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(escape::text(bytes)), Cow::Borrowed)
+}
+
+/// What carries bytes that are not UTF-8 beside their text.
+pub(super) fn base64_unless_text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).is_err().then(|| STANDARD.encode(bytes))
 }

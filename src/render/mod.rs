@@ -1,12 +1,16 @@
 //! Domain values to text: no Redis, no clap, no terminal.
 
+pub mod audit;
 pub mod body;
+pub mod change;
 pub mod escape;
 pub mod fold;
+mod grid;
 pub mod json;
 pub mod listing;
 pub mod race;
 pub mod record;
+pub mod restored;
 pub mod schema;
 pub mod style;
 pub mod words;

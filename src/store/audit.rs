@@ -1,13 +1,17 @@
 //! The audit log: one JSON line a change, appended and never rewritten.
 
+mod log;
+
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::backup::{create_folder, file_error, private};
 use super::error::StoreError;
+
+pub use log::{Log, Logged};
 
 /// One change: who, where, when, what and why.
 #[derive(Debug, Clone, Serialize)]
@@ -41,12 +45,40 @@ pub struct Entry {
 /// # Errors
 /// When the file cannot be written.
 pub fn append(path: &Path, entry: &Entry) -> Result<(), StoreError> {
-    let wrong = |error: std::io::Error| file_error(path, &error);
+    append_many(path, std::slice::from_ref(entry))
+}
+
+/// Appends the lines of a batch in one write and waits until they are on the disk.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn append_many(path: &Path, entries: &[Entry]) -> Result<(), StoreError> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let wrong = |error: io::Error| file_error(path, &error);
     let mut file = open(path)?;
-    let mut line = serde_json::to_vec(entry).map_err(|error| wrong(error.into()))?;
-    line.push(b'\n');
+    let mut lines = Vec::new();
+    if is_torn(&mut file).map_err(wrong)? {
+        lines.push(b'\n');
+    }
+    for entry in entries {
+        serde_json::to_writer(&mut lines, entry).map_err(|error| wrong(error.into()))?;
+        lines.push(b'\n');
+    }
     // One write, so that two operators' lines never mix.
-    file.write_all(&line).and_then(|()| file.sync_data()).map_err(wrong)
+    file.write_all(&lines).and_then(|()| file.sync_data()).map_err(wrong)
+}
+
+/// True when the last line has no end, for a disk was full: the next one must not be lost with it.
+fn is_torn(file: &mut File) -> io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
 /// Makes sure, before a change, that the log can be written after it.
@@ -58,10 +90,10 @@ pub fn prepare(path: &Path) -> Result<(), StoreError> {
 }
 
 fn open(path: &Path) -> Result<File, StoreError> {
-    let wrong = |error: std::io::Error| file_error(path, &error);
+    let wrong = |error: io::Error| file_error(path, &error);
     create_folder(path).map_err(wrong)?;
     let mut options = OpenOptions::new();
-    options.append(true).create(true);
+    options.read(true).append(true).create(true);
     private(&mut options);
     options.open(path).map_err(wrong)
 }

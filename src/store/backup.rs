@@ -1,7 +1,10 @@
 //! Backups: what a change is about to remove, as JSON lines, on the disk before it goes.
 
+mod checksum;
+mod reader;
+
 use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -9,6 +12,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::error::StoreError;
+
+pub use reader::{BackupError, BackupReader, Held};
+
+/// The version of the file's format.
+const FORMAT: u64 = 1;
 
 /// What `RESTORE` needs of one Redis key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +43,18 @@ pub struct About {
 }
 
 /// A backup file being written: one JSON object a line.
+///
+/// A batch is a line for each Redis key, synced before anything of it is changed. What was left alone after all is taken
+/// back by a line `{"format":1,"void":[…]}` behind the batch: for each of these Redis keys (in base64) the last line
+/// before it does not count. A process killed between the two leaves a line too many: the key is still there then, and
+/// `restore` never writes over one.
 #[derive(Debug)]
 pub struct Backup {
     file: File,
     path: PathBuf,
+    /// The bytes that are written, up to the end of the last whole line.
+    length: u64,
+    changed: u64,
 }
 
 impl Backup {
@@ -53,7 +69,10 @@ impl Backup {
         options.write(true).create_new(true);
         private(&mut options);
         let file = options.open(path).map_err(wrong)?;
-        Ok(Self { file, path: path.to_owned() })
+        // The file's name has to outlive a crash too.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
+        Ok(Self { file, path: path.to_owned(), length: 0, changed: 0 })
     }
 
     /// The file.
@@ -61,31 +80,94 @@ impl Backup {
         &self.path
     }
 
-    /// Appends a Redis key and waits until it is on the disk.
+    /// Appends the Redis keys of a batch and waits until they are on the disk.
     ///
     /// # Errors
-    /// Disk full, or whatever else the disk says.
-    pub fn append(&mut self, saved: &Saved, about: &About) -> Result<(), StoreError> {
-        let line = json!({
-            "format": 1,
-            "redis_key_base64": STANDARD.encode(&saved.redis_key),
-            "dump_base64": STANDARD.encode(&saved.dump),
-            "ttl_ms": saved.ttl_ms,
-            "expires_at_ms": saved.expires_at_ms,
-            "schema": about.schema,
-            "key": String::from_utf8_lossy(&about.key),
-            "state": about.state,
-        });
-        let write = writeln!(self.file, "{line}").and_then(|()| self.file.sync_data());
-        write.map_err(|error| file_error(&self.path, &error))
+    /// Disk full, or whatever else the disk says; the file is then as it was.
+    pub fn append<'a>(&mut self, batch: impl Iterator<Item = (&'a Saved, &'a About)>) -> Result<(), StoreError> {
+        let mut lines = Vec::new();
+        let mut count = 0;
+        for (saved, about) in batch {
+            lines.extend_from_slice(line(saved, about).as_bytes());
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let written = self.write(&lines).and_then(|()| self.file.sync_data());
+        written.map_err(|error| {
+            self.cut();
+            file_error(&self.path, &error)
+        })?;
+        self.length += lines.len() as u64;
+        self.changed += count;
+        Ok(())
     }
 
-    /// Removes the file, for nothing of what it holds was removed from the server.
+    /// Takes back these Redis keys of the last batch, for they were not changed. Where that cannot be written they stay,
+    /// as after a crash.
+    pub fn take_back(&mut self, left_alone: &[&[u8]]) {
+        if left_alone.is_empty() {
+            return;
+        }
+        self.changed = self.changed.saturating_sub(left_alone.len() as u64);
+        let void: Vec<_> = left_alone.iter().map(|redis_key| STANDARD.encode(redis_key)).collect();
+        let line = format!("{}\n", json!({ "format": FORMAT, "void": void }));
+        match self.write(line.as_bytes()) {
+            Ok(()) => self.length += line.len() as u64,
+            Err(_) => self.cut(),
+        }
+    }
+
+    /// How many of the Redis keys it holds were changed, as far as is known.
+    pub fn changed(&self) -> u64 {
+        self.changed
+    }
+
+    /// Closes the file, and removes it when nothing of what it holds was changed. Gives its path when it stays.
+    pub fn close(self) -> Option<PathBuf> {
+        if self.changed > 0 {
+            return Some(self.path);
+        }
+        self.discard();
+        None
+    }
+
+    /// Removes the file, for nothing of what it holds was changed.
     pub fn discard(self) {
         drop(self.file);
         // A backup too many does no harm.
         let _ = fs::remove_file(&self.path);
     }
+
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        // Behind the last whole line, also when one was torn before and could not be taken back.
+        self.file.seek(SeekFrom::Start(self.length))?;
+        self.file.write_all(lines)
+    }
+
+    /// Cuts off what is behind the last whole line that counts.
+    fn cut(&mut self) {
+        // Where even this fails a part of a line is left: no more than the reader puts up with at the end.
+        let _ = self.file.set_len(self.length);
+    }
+}
+
+fn line(saved: &Saved, about: &About) -> String {
+    let mut line = json!({
+        "format": FORMAT,
+        "redis_key_base64": STANDARD.encode(&saved.redis_key),
+        "dump_base64": STANDARD.encode(&saved.dump),
+        "ttl_ms": saved.ttl_ms,
+        "expires_at_ms": saved.expires_at_ms,
+        "schema": about.schema,
+        "key": String::from_utf8_lossy(&about.key),
+        "state": about.state,
+    });
+    if std::str::from_utf8(&about.key).is_err() {
+        line["key_base64"] = STANDARD.encode(&about.key).into();
+    }
+    format!("{line}\n")
 }
 
 pub(super) fn create_folder(path: &Path) -> std::io::Result<()> {

@@ -159,7 +159,7 @@ impl StoreError {
             let why = if error.code().is_some() { format!("{code} {why}") } else { error.to_string() };
             return Self::Authentication { target, why };
         }
-        if code == "NOPERM" {
+        if code == "NOPERM" || is_script_not_permitted(&why) {
             return Self::Permission { target, why };
         }
         Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why } }
@@ -184,6 +184,11 @@ impl StoreError {
     pub fn lost_the_reply(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. })
     }
+}
+
+/// What servers say when a script runs a command that its user may not: Redis 6.2, 7.0, and since.
+fn is_script_not_permitted(why: &str) -> bool {
+    ["NOPERM", "The user executing the script", "ACL failure in script"].iter().any(|words| why.contains(words))
 }
 
 fn io_reason(error: &RedisError) -> String {

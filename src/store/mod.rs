@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod backup;
+mod batch;
 mod connect;
 mod error;
 mod pace;
@@ -9,7 +10,9 @@ mod pages;
 mod read;
 mod reply;
 mod resp;
+mod restore;
 mod sandbox;
+mod save;
 mod scan;
 mod scripts;
 mod stream;
@@ -19,9 +22,11 @@ mod walk;
 mod wire;
 mod write;
 
+pub use batch::batches;
 pub use connect::{Link, connect};
 pub use error::{ErrorClass, StoreError};
 pub use read::{Head, Reader, Seen};
+pub use restore::Fate;
 pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError};
 pub use target::{Address, Target};
 pub use walk::Walk;

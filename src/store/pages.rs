@@ -55,11 +55,7 @@ impl Pages {
     ///
     /// # Errors
     /// As [`Stream::connect`].
-    pub(super) async fn open(
-        target: &Target,
-        pattern: &[u8],
-        (head, lengths): (Head, bool),
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn open(target: &Target, pattern: &[u8], head: Head) -> Result<Self, StoreError> {
         let (stream, round_trip) = Stream::connect(target).await?;
         let last_byte = match head {
             // One byte more tells a value that is longer from one that just fits.
@@ -68,7 +64,8 @@ impl Pages {
         };
         let (scan, pace) = (Scan::new(), Pace::new(round_trip));
         let pattern = pattern.to_vec();
-        let mut pages = Self { stream, scan, pace, pattern, head, last_byte, lengths, scanning: false, asked: None };
+        let mut pages =
+            Self { stream, scan, pace, pattern, head, last_byte, lengths: false, scanning: false, asked: None };
         pages.ask_for_page();
         pages.stream.send().await?;
         Ok(pages)

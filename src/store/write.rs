@@ -1,24 +1,29 @@
 //! Changing records: compare and change, atomically, against exactly what was seen.
 
-use redis::Value;
-
-use super::backup::{About, Backup, Saved};
+use super::backup::{About, Backup};
+use super::batch::{Batch, batches};
 use super::connect::Link;
 use super::error::StoreError;
 use super::read::Head;
 use super::reply;
-use super::scripts;
 use crate::domain::observation::{Content, Expiry, Observation};
 
-/// The removal of one Redis key of a record that must still be as it was seen.
+/// A change to one Redis key of a record that must still be as it was seen.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The slot whose Redis key goes.
+    /// The slot whose Redis key changes.
     pub slot: usize,
-    /// The record as it was seen, every value whole.
+    /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,
     /// Whose record it is, for the backup.
     pub about: About,
+}
+
+impl Change {
+    /// The Redis key that changes.
+    pub fn redis_key(&self) -> &[u8] {
+        &self.seen.slots[self.slot].redis_key
+    }
 }
 
 /// What is done to the Redis key of a change.
@@ -43,7 +48,7 @@ pub enum Outcome {
 
 /// What may change: the one place that sends a change.
 pub struct Writer {
-    link: Link,
+    pub(super) link: Link,
 }
 
 impl Writer {
@@ -56,62 +61,14 @@ impl Writer {
         self.link.name()
     }
 
-    /// What `restore` needs of a Redis key: its DUMP and the moment it expires. `None` when it is gone.
+    /// Makes many changes, each against exactly what was seen of its record, in batches of a hundred Redis keys,
+    /// one at a time: backed up and synced, then compared and changed in one step. One outcome a change, in order.
+    ///
+    /// Who has to account for each change gives the parts of [`batches`] one by one: an error then concerns one batch.
     ///
     /// # Errors
-    /// As every read.
-    pub async fn save(&self, redis_key: &[u8]) -> Result<Option<Saved>, StoreError> {
-        let mut pipeline = redis::pipe();
-        pipeline.cmd("DUMP").arg(redis_key);
-        pipeline.cmd("PTTL").arg(redis_key);
-        pipeline.cmd("TIME");
-        let replies = self.link.ask_all(&pipeline).await?;
-        let [dump, pttl, time] = <[_; 3]>::try_from(replies).map_err(|_| self.link.unexpected("DUMP"))?;
-        let Some(dump) = reply::bytes(dump?) else { return Ok(None) };
-        let pttl = reply::integer(&pttl?).ok_or_else(|| self.link.unexpected("PTTL"))?;
-        let left = Expiry::from_pttl(pttl).millis();
-        let now = time.ok().and_then(server_millis);
-        Ok(Some(Saved {
-            redis_key: redis_key.to_vec(),
-            dump,
-            ttl_ms: left,
-            expires_at_ms: left.zip(now).map(|(left, now)| now + left),
-        }))
-    }
-
-    /// Removes one Redis key of a record, if the whole record is byte for byte as it was seen. Sent once; when the
-    /// reply is lost, reading back tells what became of it.
-    ///
-    /// # Errors
-    /// [`StoreError::OutcomeUnknown`] when not even reading back can tell; else as every command.
-    pub async fn remove(&self, change: &Change) -> Result<Outcome, StoreError> {
-        let command = self.remove_command(change);
-        match self.link.ask(&command).await {
-            Ok(value) => self.outcome(value),
-            Err(error) if error.lost_the_reply() => self.read_back(change, error).await,
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Writes the record into the backup, synced to disk, then removes it.
-    ///
-    /// # Errors
-    /// When the backup cannot be written nothing is removed; else as [`Writer::remove`].
-    pub async fn back_up_and_remove(&self, change: &Change, backup: &mut Backup) -> Result<Outcome, StoreError> {
-        match self.save(&change.seen.slots[change.slot].redis_key).await? {
-            None => Ok(Outcome::Absent),
-            Some(saved) => {
-                backup.append(&saved, &change.about)?;
-                self.remove(change).await
-            }
-        }
-    }
-
-    /// Makes many changes, each against exactly what was seen of its record: backed up, synced, then changed. One
-    /// outcome a change, in order.
-    ///
-    /// # Errors
-    /// As [`Writer::back_up_and_remove`]; changes before the failing one were made.
+    /// When the backup cannot be written nothing of its batch is changed. [`StoreError::OutcomeUnknown`] when the reply
+    /// is lost and not even reading back can tell. Batches before the failing one were changed.
     pub async fn apply(
         &self,
         changes: &[Change],
@@ -119,78 +76,77 @@ impl Writer {
         mut backup: Option<&mut Backup>,
     ) -> Result<Vec<Outcome>, StoreError> {
         let mut outcomes = Vec::with_capacity(changes.len());
-        for change in changes {
-            outcomes.push(match (action, backup.as_deref_mut()) {
-                (Action::Remove, Some(backup)) => self.back_up_and_remove(change, backup).await?,
-                (Action::Remove, None) => self.remove(change).await?,
-                (Action::ExpireIn(_), _) => Outcome::Changed,
-            });
+        for part in batches(changes) {
+            outcomes.extend(self.apply_batch(part, action, backup.as_deref_mut()).await?);
         }
         Ok(outcomes)
     }
 
-    fn remove_command(&self, change: &Change) -> redis::Cmd {
-        let order = key_order(change);
-        let mut command = redis::cmd("EVAL");
-        command.arg(scripts::DELETE_IF_SAME).arg(order.len());
-        for slot in &order {
-            command.arg(&change.seen.slots[*slot].redis_key);
-        }
-        for slot in &order {
-            command.arg(expected(&change.seen.slots[*slot].content));
-        }
-        match change.seen.slots[change.slot].expiry {
-            Expiry::Never => command.arg("persistent"),
-            Expiry::In(left) => command.arg(left),
+    async fn apply_batch(
+        &self,
+        changes: &[Change],
+        action: Action,
+        backup: Option<&mut Backup>,
+    ) -> Result<Vec<Outcome>, StoreError> {
+        let mut batch = Batch::new(changes);
+        let Some(backup) = backup else {
+            self.send(&mut batch, action).await?;
+            return Ok(batch.outcomes());
         };
-        command
+        let saved = self.link.save(&batch.redis_keys()).await?;
+        batch.saved_as(saved);
+        backup.append(batch.saved())?;
+        let sent = self.send(&mut batch, action).await;
+        // Where nobody knows what became of the batch, the backup keeps it.
+        if !matches!(sent, Err(StoreError::OutcomeUnknown { .. } | StoreError::UnexpectedReply { .. })) {
+            backup.take_back(&batch.left_alone());
+        }
+        sent.map(|()| batch.outcomes())
     }
 
-    fn outcome(&self, value: Value) -> Result<Outcome, StoreError> {
-        match reply::word(value).as_deref() {
-            Some("DELETED") => Ok(Outcome::Done),
-            Some("CHANGED") => Ok(Outcome::Changed),
-            Some("ABSENT") => Ok(Outcome::Absent),
-            _ => Err(self.link.unexpected("delete_if_same")),
+    /// Sends a batch once; when the reply is lost, reading back tells what became of it.
+    async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<(), StoreError> {
+        let Some(command) = batch.command(action) else { return Ok(()) };
+        match self.link.ask(&command).await {
+            Ok(value) => {
+                let letters = reply::bytes(value).unwrap_or_default();
+                batch.answered(&letters).ok_or_else(|| self.link.unexpected("EVAL"))
+            }
+            Err(error) if error.lost_the_reply() => self.read_back(batch, action, &error).await,
+            Err(error) => Err(error),
         }
     }
 
-    /// On a new connection, for the old one may be what was lost: a value still as it was seen means that the change
-    /// was not made, or that another took the same lock since; a missing or other one leaves open who did it.
-    async fn read_back(&self, change: &Change, lost: StoreError) -> Result<Outcome, StoreError> {
-        let redis_key = &change.seen.slots[change.slot].redis_key;
-        let unknown = StoreError::OutcomeUnknown {
-            target: self.link.name(),
-            what: format!("the removal of {:?}", bstr::BStr::new(redis_key)),
-            why: lost.to_string(),
+    /// On a new connection, for the old one may be what was lost. A Redis key that is gone, or expires as it should,
+    /// was changed or needs no change. One that is still there may have been left alone or taken anew since, and a slow
+    /// server may get to it yet: that is unknown.
+    async fn read_back(&self, batch: &mut Batch<'_>, action: Action, lost: &StoreError) -> Result<(), StoreError> {
+        let wanted: Vec<_> = batch.redis_keys().into_iter().map(|key| vec![key.to_vec()]).collect();
+        let now = match super::connect::connect(self.link.target()).await {
+            Ok(link) => link.reader().peek(&wanted, Head::Bytes(1)).await.unwrap_or_default(),
+            Err(_) => Vec::new(),
         };
-        let Ok(link) = super::connect::connect(self.link.target()).await else { return Err(unknown) };
-        let wanted = vec![vec![redis_key.clone()]];
-        let seen = link.reader().observe(&wanted, Head::Whole).await.ok().and_then(|mut seen| seen.pop());
-        match seen {
-            Some(Ok(now)) if now.slots[0].content == Content::Absent => Ok(Outcome::Done),
-            _ => Err(unknown),
+        let made = |index: usize| matches!(now.get(index), Some(Ok(now)) if is_made(now, action));
+        let unknown: Vec<_> = (0..wanted.len()).filter(|index| !made(*index)).collect();
+        if unknown.is_empty() {
+            batch.all_done();
+            return Ok(());
+        }
+        let verb = if action == Action::Remove { "removal" } else { "expiry" };
+        let what = match (&unknown[..], wanted.len()) {
+            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(&wanted[*only][0])),
+            (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
+        };
+        Err(StoreError::OutcomeUnknown { target: self.link.name(), what, why: lost.to_string() })
+    }
+}
+
+fn is_made(now: &Observation, action: Action) -> bool {
+    let slot = &now.slots[0];
+    match action {
+        Action::Remove => slot.content == Content::Absent,
+        Action::ExpireIn(ttl) => {
+            slot.content != Content::Absent && matches!(slot.expiry, Expiry::In(left) if left <= ttl)
         }
     }
-}
-
-/// The Redis key that goes comes first, as the script wants it.
-fn key_order(change: &Change) -> Vec<usize> {
-    let others = (0..change.seen.slots.len()).filter(|slot| *slot != change.slot);
-    std::iter::once(change.slot).chain(others).collect()
-}
-
-/// How the script is told what must be there: `=` and the bytes, or `-` for nothing.
-fn expected(content: &Content) -> Vec<u8> {
-    match content {
-        Content::Text { head, .. } => [b"=", &head[..]].concat(),
-        Content::Absent | Content::Other(_) => b"-".to_vec(),
-    }
-}
-
-fn server_millis(time: Value) -> Option<u64> {
-    let [seconds, micros] = <[Value; 2]>::try_from(reply::array(time)?).ok()?;
-    let seconds: u64 = reply::word(seconds)?.parse().ok()?;
-    let micros: u64 = reply::word(micros)?.parse().ok()?;
-    Some(seconds * 1_000 + micros / 1_000)
 }

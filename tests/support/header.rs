@@ -68,6 +68,11 @@ impl Script {
         self.positions.iter().filter(|position| position.list == list).count()
     }
 
+    /// True when it takes any number of keys.
+    pub fn takes_many_keys(&self) -> bool {
+        self.positions.iter().any(|position| position.list == "KEYS" && position.index == "1..n")
+    }
+
     /// The lines behind the names of the positions.
     pub fn code(&self) -> &[String] {
         &self.body[self.positions.len()..]

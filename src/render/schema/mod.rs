@@ -1,6 +1,5 @@
 //! Schemas: as a table, as a page, as JSON.
 
-mod grid;
 mod json;
 mod page;
 mod table;

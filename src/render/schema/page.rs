@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{grid, words};
+use super::words;
 use crate::domain::age::millis;
 use crate::domain::duration;
 use crate::domain::late_worker;
 use crate::domain::schema::{Call, Schema, Step};
 use crate::render::fold::fold;
+use crate::render::grid;
 use crate::render::style::Palette;
 use crate::render::words::late_worker as fate;
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{grid, words};
+use super::words;
 use crate::domain::age::millis;
 use crate::domain::duration;
 use crate::domain::schema::Schema;
+use crate::render::grid;
 use crate::render::style::Palette;
 
 /// From this width on there is room for where a schema came from.

@@ -1,0 +1,110 @@
+//! The removal: records are found, chosen and removed as a second walk goes on.
+
+use anyhow::Result;
+
+use super::choice::Choice;
+use super::source::{self, Source};
+use crate::change::{Interrupt, Journal, Pace};
+use crate::context::Context;
+use crate::domain::bulk::{Ended, Purged};
+use crate::domain::observation::Content;
+use crate::domain::record::Record;
+use crate::store::backup::About;
+use crate::store::{Action, Change, Outcome, Reader, Writer};
+
+/// What removing takes.
+pub(super) struct Remover<'a> {
+    pub(super) choice: &'a Choice,
+    pub(super) reader: Reader,
+    pub(super) writer: Writer,
+    pub(super) journal: &'a mut Journal,
+    pub(super) pace: Pace,
+    pub(super) interrupt: &'a Interrupt,
+    /// Records that may be removed at most.
+    pub(super) limit: u64,
+}
+
+impl Remover<'_> {
+    /// Removes what is chosen, until the limit or Ctrl-C.
+    ///
+    /// # Errors
+    /// As every change; what was done before is in `purged`.
+    pub(super) async fn remove_all(
+        &mut self,
+        context: &Context,
+        mut source: Source<'_>,
+        purged: &mut Purged,
+    ) -> Result<Ended> {
+        let progress = context.ui.progress("records purged");
+        loop {
+            let Some(page) = self.interrupt.unless_raised(source.next(self.choice)).await else {
+                return Ok(Ended::Interrupted);
+            };
+            let Some(page) = page? else { break };
+            let chosen: Vec<_> = page.into_iter().filter(|record| self.choice.chooses(record)).collect();
+            let mut chosen = chosen.into_iter().peekable();
+            while chosen.peek().is_some() {
+                let room = usize::try_from(self.limit - purged.done).unwrap_or(usize::MAX);
+                let batch: Vec<_> = chosen.by_ref().take(self.pace.batch().min(room)).collect();
+                if batch.is_empty() {
+                    return Ok(Ended::Whole);
+                }
+                let count = batch.len();
+                self.remove(context, batch, purged).await?;
+                progress.set_position(purged.done);
+                if self.interrupt.unless_raised(self.pace.wait(count)).await.is_none() {
+                    return Ok(Ended::Interrupted);
+                }
+            }
+        }
+        progress.finish_and_clear();
+        Ok(Ended::Whole)
+    }
+
+    /// Removes a batch. Of a record with two Redis keys the lock goes first: were it the result, a retry in between
+    /// would find the lock alone and be turned away.
+    async fn remove(&mut self, context: &Context, batch: Vec<Record>, purged: &mut Purged) -> Result<()> {
+        let batch = source::whole(&mut self.reader, self.choice, batch).await?;
+        let mut left: Vec<_> = batch.iter().map(|record| Removal { steps: steps(record), any_done: false }).collect();
+        let mut turn = 0;
+        while !left.is_empty() {
+            let changes: Vec<_> = left.iter().map(|removal| removal.steps[turn].clone()).collect();
+            let applied = self.journal.apply(&self.writer, &changes, (Action::Remove, "purged"), context.now()).await;
+            let (outcomes, ended) = applied;
+            turn += 1;
+            let mut going_on = Vec::with_capacity(left.len());
+            for (mut removal, outcome) in left.into_iter().zip(outcomes) {
+                removal.any_done |= outcome == Outcome::Done;
+                match outcome {
+                    Outcome::Changed => purged.changed += 1,
+                    _ if turn < removal.steps.len() => going_on.push(removal),
+                    _ if removal.any_done => purged.done += 1,
+                    _ => purged.changed += 1,
+                }
+            }
+            ended?;
+            left = going_on;
+        }
+        Ok(())
+    }
+}
+
+/// A record on its way out.
+struct Removal {
+    steps: Vec<Change>,
+    any_done: bool,
+}
+
+/// The removals of a record's Redis keys, the lock's first, each against the record as the one before leaves it.
+fn steps(record: &Record) -> Vec<Change> {
+    let about = || About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.word() };
+    let mut seen = record.seen.clone();
+    let mut steps = Vec::with_capacity(seen.slots.len());
+    for slot in 0..seen.slots.len() {
+        if seen.slots[slot].content != Content::Absent {
+            steps.push(Change { slot, seen: seen.clone(), about: about() });
+            seen.slots[slot].content = Content::Absent;
+        }
+    }
+    steps
+}

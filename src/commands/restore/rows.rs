@@ -1,0 +1,118 @@
+//! The rows of `restore`: what became of each Redis key, shown as it is known.
+
+use std::io;
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::render::restored;
+use crate::store::backup::Held;
+use crate::store::{Fate, StoreError};
+
+/// Rows on their way to stdout, and their count.
+pub(super) struct Rows {
+    output: Output,
+    dry_run: bool,
+    restored: u64,
+    /// Redis keys that were there already.
+    pub present: u64,
+    expired: u64,
+    /// stdout may go away in the middle: the work goes on without it.
+    shown: io::Result<()>,
+}
+
+impl Rows {
+    pub(super) fn new(output: Output, dry_run: bool) -> Self {
+        Self { output, dry_run, restored: 0, present: 0, expired: 0, shown: Ok(()) }
+    }
+
+    /// Redis keys of which it is known what became.
+    pub(super) fn seen(&self) -> u64 {
+        self.restored + self.present + self.expired
+    }
+
+    /// Takes a batch; gives the first refusal in it.
+    pub(super) fn add(
+        &mut self,
+        context: &mut Context,
+        batch: &[Held],
+        fates: Vec<Result<Fate, StoreError>>,
+    ) -> Option<StoreError> {
+        let mut refusal = None;
+        let mut text = String::new();
+        for (held, fate) in batch.iter().zip(fates) {
+            match fate {
+                Ok(fate) => {
+                    text.push_str(&self.row(held, fate));
+                    self.count(fate);
+                }
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        if self.shown.is_ok() {
+            self.shown = context.ui.data(text).and_then(|()| context.ui.flush());
+        }
+        refusal
+    }
+
+    fn row(&self, held: &Held, fate: Fate) -> String {
+        let (word, left) = match fate {
+            Fate::Restored(left) if self.dry_run => ("would-restore", Some(left)),
+            Fate::Restored(left) => ("restored", Some(left)),
+            Fate::Present => ("present", None),
+            Fate::Expired => ("expired", None),
+        };
+        let shown = restored::Row {
+            outcome: word,
+            redis_key: &held.saved.redis_key,
+            schema: &held.schema,
+            key: &held.key,
+            state: &held.state,
+            left,
+        };
+        let first = self.seen() == 0;
+        match self.output {
+            Output::Table if first => restored::heading() + &restored::line(&shown),
+            Output::Table => restored::line(&shown),
+            Output::Json if first => format!("{{\"format\":1,\"redis_keys\":[\n{}", restored::json(&shown)),
+            Output::Json => format!(",\n{}", restored::json(&shown)),
+            Output::Jsonl => restored::json(&shown) + "\n",
+        }
+    }
+
+    fn count(&mut self, fate: Fate) {
+        match fate {
+            Fate::Restored(_) => self.restored += 1,
+            Fate::Present => self.present += 1,
+            Fate::Expired => self.expired += 1,
+        }
+    }
+
+    /// Closes the document.
+    ///
+    /// # Errors
+    /// What stdout said to any of it.
+    pub(super) fn close(&mut self, context: &mut Context, whole: bool) -> io::Result<()> {
+        std::mem::replace(&mut self.shown, Ok(()))?;
+        if self.output == Output::Json {
+            let open = if self.seen() == 0 { "{\"format\":1,\"redis_keys\":[" } else { "\n" };
+            let word = if self.dry_run { "would_restore" } else { "restored" };
+            let Self { restored, present, expired, .. } = self;
+            context.ui.data(format!(
+                "{open}],\"{word}\":{restored},\"present\":{present},\"expired\":{expired},\"complete\":{whole}}}\n"
+            ))?;
+        }
+        context.ui.flush()
+    }
+
+    /// How far it got, as a sentence without its full stop.
+    pub(super) fn summary(&self, count: u64) -> String {
+        let verb = if self.dry_run { "Would restore" } else { "Restored" };
+        let mut text = format!("{verb} {} of {count} Redis keys", self.restored);
+        for (count, why) in [(self.present, "there already, left as they are"), (self.expired, "expired since")] {
+            if count > 0 {
+                text.push_str(&format!("; {count} {why}"));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,61 @@
+//! What became of many changes.
+
+/// How a run that changes many records ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ended {
+    /// Nothing was to be changed.
+    #[default]
+    Shown,
+    /// Everything was done.
+    Whole,
+    /// Ctrl-C came in between.
+    Interrupted,
+    /// An error came in between.
+    Failed,
+}
+
+impl Ended {
+    /// The stable word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Shown => "shown",
+            Self::Whole => "done",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What became of the locks of a sweep.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// How the sweep ended.
+    pub outcome: Ended,
+    /// Redis keys that were looked at.
+    pub keys: u64,
+    /// Removed, or given the schema's lock TTL.
+    pub done: u64,
+    /// Left alone: no longer as they were first seen.
+    pub changed: u64,
+    /// Left alone: they got more time in between.
+    pub renewed: u64,
+    /// Left alone: their owner is alive.
+    pub skipped_alive: u64,
+    /// Left alone: they expire sooner than with a lock TTL of their own.
+    pub left_to_expire: u64,
+    /// The backup of what was removed.
+    pub backup: Option<String>,
+}
+
+/// What became of the records of a purge.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// How the purge ended.
+    pub outcome: Ended,
+    /// Removed.
+    pub done: u64,
+    /// Left alone: no longer as they were seen.
+    pub changed: u64,
+    /// The backup of what was removed.
+    pub backup: Option<String>,
+}

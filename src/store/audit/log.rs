@@ -1,0 +1,74 @@
+//! Reading the audit log, a line at a time.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// One change as the log has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Logged {
+    /// When, RFC 3339 in UTC.
+    pub at: String,
+    /// The operator's user name.
+    pub who: String,
+    /// The operator's host.
+    pub host: String,
+    /// The server.
+    pub server: String,
+    /// The subcommand.
+    pub command: String,
+    /// The schema's name.
+    pub schema: String,
+    /// The idempotency key; bytes that are not UTF-8 escaped.
+    pub key: String,
+    /// The Redis key that changed; bytes that are not UTF-8 escaped.
+    pub redis_key: String,
+    /// What was done to it.
+    pub what: String,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+    /// The backup that holds what was removed.
+    pub backup: Option<String>,
+}
+
+/// The log, from its first line on.
+#[derive(Debug)]
+pub struct Log {
+    lines: BufReader<File>,
+    line: u64,
+}
+
+impl Log {
+    /// Opens it; `None` when there is none, for nothing was changed yet.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        match File::open(path) {
+            Ok(file) => Ok(Some(Self { lines: BufReader::new(file), line: 0 })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The next change; `Some(None)` is a line that is damaged, `None` the end.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Option<Option<Logged>>> {
+        let mut bytes = Vec::new();
+        self.lines.read_until(b'\n', &mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        self.line += 1;
+        Ok(Some(serde_json::from_slice(&bytes).ok()))
+    }
+}

@@ -1,0 +1,203 @@
+//! Batches of changes: how many go into one call, what is sent for them, and what the reply says of each.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use redis::Cmd;
+
+use super::backup::{About, Saved};
+use super::scripts;
+use super::write::{Action, Change, Outcome};
+use crate::domain::observation::{Content, Observation, SeenSlot};
+
+/// The most Redis keys a call names: larger calls stall other clients and are no faster.
+pub(super) const MOST_KEYS: usize = 100;
+
+/// The most bytes of values a call deals with, unless a single value is larger.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// The bytes of DUMP's checksum, which stands at its end.
+const CHECKSUM: usize = 8;
+
+/// Splits changes into what one call each makes: so many Redis keys and bytes, and no Redis key twice.
+pub fn batches(changes: &[Change]) -> impl Iterator<Item = &[Change]> {
+    let mut rest = changes;
+    std::iter::from_fn(move || {
+        let (batch, more) = rest.split_at(first_batch(rest));
+        rest = more;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+fn first_batch(changes: &[Change]) -> usize {
+    let mut known = HashSet::new();
+    let (mut keys, mut bytes) = (0, 0);
+    let full = |change: &Change| {
+        keys += change.seen.slots.len();
+        bytes += size(&change.seen);
+        (keys > MOST_KEYS || bytes > MOST_BYTES) && !known.is_empty() || !known.insert(change.redis_key().to_vec())
+    };
+    changes.iter().position(full).unwrap_or(changes.len())
+}
+
+fn size(seen: &Observation) -> u64 {
+    let sizes = seen.slots.iter().map(|slot| match slot.content {
+        Content::Text { length, .. } => length.unwrap_or(0),
+        Content::Absent | Content::Other(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// Changes that one call makes.
+pub(super) struct Batch<'a> {
+    outcomes: Vec<Outcome>,
+    asked: Vec<Asked<'a>>,
+}
+
+/// A change that the server is asked for.
+struct Asked<'a> {
+    index: usize,
+    change: &'a Change,
+    saved: Option<Saved>,
+}
+
+impl<'a> Batch<'a> {
+    /// Takes the changes; one that cannot be compared, for a Redis key of its record holds no string, or one of
+    /// unknown length, or the one to change was not there, is not asked for and counts as changed.
+    pub(super) fn new(changes: &'a [Change]) -> Self {
+        let asked = changes.iter().enumerate().filter(|(_, change)| can_be_compared(change));
+        Self {
+            outcomes: vec![Outcome::Changed; changes.len()],
+            asked: asked.map(|(index, change)| Asked { index, change, saved: None }).collect(),
+        }
+    }
+
+    /// The Redis keys to change.
+    pub(super) fn redis_keys(&self) -> Vec<&'a [u8]> {
+        self.asked.iter().map(|asked| asked.change.redis_key()).collect()
+    }
+
+    /// Takes what is to be backed up of each of [`Batch::redis_keys`]; one that is gone is not asked for.
+    pub(super) fn saved_as(&mut self, saved: Vec<Option<Saved>>) {
+        for (asked, saved) in self.asked.iter_mut().zip(saved) {
+            asked.saved = saved;
+            self.outcomes[asked.index] = Outcome::Absent;
+        }
+        self.asked.retain(|asked| asked.saved.is_some());
+    }
+
+    /// What is to be backed up.
+    pub(super) fn saved(&self) -> impl Iterator<Item = (&Saved, &'a About)> {
+        self.asked.iter().filter_map(|asked| Some((asked.saved.as_ref()?, &asked.change.about)))
+    }
+
+    /// What is sent; `None` when nothing is left to ask for.
+    pub(super) fn command(&self, action: Action) -> Option<Cmd> {
+        if self.asked.is_empty() {
+            return None;
+        }
+        let slots: Vec<_> = self.asked.iter().flat_map(Asked::slots).collect();
+        let mut rules = String::with_capacity(slots.len() * 12);
+        let mut command = redis::cmd("EVAL");
+        command.arg(match action {
+            Action::Remove => scripts::DELETE_MANY_IF_SAME,
+            Action::ExpireIn(_) => scripts::EXPIRE_MANY_IF_SAME,
+        });
+        command.arg(slots.len());
+        for slot in &slots {
+            command.arg(&slot.seen.redis_key);
+        }
+        for slot in &slots {
+            command.arg(slot.head());
+            slot.rule(&mut rules);
+        }
+        command.arg(rules);
+        if let Action::ExpireIn(ttl) = action {
+            command.arg(ttl);
+        }
+        Some(command)
+    }
+
+    /// Takes the reply; `None` when it is none of the scripts'.
+    pub(super) fn answered(&mut self, letters: &[u8]) -> Option<()> {
+        if letters.len() != self.asked.len() {
+            return None;
+        }
+        for (asked, letter) in self.asked.iter().zip(letters) {
+            self.outcomes[asked.index] = match letter {
+                b'D' | b'E' => Outcome::Done,
+                b'C' => Outcome::Changed,
+                b'A' => Outcome::Absent,
+                _ => return None,
+            };
+        }
+        Some(())
+    }
+
+    /// Every change that was asked for was made.
+    pub(super) fn all_done(&mut self) {
+        self.asked.iter().for_each(|asked| self.outcomes[asked.index] = Outcome::Done);
+    }
+
+    /// The Redis keys that were backed up and not changed after all.
+    pub(super) fn left_alone(&self) -> Vec<&'a [u8]> {
+        let left = self.asked.iter().filter(|asked| self.outcomes[asked.index] != Outcome::Done);
+        left.map(|asked| asked.change.redis_key()).collect()
+    }
+
+    /// One outcome a change, in order.
+    pub(super) fn outcomes(self) -> Vec<Outcome> {
+        self.outcomes
+    }
+}
+
+fn can_be_compared(change: &Change) -> bool {
+    let is_text = |slot: &SeenSlot| matches!(slot.content, Content::Text { length: Some(_), .. });
+    is_text(&change.seen.slots[change.slot])
+        && change.seen.slots.iter().all(|slot| is_text(slot) || slot.content == Content::Absent)
+}
+
+impl<'a> Asked<'a> {
+    /// The record's Redis keys as the scripts want them: the one to change first.
+    fn slots(&self) -> impl Iterator<Item = Sent<'a>> {
+        let (slots, slot) = (&self.change.seen.slots, self.change.slot);
+        let checksum = self.saved.as_ref().and_then(|saved| saved.dump.last_chunk::<CHECKSUM>().copied());
+        let checksum = checksum.filter(|_| !slots[slot].content.is_whole());
+        let target = Sent { seen: &slots[slot], changes: true, checksum };
+        let others = (0..slots.len()).filter(move |other| *other != slot);
+        std::iter::once(target).chain(others.map(|slot| Sent { seen: &slots[slot], changes: false, checksum: None }))
+    }
+}
+
+/// What is sent of one Redis key.
+struct Sent<'a> {
+    seen: &'a SeenSlot,
+    changes: bool,
+    /// Of a value of which only the beginning was seen: that what was backed up is what is removed.
+    checksum: Option<[u8; CHECKSUM]>,
+}
+
+impl Sent<'_> {
+    fn head(&self) -> Vec<u8> {
+        match &self.seen.content {
+            Content::Text { head, .. } => [&head[..], self.checksum.as_ref().map_or(&[][..], |sum| &sum[..])].concat(),
+            Content::Absent | Content::Other(_) => Vec::new(),
+        }
+    }
+
+    fn rule(&self, rules: &mut String) {
+        let mark = if self.checksum.is_some() { "d" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = match (&self.seen.content, self.changes) {
+            (Content::Text { length: Some(length), .. }, true) => {
+                rules.push_str(&format!("={length}{mark},"));
+                match self.seen.expiry.millis() {
+                    Some(left) => write!(rules, "{left};"),
+                    None => write!(rules, "-1;"),
+                }
+            }
+            (Content::Text { length: Some(length), .. }, false) => write!(rules, "+{length},;"),
+            (Content::Text { length: None, .. } | Content::Absent | Content::Other(_), _) => write!(rules, "-,;"),
+        };
+    }
+}

@@ -1,0 +1,113 @@
+//! Bringing Redis keys back from a backup: only where nothing is, with the time they have left by the server's clock.
+
+use redis::Value;
+
+use super::backup::Saved;
+use super::connect::Link;
+use super::error::StoreError;
+use super::reply;
+use super::save::server_millis;
+use super::scripts;
+use super::write::Writer;
+
+/// What becomes of a Redis key of a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is back, or would be, with these milliseconds left; `None` without expiry.
+    Restored(Option<u64>),
+    /// Something is there, which stays.
+    Present,
+    /// Its time is over.
+    Expired,
+}
+
+impl Writer {
+    /// Brings Redis keys back in one round trip after the question for the time. Nothing that is there is touched, so
+    /// that it can be done again.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all, [`StoreError::OutcomeUnknown`] when its reply was lost; an own error
+    /// for each Redis key it refuses.
+    pub async fn restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
+        let left = self.link.left(backup).await?;
+        let mut pipeline = redis::pipe();
+        for (saved, left) in backup.iter().zip(&left) {
+            let ttl = match left {
+                Left::Over => continue,
+                Left::ForEver => 0,
+                Left::Millis(left) => *left,
+            };
+            pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key).arg(&saved.dump).arg(ttl);
+        }
+        let replies = self.link.ask_all(&pipeline).await.map_err(|error| self.lost(error, backup.len()))?;
+        Ok(self.link.fates(left, replies, |value| match reply::word(value).as_deref() {
+            Some("RESTORED") => Some(true),
+            Some("PRESENT") => Some(false),
+            _ => None,
+        }))
+    }
+
+    fn lost(&self, error: StoreError, count: usize) -> StoreError {
+        if !error.lost_the_reply() {
+            return error;
+        }
+        let what = format!("the return of {count} Redis keys");
+        StoreError::OutcomeUnknown { target: self.link.name(), what, why: error.to_string() }
+    }
+}
+
+impl Link {
+    /// What [`Writer::restore`] would do.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn would_restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
+        let left = self.left(backup).await?;
+        let mut pipeline = redis::pipe();
+        for (saved, _) in backup.iter().zip(&left).filter(|(_, left)| **left != Left::Over) {
+            pipeline.cmd("EXISTS").arg(&saved.redis_key);
+        }
+        let replies = self.ask_all(&pipeline).await?;
+        Ok(self.fates(left, replies, |value| reply::integer(&value).map(|there| there == 0)))
+    }
+
+    async fn left(&self, backup: &[&Saved]) -> Result<Vec<Left>, StoreError> {
+        let time = self.ask(&redis::cmd("TIME")).await?;
+        let now = server_millis(time).ok_or_else(|| self.unexpected("TIME"))?;
+        let left = backup.iter().map(|saved| match saved.expires_at_ms {
+            None => Left::ForEver,
+            Some(at) if at <= now => Left::Over,
+            Some(at) => Left::Millis(at - now),
+        });
+        Ok(left.collect())
+    }
+
+    /// What became of each, where there is a reply for each that is not over; `is_back` reads one.
+    fn fates(
+        &self,
+        left: Vec<Left>,
+        replies: Vec<Result<Value, StoreError>>,
+        is_back: impl Fn(Value) -> Option<bool>,
+    ) -> Vec<Result<Fate, StoreError>> {
+        let mut replies = replies.into_iter();
+        let mut fate = |left: Left| {
+            let ttl = match left {
+                Left::Over => return Ok(Fate::Expired),
+                Left::ForEver => None,
+                Left::Millis(left) => Some(left),
+            };
+            let value = replies.next().ok_or_else(|| self.unexpected("EVAL"))??;
+            let is_back = is_back(value).ok_or_else(|| self.unexpected("EVAL"))?;
+            Ok(if is_back { Fate::Restored(ttl) } else { Fate::Present })
+        };
+        left.into_iter().map(&mut fate).collect()
+    }
+}
+
+/// How long a Redis key has to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Over,
+    ForEver,
+    Millis(u64),
+}

@@ -1,0 +1,172 @@
+//! admin/delete_many_if_same
+
+use idemctl::domain::step::StepReply;
+
+use crate::bench::{Bench, STRAY};
+
+fn bench() -> Bench {
+    Bench::of("admin/delete_many_if_same")
+}
+
+/// The rule for a key to remove, seen whole.
+fn whole(value: &[u8], ttl: &str) -> String {
+    format!("={},{ttl};", value.len())
+}
+
+#[test]
+fn removes_what_is_exactly_as_seen() {
+    let mut bench = bench();
+    for value in STRAY {
+        bench.put("a", value);
+        bench.put_expiring("b", value);
+        let rules = whole(value, "-1") + &whole(value, "60000");
+        assert_eq!(bench.run(&["a", "b"], &[value, value, rules.as_bytes()]), "DD");
+        assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
+    }
+}
+
+#[test]
+fn each_record_is_judged_on_its_own() {
+    let mut bench = bench();
+    bench.put("same", "x");
+    bench.put("other", "y");
+    bench.put("last", "z");
+    let args = ["x", "x", "x", "z", "=1,-1;=1,-1;=1,-1;=1,-1;"];
+    assert_eq!(bench.run(&["same", "other", "gone", "last"], &args), "DCAD");
+    assert_eq!(bench.get("other").unwrap(), b"y");
+    assert_eq!((bench.pttl("same"), bench.pttl("last")), (-2, -2));
+}
+
+#[test]
+fn the_records_other_keys_have_to_be_as_seen_and_stay() {
+    let mut bench = bench();
+    let mut lock = |result: Option<&str>, head: &str, rule: &str| {
+        bench.put("lock", "x");
+        match result {
+            Some(result) => bench.put("result", result),
+            None => drop(bench.ask(&["DEL", "result"])),
+        }
+        let before = bench.left("result");
+        let letters = bench.run(&["lock", "result"], &["x", head, &format!("=1,-1;{rule}")]);
+        assert_eq!(bench.left("result"), before);
+        assert_eq!(bench.pttl("lock") == -2, letters == "D");
+        letters
+    };
+    assert_eq!(lock(Some("yes"), "yes", "+3,;"), "D");
+    assert_eq!(lock(Some("yes"), "y", "+3,;"), "D");
+    assert_eq!(lock(Some(""), "", "+0,;"), "D");
+    assert_eq!(lock(None, "", "-,;"), "D");
+    assert_eq!(lock(Some("yes"), "", "-,;"), "C");
+    assert_eq!(lock(Some(""), "", "-,;"), "C");
+    assert_eq!(lock(None, "yes", "+3,;"), "C");
+    assert_eq!(lock(None, "", "+0,;"), "C");
+    assert_eq!(lock(Some("no!"), "yes", "+3,;"), "C");
+    assert_eq!(lock(Some("yes!"), "y", "+3,;"), "C");
+}
+
+#[test]
+fn both_keys_of_a_record_can_go_in_one_call() {
+    let mut bench = bench();
+    bench.put("lock", "x");
+    bench.put("result", "y");
+    let keys = ["lock", "result", "result", "lock"];
+    assert_eq!(bench.run(&keys, &["x", "y", "y", "x", "=1,-1;+1,;=1,-1;+1,;"]), "DD");
+    assert_eq!((bench.pttl("lock"), bench.pttl("result")), (-2, -2));
+}
+
+#[test]
+fn leaves_a_value_that_is_another() {
+    let mut bench = bench();
+    for (value, head, length) in [
+        ("x", "y", 1),
+        ("x", "x ", 2),
+        ("x", "", 0),
+        ("", "x", 1),
+        ("x", "X", 1),
+        ("xy", "x", 1),
+        ("xyz", "x", 2),
+        ("xyz", "y", 3),
+    ] {
+        bench.put("a", value);
+        bench.assert_leaves(&["a"], &[head, &format!("={length},-1;")], "C");
+    }
+}
+
+#[test]
+fn of_a_value_seen_in_part_head_and_length_are_compared() {
+    let mut bench = bench();
+    bench.put("a", "headtail");
+    bench.assert_leaves(&["a"], &["head", "=9,-1;"], "C");
+    bench.assert_leaves(&["a"], &["heat", "=8,-1;"], "C");
+    assert_eq!(bench.run(&["a"], &["head", "=8,-1;"]), "D");
+}
+
+#[test]
+fn a_checksum_of_what_was_backed_up_has_to_hold_too() {
+    let mut bench = bench();
+    bench.put("a", "headtail");
+    let StepReply::Text(dump) = bench.ask(&["DUMP", "a"]) else { panic!("no dump") };
+    let head = [b"head", &dump[dump.len() - 8..]].concat();
+    bench.put("a", "headTAIL");
+    bench.assert_leaves(&["a"], &[&head[..], b"=8d,-1;"], "C");
+    bench.put("a", "headtail");
+    assert_eq!(bench.run(&["a"], &[&head[..], b"=8d,-1;"]), "D");
+    bench.each_type("a", |bench| bench.assert_leaves(&["a"], &[&head[..], b"=8d,-1;"], "C"));
+}
+
+#[test]
+fn leaves_a_lock_that_was_taken_anew_with_the_same_bytes() {
+    let mut bench = bench();
+    bench.put("a", "x");
+    bench.assert_leaves(&["a"], &["x", "=1,5000;"], "C");
+    bench.put_expiring("a", "x");
+    bench.assert_leaves(&["a"], &["x", "=1,-1;"], "C");
+    bench.assert_leaves(&["a"], &["x", "=1,5000;"], "C");
+    bench.assert_leaves(&["a"], &["x", "=1,0;"], "C");
+    assert_eq!(bench.run(&["a"], &["x", "=1,60000;"]), "D");
+}
+
+#[test]
+fn leaves_any_other_type() {
+    bench().each_type("a", |bench| {
+        for (head, length) in [("", 0), ("PENDING", 7), ("PEND", 7)] {
+            bench.assert_leaves(&["a"], &[head, &format!("={length},-1;")], "C");
+        }
+        bench.put("lock", "x");
+        for rule in ["-,;", "+0,;"] {
+            bench.assert_leaves(&["lock", "a"], &["x", "", &format!("=1,-1;{rule}")], "C");
+        }
+    });
+}
+
+#[test]
+fn malformed_arguments_are_an_error_before_anything_is_done() {
+    let mut bench = bench();
+    bench.put("a", "x");
+    bench.put("b", "x");
+    for rules in [
+        "",
+        "=1,-1;",
+        "=1,-1;=1,-1;=1,-1;",
+        "=1,-1;=1,-1",
+        "=1,-1; =1,-1;",
+        "=1,-1;=,-1;",
+        "=1,-1;=1,;",
+        "=1,-1;=1,-;",
+        "=1,-1;=1,p;",
+        "=1,-1;+,;",
+        "=1,-1;+1,5;",
+        "=1,-1;-1,;",
+        "=1,-1;-,;",
+        "=1,-1;=0,-1;",
+        "=1,-1;=1d,-1;",
+        "+1,;=1,-1;",
+    ] {
+        bench.assert_leaves(&["a", "b"], &["x", "x", rules], "error ERR");
+    }
+    bench.assert_leaves(&["a", "b"], &["x", "", "=1,-1;=1,-1;"], "error ERR");
+    bench.assert_leaves(&["a"], &["x"], "error ERR");
+    bench.assert_leaves(&["a"], &["x", "=1,-1;", "5"], "error ERR");
+    let none: [&str; 0] = [];
+    assert_eq!(bench.run(&none, &[""]), "error ERR");
+}

@@ -1,0 +1,75 @@
+//! Backups as a test writes and reads them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+/// The line of a backup for what is there now.
+pub fn line(server: &Server, redis_key: &str) -> Value {
+    let dump: Vec<u8> = server.send(&[b"DUMP", redis_key.as_bytes()]);
+    let left: i64 = server.send(&[b"PTTL", redis_key.as_bytes()]);
+    let left = u64::try_from(left).ok();
+    json!({
+        "format": 1,
+        "redis_key_base64": STANDARD.encode(redis_key),
+        "dump_base64": STANDARD.encode(dump),
+        "ttl_ms": left,
+        "expires_at_ms": left.map(|left| now_ms(server) + left),
+        "schema": "express",
+        "key": redis_key.trim_start_matches("idem:"),
+        "state": "in-progress",
+    })
+}
+
+/// The line that takes these back.
+pub fn void(redis_keys: &[&str]) -> Value {
+    let keys: Vec<_> = redis_keys.iter().map(|redis_key| STANDARD.encode(redis_key)).collect();
+    json!({ "format": 1, "void": keys })
+}
+
+/// The server's clock.
+pub fn now_ms(server: &Server) -> u64 {
+    let (seconds, micros): (u64, u64) = server.send(&[b"TIME"]);
+    seconds * 1_000 + micros / 1_000
+}
+
+/// Writes a backup into the server's folder.
+pub fn write(server: &Server, lines: &[Value]) -> PathBuf {
+    let file = server.folder().join("backup.jsonl");
+    fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    file
+}
+
+/// The Redis keys a backup holds, without those it takes back; the last line may be cut short.
+pub fn held(file: &Path) -> BTreeSet<Vec<u8>> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let mut held = BTreeSet::new();
+    for line in whole.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let decode = |value: &Value| STANDARD.decode(value.as_str().unwrap()).unwrap();
+        if line["redis_key_base64"].is_string() {
+            held.insert(decode(&line["redis_key_base64"]));
+        }
+        for key in line["void"].as_array().into_iter().flatten() {
+            held.remove(&decode(key));
+        }
+    }
+    held
+}
+
+/// The only backup in the default folder.
+pub fn only(server: &Server) -> PathBuf {
+    let folder = server.folder().join(".local/state/idemctl/backups");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1);
+    files.remove(0)
+}
