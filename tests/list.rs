@@ -148,3 +148,33 @@ fn many_records_of_two_keys_come_once_each_while_they_complete() {
     let leftover = keys(&server, &["--finding", "leftover-lock"]);
     assert_eq!(leftover.len(), 1_000);
 }
+
+#[test]
+fn a_body_that_was_read_in_part_is_left_out_and_its_size_told() {
+    let server = Server::start();
+    let body = "A".repeat(200);
+    let value = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#);
+    server.set("idempotency:long", &value, TWO_HOURS);
+    let listed = |more: &[&str]| {
+        let words = [&["list", "-o", "jsonl"], more].concat();
+        server.idemctl(&words).exits(0).json_lines().remove(0)
+    };
+    for more in [&[][..], &["--state", "completed"], &["--sort", "size"]] {
+        let record = listed(more);
+        assert_eq!(record["size_bytes"], value.len(), "{more:?}");
+        assert_eq!((&record["response"]["status"], &record["response"]["body"]), (&Value::from(201), &Value::Null));
+        assert_eq!(record["response"]["whole"], false);
+    }
+    assert!(listed(&["--full"])["response"].get("body").is_some_and(|body| !body.is_null()));
+}
+
+#[test]
+fn a_large_value_is_found_whatever_else_is_asked() {
+    let server = Server::start();
+    let value = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "A".repeat(70_000));
+    server.set("idempotency:large", &value, TWO_HOURS);
+    for more in [&[][..], &["--finding", "oversized"], &["--state", "completed"]] {
+        let record = server.idemctl(&[&["list", "-o", "jsonl"], more].concat()).exits(0).json_lines().remove(0);
+        assert_eq!(record["findings"][0]["code"], "oversized", "{more:?}");
+    }
+}

@@ -130,12 +130,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if catalog.scanned().is_empty() {
         return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
     }
-    let head = if args.full { Head::Whole } else { Head::Bytes(HEAD_BYTES) };
+    let head = if args.full { Head::Whole } else { Head::Bytes(HEAD_BYTES.max(catalog.longest_word())) };
     let reader = context.reader().await?;
     let server = reader.name();
     let selection = selection(&args);
-    let lengths = chooses_by_size(&args) || (args.output != Output::Table && selection.passes_all());
-    let mut walk = Walk::start(reader, &catalog, head, lengths).await?;
+    let mut walk = Walk::start(reader, &catalog, head).await?;
+    if !chooses_by_size(&args) {
+        walk = walk.without_lengths();
+    }
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
     let ended = walk_all(context, &catalog, (&args, &selection), &mut walk, &mut rows).await?;
     rows.close(context, matches!(ended, Ended::Whole))?;
@@ -207,8 +209,12 @@ async fn page(
     let found =
         page.into_iter().filter_map(|(candidate, seen)| candidates::first_record(catalog, candidate, seen, thresholds));
     let mut chosen: Vec<_> = found.filter(|record| selection.passes(record)).collect();
-    walk.reader().measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
-    chosen.iter_mut().for_each(|record| diagnosis::add_oversized(record, thresholds));
+    walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
+    for record in &mut chosen {
+        diagnosis::add_oversized(record, thresholds);
+        // A few bytes of a body tell nobody anything: --full reads it.
+        record.forget_cut_body();
+    }
     Ok(Some(chosen))
 }
 

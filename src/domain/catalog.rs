@@ -69,6 +69,13 @@ impl Catalog {
         self.chosen.iter().filter(|schema| self.named || schema.has_prefix()).cloned().collect()
     }
 
+    /// Bytes of the longest word that a value of the scanned schemas has to equal: so much of a value has to be read.
+    pub fn longest_word(&self) -> usize {
+        let scanned = self.scanned();
+        let words = scanned.iter().flat_map(|schema| &schema.values).filter_map(|case| case.tests.equals.as_ref());
+        words.map(Vec::len).max().unwrap_or(0)
+    }
+
     /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the
     /// keyspace serves them all: their longest common literal beginning and a star.
     pub fn scan_pattern(&self) -> Vec<u8> {

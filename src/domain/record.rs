@@ -118,6 +118,17 @@ impl Record {
         })
     }
 
+    /// Forgets the body of a response that was read in part.
+    pub fn forget_cut_body(&mut self) {
+        for reading in &mut self.readings {
+            if let Reading::Value(value) = reading
+                && let Some(response) = value.response.as_mut().filter(|response| !response.whole)
+            {
+                response.body.clear();
+            }
+        }
+    }
+
     fn present(&self) -> impl Iterator<Item = &SeenSlot> {
         self.seen.slots.iter().filter(|slot| slot.content != Content::Absent)
     }

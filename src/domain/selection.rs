@@ -6,7 +6,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default lets everything through.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Any of these states.
     pub states: Vec<State>,
@@ -27,11 +27,6 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// True when no filter is set.
-    pub fn passes_all(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// True when the idempotency key passes, which can be told before anything is read.
     pub fn passes_key(&self, key: &[u8]) -> bool {
         self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))

@@ -32,6 +32,7 @@ pub(super) struct Page {
 struct Asked {
     looked_at: usize,
     places: Vec<(Candidate, usize)>,
+    lengths: bool,
     at: Instant,
 }
 
@@ -54,11 +55,7 @@ impl Pages {
     ///
     /// # Errors
     /// As [`Stream::connect`].
-    pub(super) async fn open(
-        target: &Target,
-        pattern: &[u8],
-        (head, lengths): (Head, bool),
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn open(target: &Target, pattern: &[u8], head: Head) -> Result<Self, StoreError> {
         let (stream, round_trip) = Stream::connect(target).await?;
         let last_byte = match head {
             // One byte more tells a value that is longer from one that just fits.
@@ -67,7 +64,8 @@ impl Pages {
         };
         let (scan, pace) = (Scan::new(), Pace::new(round_trip));
         let pattern = pattern.to_vec();
-        let mut pages = Self { stream, scan, pace, pattern, head, last_byte, lengths, scanning: false, asked: None };
+        let mut pages =
+            Self { stream, scan, pace, pattern, head, last_byte, lengths: false, scanning: false, asked: None };
         pages.ask_for_page();
         pages.stream.send().await?;
         Ok(pages)
@@ -90,11 +88,16 @@ impl Pages {
         self.turn(catalog, &wanted).await?;
         let mut found = Vec::with_capacity(asked.places.len());
         for (candidate, slot) in asked.places {
-            let seen = self.seen(&candidate).await?;
+            let seen = self.seen(&candidate, asked.lengths).await?;
             found.push((candidate, slot, seen));
         }
         self.pace.took(asked.at.elapsed());
         Ok(Some(Page { looked_at: asked.looked_at, found }))
+    }
+
+    /// Whether the pages to come bring the lengths of values along.
+    pub(super) fn bring_lengths(&mut self, lengths: bool) {
+        self.lengths = lengths;
     }
 
     /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
@@ -111,7 +114,7 @@ impl Pages {
                 self.stream.ask(&[b"STRLEN", redis_key]);
             }
         }
-        self.asked = Some(Asked { looked_at, places, at: Instant::now() });
+        self.asked = Some(Asked { looked_at, places, lengths: self.lengths, at: Instant::now() });
         self.stream.send().await
     }
 
@@ -154,13 +157,13 @@ impl Pages {
     }
 
     /// Reads the replies about one record; it may be out of bounds for the user.
-    async fn seen(&mut self, candidate: &Candidate) -> Result<Seen, StoreError> {
+    async fn seen(&mut self, candidate: &Candidate, lengths: bool) -> Result<Seen, StoreError> {
         let mut slots = Vec::with_capacity(candidate.redis_keys.len());
         let mut forbidden = None;
         for redis_key in &candidate.redis_keys {
             let mut content = self.content().await?;
             let pttl = self.number("PTTL").await?;
-            if self.lengths {
+            if lengths {
                 let now = self.number("STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
                 if let Ok(Content::Text { head, length }) = &mut content {
                     // It may have changed meanwhile.

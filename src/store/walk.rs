@@ -16,27 +16,43 @@ pub struct Walk {
     pattern: Vec<u8>,
     head: Head,
     lengths: bool,
+    page_records: usize,
     looked_at: u64,
 }
 
 impl Walk {
-    /// Starts at the beginning. With `lengths` the length is asked of every value, which takes a server a sixth more;
-    /// without, it stays unknown of values that are longer than their head, and [`Reader::measure`] asks for those that
-    /// matter.
+    /// Starts at the beginning.
     ///
     /// # Errors
     /// As every read.
-    pub async fn start(reader: Reader, catalog: &Catalog, head: Head, lengths: bool) -> Result<Self, StoreError> {
+    pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
         let (nodes, pattern) = (reader.link().nodes(), catalog.scan_pattern());
-        let mut walk = Self { reader, nodes, pages: None, pattern, head, lengths, looked_at: 0 };
+        let mut walk = Self { reader, nodes, pages: None, pattern, head, lengths: true, page_records: 0, looked_at: 0 };
         let opened = walk.open().await;
         walk.explained(opened).await?;
         Ok(walk)
     }
 
-    /// What reads beside the walk.
-    pub fn reader(&self) -> &Reader {
-        &self.reader
+    /// Leaves the lengths of values unknown that are longer than their head, until [`Walk::measure`] asks for those that
+    /// matter: it takes a server a sixth more to tell them all.
+    #[must_use]
+    pub fn without_lengths(mut self) -> Self {
+        self.lengths = false;
+        self
+    }
+
+    /// Makes the lengths of these values known, which the last page held. Where a good part of a page is asked for, the
+    /// pages after it bring the lengths along.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn measure(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
+        let cut = |seen: &&mut Observation| seen.slots.iter().any(|slot| !slot.content.is_whole());
+        let wanted: Vec<_> = seen.filter(cut).collect();
+        if let Some(pages) = &mut self.pages {
+            pages.bring_lengths(wanted.len() * 4 > self.page_records);
+        }
+        self.reader.measure(wanted.into_iter()).await
     }
 
     /// Redis keys that were looked at so far.
@@ -63,10 +79,12 @@ impl Walk {
             self.looked_at += page.looked_at as u64;
             let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
             self.settle(&mut records).await?;
+            self.page_records = records.len();
             // What is no string is rare, and its type is part of what is wrong with it.
-            let others =
-                |seen: &&mut Observation| seen.slots.iter().any(|slot| matches!(slot.content, Content::Other(_)));
-            self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(others)).await?;
+            self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+            if self.lengths {
+                self.measure(records.iter_mut().map(|(_, seen)| seen)).await?;
+            }
             return Ok(Some(records));
         }
         Ok(None)
@@ -75,7 +93,7 @@ impl Walk {
     /// Goes on with the next node, where there is one.
     async fn open(&mut self) -> Result<(), StoreError> {
         self.pages = match self.nodes.pop() {
-            Some(node) => Some(Pages::open(&node, &self.pattern, (self.head, self.lengths)).await?),
+            Some(node) => Some(Pages::open(&node, &self.pattern, self.head).await?),
             None => None,
         };
         Ok(())
@@ -108,6 +126,10 @@ impl Walk {
         records.retain(|(_, seen)| !seen.is_absent());
         Ok(())
     }
+}
+
+fn has_another_type(seen: &Observation) -> bool {
+    seen.slots.iter().any(|slot| matches!(slot.content, Content::Other(_)))
 }
 
 /// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where

@@ -89,15 +89,12 @@ impl Rows {
                 context.ui.data(self.listing.rows(records))?;
             }
             Output::Json => {
-                for (index, record) in records.iter().enumerate() {
-                    let before = if first && index == 0 { "{\"format\":1,\"records\":[\n" } else { ",\n" };
-                    context.ui.data(format!("{before}{}", json::line(record, self.reveal)))?;
-                }
+                context.ui.data(if first { "{\"format\":1,\"records\":[\n" } else { ",\n" })?;
+                context.ui.data(json::lines(records, ",\n", self.reveal))?;
             }
             Output::Jsonl => {
-                for record in records {
-                    context.ui.data(format!("{}\n", json::line(record, self.reveal)))?;
-                }
+                context.ui.data(json::lines(records, "\n", self.reveal))?;
+                context.ui.data("\n")?;
             }
         }
         self.shown += records.len();

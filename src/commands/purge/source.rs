@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
     /// As every read.
     pub(super) async fn open(choice: &Choice, reader: Reader, file: Option<&'a mut KeyFile>) -> Result<Self> {
         Ok(match file {
-            None => Self::Walk(Box::new(Walk::start(reader, &choice.catalog, HEAD, true).await?)),
+            None => Self::Walk(Box::new(Walk::start(reader, &choice.catalog, HEAD).await?)),
             Some(file) => {
                 file.rewind()?;
                 Self::Keys { file, reader, looked_at: 0 }
@@ -57,10 +57,9 @@ impl<'a> Source<'a> {
                     return Ok(None);
                 };
                 // Where two schemas read the same value the record is the first's, as in `list`.
-                let record = |(candidate, seen): &_| {
-                    candidates::records(&choice.catalog, candidate, seen, &choice.thresholds).into_iter().next()
-                };
-                Ok(Some(page.iter().filter_map(record).collect()))
+                let record =
+                    |(candidate, seen)| candidates::first_record(&choice.catalog, candidate, seen, &choice.thresholds);
+                Ok(Some(page.into_iter().filter_map(record).collect()))
             }
             Self::Keys { file, reader, looked_at } => {
                 let keys = file.next(PAGE)?;

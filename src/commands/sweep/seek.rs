@@ -58,7 +58,7 @@ impl Seeker {
     /// Interrupted, or whatever the server says; nothing was changed then.
     pub(super) async fn survey(&self, context: &Context, reader: Reader, interrupt: &Interrupt) -> Result<Survey> {
         let progress = context.ui.progress("keys looked at");
-        let mut walk = Walk::start(reader, &self.catalog, HEAD, false).await?;
+        let mut walk = Walk::start(reader, &self.catalog, HEAD).await?.without_lengths();
         let mut survey = Survey { tally: Tally::default(), keys: 0, places: Some(Vec::new()) };
         loop {
             let next = interrupt.unless_raised(walk.next(&self.catalog, |_| true)).await;
@@ -83,7 +83,7 @@ impl Seeker {
     /// # Errors
     /// As [`Walk::start`].
     pub(super) async fn walk(&self, reader: Reader) -> Result<Walk> {
-        Ok(Walk::start(reader, &self.catalog, HEAD, false).await?)
+        Ok(Walk::start(reader, &self.catalog, HEAD).await?.without_lengths())
     }
 
     /// The next chunk of a walk; an empty one at its end.

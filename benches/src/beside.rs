@@ -1,0 +1,162 @@
+//! The other commands beside what one would use without them.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::resp::{Connection, Item, pack};
+use crate::{Setup, server, words};
+
+/// How often a short command is started.
+const STARTS: usize = 100;
+
+/// Workers of a race.
+const WORKERS: &str = "50";
+
+/// `inspect` beside `redis-cli get`: one key, the whole process.
+pub fn inspect(setup: &Setup, socket: &Path) -> io::Result<()> {
+    let path = socket.display().to_string();
+    let ours = setup.idemctl(socket, &["inspect", "no-such-key", "--schema", "go-middleware"]);
+    let theirs = words(&["redis-cli", "-s", &path, "get", "idempotency:no-such-key"]);
+    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        our_times.push(timed(&ours)?);
+        their_times.push(timed(&theirs)?);
+    }
+    let (ours, theirs) = (middle(our_times) * 1e3, middle(their_times) * 1e3);
+    println!("\nOne key: idemctl inspect {ours:.1} ms, redis-cli get {theirs:.1} ms ({:.2}x)", ours / theirs);
+    Ok(())
+}
+
+/// `race` beside `redis-benchmark` with the same script and as many clients.
+pub fn race(setup: &Setup, socket: &Path) -> io::Result<()> {
+    if !setup.knows("race") {
+        println!("\nLeft out: race, which this idemctl does not have.");
+        return Ok(());
+    }
+    let path = socket.display().to_string();
+    let script = include_bytes!("../../lua/go-middleware/check_and_lock.lua");
+    let sha = loaded(socket, script)?;
+    let theirs = words(&[
+        "redis-benchmark",
+        "-s",
+        &path,
+        "-c",
+        WORKERS,
+        "-n",
+        "50000",
+        "-P",
+        "1",
+        "-q",
+        "--csv",
+        "evalsha",
+        &sha,
+        "1",
+        "idempotency:bench-race",
+        "1000",
+        "{\"status\":\"PENDING\"}",
+    ]);
+    let race = [
+        "race",
+        "--schema",
+        "go-middleware",
+        "--strategy",
+        "schema",
+        "--concurrency",
+        WORKERS,
+        "--rounds",
+        "400",
+        "-o",
+        "jsonl",
+    ];
+    let ours = setup.idemctl(socket, &race);
+    let (mut our_rates, mut their_rates) = (Vec::new(), Vec::new());
+    for _ in 0..setup.rounds {
+        our_rates.extend(number_after(&said(&ours)?, "\"ops_per_second\":"));
+        let csv = said(&theirs)?;
+        their_rates
+            .extend(csv.lines().rev().find_map(|line| line.split(',').nth(1)?.trim_matches('"').parse::<f64>().ok()));
+    }
+    let (ours, theirs) = (middle(our_rates), middle(their_rates));
+    println!(
+        "A race of {WORKERS}: {ours:.0} steps a second, redis-benchmark {theirs:.0} calls of its script a second ({:.2}x)",
+        ours / theirs
+    );
+    Ok(())
+}
+
+/// `purge` beside names piped into UNLINK. Both leave nothing, so the records are written anew for each.
+pub fn purge(setup: &Setup, socket: &Path) -> io::Result<()> {
+    if !setup.knows("purge") {
+        println!("Left out: purge, which this idemctl does not have.");
+        return Ok(());
+    }
+    let path = socket.display().to_string();
+    let state = std::env::temp_dir().join(format!("idemctl-bench-state.{}", std::process::id()));
+    let pipe =
+        format!("redis-cli -s {path} --scan --pattern 'idempotency:*' | xargs -L 1000 redis-cli -s {path} unlink");
+    let theirs = words(&["sh", "-c", &pipe]);
+    let purge = ["purge", "--schema", "go-middleware", "--yes", "--no-backup"];
+    let mut ours = words(&["env", &format!("XDG_STATE_HOME={}", state.display())]);
+    ours.extend(setup.idemctl(socket, &purge));
+    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+    for _ in 0..setup.rounds {
+        for (command, times) in [(&ours, &mut our_times), (&theirs, &mut their_times)] {
+            server::seed(socket, setup.records)?;
+            match timed(command) {
+                Ok(time) => times.push(time),
+                Err(error) => println!("Left out: purge ({error})."),
+            }
+        }
+    }
+    let _ = std::fs::remove_dir_all(state);
+    let (ours, theirs) = (middle(our_times), middle(their_times));
+    println!(
+        "Purge of all: idemctl {ours:.2} s, redis-cli --scan | xargs redis-cli unlink {theirs:.2} s ({:.2}x)",
+        ours / theirs
+    );
+    Ok(())
+}
+
+/// Seconds a command takes; 1 is the exit status of "the answer is no".
+fn timed(words: &[String]) -> io::Result<f64> {
+    let started = Instant::now();
+    let status = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    let took: Duration = started.elapsed();
+    match status.code() {
+        Some(0 | 1) => Ok(took.as_secs_f64()),
+        _ => Err(io::Error::other(format!("`{}` failed", words.join(" ")))),
+    }
+}
+
+fn said(words: &[String]) -> io::Result<String> {
+    let output = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn loaded(socket: &Path, script: &[u8]) -> io::Result<String> {
+    let mut connection = Connection::open(socket)?;
+    let mut out = Vec::new();
+    pack(&mut out, &[b"SCRIPT", b"LOAD", script]);
+    connection.send(&out)?;
+    match connection.item()? {
+        Item::Text(start, end) => Ok(String::from_utf8_lossy(connection.bytes((start, end))).into_owned()),
+        Item::Number(_) => Err(io::Error::other("no SHA")),
+    }
+}
+
+fn number_after(text: &str, name: &str) -> Option<f64> {
+    let (_, rest) = text.split_once(name)?;
+    rest.split([',', '}']).next()?.parse().ok()
+}
+
+fn middle(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}

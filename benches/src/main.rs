@@ -1,0 +1,79 @@
+//! The benchmarks of idemctl beside what one would use without it, in one run on a seeded server of their own. They
+//! print ratios and never fail on time.
+
+mod beside;
+mod bystander;
+mod measure;
+mod proxy;
+mod reference;
+mod resp;
+mod scans;
+mod server;
+
+use std::io;
+use std::path::Path;
+
+/// The programs, and how much is to be done.
+pub struct Setup {
+    /// The program under test.
+    pub idemctl: String,
+    /// A server program.
+    pub server: String,
+    /// A Python with the redis package; none is there when it is empty.
+    pub python: String,
+    /// Idempotency records to seed, and as many unrelated keys.
+    pub records: usize,
+    /// How often everything is run, one after another.
+    pub rounds: usize,
+}
+
+impl Setup {
+    /// From the environment, as scripts/bench.sh sets it.
+    fn read() -> Option<Self> {
+        let variable = |name: &str| std::env::var(name).ok();
+        Some(Self {
+            idemctl: variable("BENCH_IDEMCTL")?,
+            server: variable("BENCH_SERVER")?,
+            python: variable("BENCH_PYTHON").unwrap_or_default(),
+            records: variable("N")?.parse().ok()?,
+            rounds: variable("ROUNDS")?.parse().ok()?,
+        })
+    }
+
+    /// True when idemctl has the command in this version.
+    pub fn knows(&self, command: &str) -> bool {
+        let help = std::process::Command::new(&self.idemctl).args([command, "--help"]).output();
+        help.is_ok_and(|help| help.status.success())
+    }
+
+    /// A run of idemctl on the server at this socket.
+    pub fn idemctl(&self, socket: &Path, words: &[&str]) -> Vec<String> {
+        let mut command = vec![self.idemctl.clone(), "-s".to_owned(), socket.display().to_string()];
+        command.extend(words.iter().map(|word| (*word).to_owned()));
+        command
+    }
+}
+
+/// The words of a command.
+pub fn words(command: &[&str]) -> Vec<String> {
+    command.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn main() -> io::Result<()> {
+    let Some(setup) = Setup::read() else {
+        eprintln!("run this by scripts/bench.sh, which says what is where");
+        std::process::exit(2);
+    };
+    let server = server::Server::start(&setup.server)?;
+    let socket = server.socket();
+    println!(
+        "{} records of one schema, 1 in 10 a lock, beside as many unrelated keys; {} rounds.",
+        setup.records, setup.rounds
+    );
+    server::seed(&socket, setup.records)?;
+    scans::scan(&setup, &socket)?;
+    scans::far_away(&setup, &socket)?;
+    beside::inspect(&setup, &socket)?;
+    beside::race(&setup, &socket)?;
+    beside::purge(&setup, &socket)
+}

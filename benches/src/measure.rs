@@ -1,0 +1,78 @@
+//! Running a program and watching it.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::bystander::Bystander;
+
+/// What one run took.
+#[derive(Clone, Copy, Default)]
+pub struct Run {
+    pub wall: Duration,
+    /// Peak resident memory in KiB; 0 where /proc does not say.
+    pub peak_kib: u64,
+    /// What a bystander's GET took, at the 99th percentile.
+    pub p99: Duration,
+}
+
+/// Runs a program to its end, its output thrown away.
+///
+/// # Errors
+/// It cannot be started, or fails.
+pub fn program(words: &[String], socket: &Path) -> io::Result<Run> {
+    let bystander = Bystander::start(socket)?;
+    let started = Instant::now();
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak_kib = 0;
+    let code = loop {
+        peak_kib = peak_kib.max(peak(&status));
+        match child.try_wait()? {
+            Some(code) => break code,
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    let run = Run { wall: started.elapsed(), peak_kib, p99: bystander.p99() };
+    if code.success() {
+        return Ok(run);
+    }
+    let mut said = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        io::Read::read_to_string(&mut stderr, &mut said)?;
+    }
+    Err(io::Error::other(format!("{}: {}", words.join(" "), said.lines().next().unwrap_or("failed"))))
+}
+
+/// Runs a function of our own.
+pub fn function(work: impl FnOnce() -> io::Result<usize>, socket: &Path) -> io::Result<Run> {
+    let bystander = Bystander::start(socket)?;
+    let started = Instant::now();
+    work()?;
+    Ok(Run { wall: started.elapsed(), peak_kib: 0, p99: bystander.p99() })
+}
+
+fn peak(status: &str) -> u64 {
+    let text = std::fs::read_to_string(status).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The run in the middle by wall time, with the worst of the rest.
+pub fn median(runs: &[Run]) -> Run {
+    let mut walls: Vec<_> = runs.iter().map(|run| run.wall).collect();
+    walls.sort_unstable();
+    let mut p99s: Vec<_> = runs.iter().map(|run| run.p99).collect();
+    p99s.sort_unstable();
+    Run {
+        wall: walls.get(walls.len() / 2).copied().unwrap_or_default(),
+        p99: p99s.get(p99s.len() / 2).copied().unwrap_or_default(),
+        peak_kib: runs.iter().map(|run| run.peak_kib).max().unwrap_or(0),
+    }
+}

@@ -1,0 +1,74 @@
+//! A server of our own on a unix socket, gone with the run; and the records in it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::resp::{Connection, pack};
+
+/// A throw-away server.
+pub struct Server {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts one without persistence.
+    pub fn start(program: &str) -> io::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("idemctl-bench.{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let mut command = Command::new(program);
+        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(folder.join("socket"));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let server = Self { child, folder };
+        for _ in 0..200 {
+            if Connection::open(&server.socket()).is_ok() {
+                return Ok(server);
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        Err(io::Error::other("the server does not come up"))
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Bytes of a stored result.
+const RESULT_BYTES: usize = 512;
+
+/// Writes `records` of go-middleware, one in ten a lock, and as many unrelated keys.
+pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
+    let mut connection = Connection::open(socket)?;
+    let start = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":""#;
+    let result = format!("{start}{}\"}}", "A".repeat(RESULT_BYTES - start.len() - 2));
+    let mut out = Vec::new();
+    for page in 0..records.div_ceil(1_000) {
+        let range = page * 1_000..records.min((page + 1) * 1_000);
+        for index in range.clone() {
+            let scattered = (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let key = format!("idempotency:{:08x}-{:04x}-4000-8000-{index:012x}", scattered >> 32, scattered & 0xffff);
+            let (value, ttl) =
+                if index % 10 == 0 { (r#"{"status":"PENDING"}"#, 250_000) } else { (&*result, 86_000_000) };
+            let ttl = (ttl - index % 50_000).to_string();
+            pack(&mut out, &[b"SET", key.as_bytes(), value.as_bytes(), b"PX", ttl.as_bytes()]);
+            pack(&mut out, &[b"SET", format!("session:{index}").as_bytes(), &[b'x'; 32]]);
+        }
+        connection.send(&out)?;
+        out.clear();
+        for _ in 0..range.len() * 2 {
+            connection.item()?;
+        }
+    }
+    Ok(())
+}

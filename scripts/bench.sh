@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs the benchmarks on a server of their own: N records (100000, or what N says), ROUNDS rounds (3). Needs redis-cli.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+command -v redis-cli >/dev/null || { echo "redis-cli is needed to compare with (Debian: redis-tools)" >&2; exit 1; }
+
+# Prints a Python that has the redis package: the machine's own, else one in .tools/; nothing when neither is to be had.
+python_with_redis() {
+  local python
+  for python in python3 "$PWD/.tools/bench/bin/python"; do
+    "$python" -c 'import redis' 2>/dev/null && { echo "$python"; return; }
+  done
+  python3 -m venv .tools/bench >&2 && .tools/bench/bin/pip install --quiet --disable-pip-version-check redis >&2 &&
+    echo "$PWD/.tools/bench/bin/python"
+}
+
+engine=$(scripts/engines.sh --any)
+BENCH_SERVER=$(cut -f 2 <<<"$engine")
+echo "Building idemctl (the first time takes a few minutes) ..." >&2
+cargo build --release --locked --quiet
+BENCH_IDEMCTL=${CARGO_TARGET_DIR:-$PWD/target}/release/idemctl
+BENCH_PYTHON=$(python_with_redis || true)
+export BENCH_SERVER BENCH_IDEMCTL BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-3}
+
+# No settings of the user.
+for name in $(compgen -e IDEMCTL_) REDIS_URL REDISCLI_AUTH; do unset "$name"; done
+XDG_CONFIG_HOME=$(mktemp -d "${TMPDIR:-/tmp}/idemctl-bench.XXXXXX")
+trap 'rm -rf "$XDG_CONFIG_HOME"' EXIT
+export XDG_CONFIG_HOME
+
+echo "$(cut -f 3 <<<"$engine"), $(nproc 2>/dev/null || echo '?') cores shared with the clients"
+cargo run --release --quiet --manifest-path benches/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-$PWD/target}/bench"
