@@ -48,24 +48,11 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sweep" -d 'Find loc
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "purge" -d 'Remove many records, each only if it is still what was seen'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "restore" -d 'Bring back what a backup holds, where nothing stands now'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "audit" -d 'Show the log of what idemctl changed on this machine, the newest last'
-complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sandbox" -d 'Run a command against a private throw-away server'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "race" -d 'Race simultaneous requests with one idempotency key and say whether exactly one got through'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sandbox" -d 'Run a command against a private throw-away server'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "schema" -d 'List the schemas idemctl knows, show one, or check one of your own'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "completions" -d 'Print a shell\'s completion script'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "man" -d 'Write the manual pages, one for each command'
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
-json\t'One JSON document'
-jsonl\t'One JSON object a line'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l body -d 'Write the response\'s body, as the client would get it, to FILE (`-`: stdout, and nothing else)' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l watch -d 'Follow the record, looking every INTERVAL [default: 1s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l until -d 'Follow the record until it is in this state, then end' -r -f -a "completed\t'A result is stored'
-absent\t'Nothing is left'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l overdue -d 'Report locks held longer than this as `overdue`' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s p -l port -d 'Server port [default: 6379]' -r
@@ -79,12 +66,38 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l timeout -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s 0 -l null -d 'Keys on stdin end with NUL instead of a newline'
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l full -d 'Read values of any size whole; without it 64 KiB'
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l body -d 'Write the response\'s body, as the client would get it, to FILE (`-`: stdout, and nothing else)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l watch -d 'Follow the record, looking every INTERVAL [default: 1s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l until -d 'Follow the record until it is in this state, then end' -r -f -a "completed\t'A result is stored'
+absent\t'Nothing is left'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s 0 -l null -d 'Keys on stdin end with NUL instead of a newline'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l full -d 'Read values of any size whole; without it 64 KiB'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
@@ -117,38 +130,12 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema-dir -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'Server port [default: 6379]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s s -l socket -d 'Unix socket of the server' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s n -l db -d 'Database number [default: 0]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l user -d 'ACL user; needs a password' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
-always\t'Always'
-never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l expect -d 'Go on only if the lock is this owner\'s, or its value has this hash (inspect shows the owner, --dry-run both)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s o -l output -d 'How to show the record and what was done' -r -f -a "table\t'For people'
-json\t'One JSON document'
-jsonl\t'One JSON object a line'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l reason -d 'Why, for the audit log' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l overdue -d 'Report locks held longer than this as `overdue`' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s p -l port -d 'Server port [default: 6379]' -r
@@ -162,12 +149,38 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l timeout
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s y -l yes -d 'Go ahead without asking'
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l dry-run -d 'Show what would be done and change nothing'
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-backup -d 'Remove without a backup'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l expect -d 'Go on only if the lock is this owner\'s, or its value has this hash (inspect shows the owner, --dry-run both)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s o -l output -d 'How to show the record and what was done' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l dry-run -d 'Show what would be done and change nothing'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-backup -d 'Remove without a backup'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l orphaned -d 'Locks with any of these findings: all three where none is named' -r -f -a "no-expiry\t''
 excess-ttl\t''
 leftover-lock\t''"
@@ -188,26 +201,26 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema-dir -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s p -l port -d 'Server port [default: 6379]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s s -l socket -d 'Unix socket of the server' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s n -l db -d 'Database number [default: 0]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l user -d 'ACL user; needs a password' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
-always\t'Always'
-never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l check -d 'Say in one line what is found, change nothing, and end with exit status 1 when it is anything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l dry-run -d 'Show what would be done and change nothing'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l no-backup -d 'Remove without a backup'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l askpass -d 'Ask for the password'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sandbox -d 'Start a private throw-away server and work on it'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l state -d 'Only records in this state [default: completed]' -r -f -a "in-progress\t'A lock is held'
 completed\t'A result is stored'
 unreadable\t'The schema cannot read it'"
@@ -239,33 +252,14 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema-dir -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s p -l port -d 'Server port [default: 6379]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s s -l socket -d 'Unix socket of the server' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s n -l db -d 'Database number [default: 0]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l user -d 'ACL user; needs a password' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
-always\t'Always'
-never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s 0 -l null -d 'Keys in the file end with NUL instead of a newline'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l all -d 'All records that are completed, where nothing else chooses'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l dry-run -d 'Show what would be done and change nothing'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-backup -d 'Remove without a backup'
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l askpass -d 'Ask for the password'
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sandbox -d 'Start a private throw-away server and work on it'
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l key -d 'Only this idempotency key or Redis key; can be given more than once' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s o -l output -d 'How to show what became of each Redis key' -r -f -a "table\t'For people'
-json\t'One JSON document'
-jsonl\t'One JSON object a line'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l reason -d 'Why, for the audit log' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s p -l port -d 'Server port [default: 6379]' -r
@@ -279,17 +273,17 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l timeout -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s y -l yes -d 'Go ahead without asking'
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l dry-run -d 'Show what would be done and change nothing'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l key -d 'Only this idempotency key or Redis key; can be given more than once' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s o -l output -d 'How to show what became of each Redis key' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l reason -d 'Why, for the audit log' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l key -d 'Only changes to this idempotency key or Redis key' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l since -d 'Only changes of this last while' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l limit -d 'How many of the newest changes to show' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s o -l output -d 'How to show the changes' -r -f -a "table\t'For people'
-json\t'One JSON document'
-jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l dry-run -d 'Show what would be done and change nothing'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s p -l port -d 'Server port [default: 6379]' -r
@@ -303,31 +297,28 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l timeout -d 'Ho
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l key -d 'Only changes to this idempotency key or Redis key' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l since -d 'Only changes of this last while' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l limit -d 'How many of the newest changes to show' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s o -l output -d 'How to show the changes' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l help -d 'Print help'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l seed -d 'Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s p -l port -d 'Server port [default: 6379]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s s -l socket -d 'Unix socket of the server' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s n -l db -d 'Database number [default: 0]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l user -d 'ACL user; needs a password' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sandbox -d 'Start a private throw-away server and work on it'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s o -l output -d 'How to show the runs' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
@@ -343,23 +334,32 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema-dir -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s p -l port -d 'Server port [default: 6379]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s s -l socket -d 'Unix socket of the server' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s n -l db -d 'Database number [default: 0]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l user -d 'ACL user; needs a password' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
-always\t'Always'
-never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l overlap -d 'Let a winner complete at once, while others still begin (set-nx always does)'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l overlap -d 'Let a winner complete at once, while others still begin (set-nx always does)'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l seed -d 'Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s p -l port -d 'Server port [default: 6379]' -r

@@ -40,25 +40,42 @@ pub struct Root {
     command: Command,
 }
 
+/// A command's options are put together only when it is the one that runs: they are most of what clap costs. For the
+/// list of commands the first line of each one's help is therefore here, too.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Command {
+    /// Show a key's records, what is wrong with them, and what the next request with the key gets
     Inspect(inspect::Args),
+    /// List the records of the chosen schemas
     List(list::Args),
+    /// Remove a lock that nobody will release, so that the next request executes
     ForceUnlock(force_unlock::Args),
+    /// Find locks that nobody will release, and remove them after two looks
     Sweep(sweep::Args),
+    /// Remove many records, each only if it is still what was seen
     Purge(purge::Args),
+    /// Bring back what a backup holds, where nothing stands now
     Restore(restore::Args),
+    /// Show the log of what idemctl changed on this machine, the newest last
     Audit(audit::Args),
-    Sandbox(sandbox::Args),
+    /// Race simultaneous requests with one idempotency key and say whether exactly one got through
     Race(race::Args),
+    /// Run a command against a private throw-away server
+    Sandbox(sandbox::Args),
+    /// List the schemas idemctl knows, show one, or check one of your own
     Schema(schema::Args),
+    /// Print a shell's completion script
     Completions(completions::Args),
+    /// Write the manual pages, one for each command
     Man(man::Args),
 }
 
 /// The whole command line as clap knows it, for completions, man pages and their tests.
 pub fn command() -> clap::Command {
-    Root::command()
+    let mut command = Root::command();
+    command.build();
+    command
 }
 
 /// Runs a command line and says how it ended.
@@ -122,4 +139,25 @@ fn report(ui: &mut Ui, error: &anyhow::Error) -> Exit {
         ui.hint(&hint);
     }
     exit::of(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_is_listed_by_the_first_line_of_its_help() {
+        let listed = Root::command();
+        let built = command();
+        for command in listed.get_subcommands() {
+            let own = built.find_subcommand(command.get_name()).and_then(clap::Command::get_about);
+            assert!(own.is_some(), "{}", command.get_name());
+            assert_eq!(command.get_about().map(ToString::to_string), own.map(ToString::to_string));
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Reading schema folders: the ones compiled in, and the operator's own.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,7 +75,7 @@ fn read_built_in(built_in: &BuiltIn, deployment: &Deployment) -> Result<Schema, 
         file: &format!("lua/{}/schema.toml", built_in.folder),
         toml: built_in.toml,
         json: Some(built_in.json),
-        scripts: built_in.scripts.iter().map(|(name, text)| script(name, text)).collect(),
+        scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
         origin: Origin::BuiltIn,
         prefix: deployment.prefix.as_deref(),
     };
@@ -87,8 +88,8 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema
 }
 
-fn script(name: &str, text: &str) -> Script {
-    Script { name: name.to_owned(), text: text.to_owned() }
+fn script(name: &str, text: impl Into<Cow<'static, str>>) -> Script {
+    Script { name: name.to_owned(), text: text.into() }
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
@@ -101,7 +102,7 @@ fn scripts_in(folder: &Path) -> Result<Vec<Script>, SchemaError> {
     let lua = entries(folder)?.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "lua"));
     lua.map(|path| {
         let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-        Ok(script(&name_of(&path.with_extension("")), &text))
+        Ok(script(&name_of(&path.with_extension("")), text))
     })
     .collect()
 }
@@ -138,7 +139,7 @@ mod tests {
             file: built_in.folder,
             toml: built_in.toml,
             json,
-            scripts: built_in.scripts.iter().map(|(name, text)| script(name, text)).collect(),
+            scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
             origin: Origin::BuiltIn,
             prefix: None,
         };

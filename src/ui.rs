@@ -28,11 +28,10 @@ pub enum Color {
 /// stdout and stderr, and what is known of them.
 pub struct Ui {
     out: io::BufWriter<io::Stdout>,
-    err: AutoStream<io::Stderr>,
+    color: Color,
     colored: bool,
     width: Option<usize>,
     err_is_terminal: bool,
-    err_width: Option<usize>,
     interactive: bool,
     out_is_terminal: bool,
 }
@@ -40,17 +39,15 @@ pub struct Ui {
 impl Ui {
     /// Looks at the process's streams.
     pub fn new(color: Color) -> Self {
-        let (out, err) = (io::stdout(), io::stderr());
+        let out = io::stdout();
         let out_is_terminal = out.is_terminal();
-        let err_is_terminal = err.is_terminal();
-        let err_choice = choice(color, &err);
+        let err_is_terminal = io::stderr().is_terminal();
         Self {
             colored: choice(color, &out) != ColorChoice::Never,
             width: width_of(&out, out_is_terminal),
-            err_width: width_of(&err, err_is_terminal),
             // Data goes out as it is: there are no colours in it unless `colored`, and what looks like one is data.
             out: io::BufWriter::with_capacity(OUT_BUFFER, out),
-            err: AutoStream::new(err, err_choice),
+            color,
             err_is_terminal,
             interactive: err_is_terminal && io::stdin().is_terminal(),
             out_is_terminal,
@@ -119,12 +116,13 @@ impl Ui {
     }
 
     fn say(&mut self, style: &str, label: &str, text: &str) {
-        // Nobody is left to tell when stderr is gone.
         let reset = if style.is_empty() { "" } else { "\u{1b}[0m" };
-        for line in fold(&format!("{style}{label}{reset}{text}"), self.err_width) {
-            let _ = writeln!(self.err, "{line}");
+        let mut err = AutoStream::new(io::stderr(), choice(self.color, &io::stderr()));
+        let width = width_of(io::stderr(), self.err_is_terminal);
+        // Nobody is left to tell when stderr is gone.
+        for line in fold(&format!("{style}{label}{reset}{text}"), width) {
+            let _ = writeln!(err, "{line}");
         }
-        let _ = self.err.flush();
     }
 
     /// A progress line on stderr; nothing off a terminal. It goes when dropped or cleared.

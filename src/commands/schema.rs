@@ -112,7 +112,7 @@ fn show(
 
 fn script_text(schema: &Schema, name: &str) -> Result<String> {
     if let Some(script) = schema.scripts.get(name) {
-        return Ok(script.text.clone());
+        return Ok(script.text.to_string());
     }
     let known: Vec<_> = schema.scripts.keys().map(String::as_str).collect();
     let hint = if known.is_empty() { "it has none".to_owned() } else { format!("scripts: {}", known.join(", ")) };

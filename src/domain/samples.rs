@@ -66,7 +66,7 @@ pub(crate) fn schemas() -> Vec<Schema> {
 
 fn parse(toml: &str, prefix: Option<&str>) -> Schema {
     let scripts = toml.lines().filter_map(|line| line.strip_prefix("script = \""));
-    let script = |name: &str| Script { name: name.trim_end_matches('"').to_owned(), text: String::new() };
+    let script = |name: &str| Script { name: name.trim_end_matches('"').to_owned(), text: String::new().into() };
     let source = SchemaSource {
         file: "sample",
         toml,

@@ -19,6 +19,12 @@ enum Part {
     Place(Place),
 }
 
+impl Part {
+    fn literal(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self::Literal(text.as_bytes().to_vec()))
+    }
+}
+
 /// What a placeholder stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -80,31 +86,27 @@ impl Template {
 
     fn parse(text: &str, known: &[(&str, Place)]) -> Result<Self, String> {
         let mut parts = Vec::new();
-        let mut literal = Vec::new();
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            literal.extend_from_slice(&rest.as_bytes()[..open]);
+        // What follows the last placeholder, and where in it to look for the next one.
+        let (mut rest, mut from) = (text, 0);
+        while let Some(open) = rest[from..].find('{').map(|at| from + at) {
             let inside = &rest[open + 1..];
             let name = inside
                 .split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
                 .next()
                 .unwrap_or_default();
             if name.is_empty() || !inside[name.len()..].starts_with('}') {
-                literal.push(b'{');
-                rest = inside;
+                from = open + 1;
                 continue;
             }
             let Some((_, place)) = known.iter().find(|(word, _)| *word == name) else {
                 let words: Vec<_> = known.iter().map(|(word, _)| format!("{{{word}}}")).collect();
                 return Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")));
             };
-            parts.push(Part::Literal(std::mem::take(&mut literal)));
+            parts.extend(Part::literal(&rest[..open]));
             parts.push(Part::Place(*place));
-            rest = &inside[name.len() + 1..];
+            (rest, from) = (&inside[name.len() + 1..], 0);
         }
-        literal.extend_from_slice(rest.as_bytes());
-        parts.push(Part::Literal(literal));
-        parts.retain(|part| !matches!(part, Part::Literal(bytes) if bytes.is_empty()));
+        parts.extend(Part::literal(rest));
         Ok(Self(parts))
     }
 

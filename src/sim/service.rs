@@ -145,7 +145,7 @@ impl<'a> Service<'a> {
             Action::Script { name, keys, args } => {
                 let count = keys.len().to_string().into_bytes();
                 let words: Vec<_> = [count].into_iter().chain(words(keys)).chain(words(args)).collect();
-                let text = self.schema.scripts.get(name).map_or("", |script| script.text.as_str());
+                let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
                 let head = match self.digests.get(name.as_str()) {
                     Some(digest) => [&b"EVALSHA"[..], digest],
                     None => eval(text.as_bytes()),

@@ -94,7 +94,7 @@ pub fn words(call: &Call, request: &Request<'_>) -> Vec<Vec<u8>> {
     match &call.action {
         Action::Command(command) => command.iter().map(|word| request.word(word)).collect(),
         Action::Script { name, keys, args } => {
-            let text = request.schema.scripts[name].text.clone().into_bytes();
+            let text = request.schema.scripts[name].text.as_bytes().to_vec();
             let mut words = vec![b"EVAL".to_vec(), text, keys.len().to_string().into_bytes()];
             words.extend(keys.iter().chain(args).map(|word| request.word(word)));
             words

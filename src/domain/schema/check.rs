@@ -12,7 +12,7 @@ use super::model::{
 use super::place::{At as _, Checked, line_of, wrong};
 use super::raw::{
     RawBodyEncoding, RawCall, RawEncoding, RawFields, RawKeys, RawMeaning, RawReply, RawSchema, RawSlot, RawState,
-    RawStep, RawTimestamp, RawValue, RawWhen,
+    RawStep, RawTimestamp, RawValue, Text,
 };
 use crate::domain::template::KeyTemplate;
 use crate::domain::write::Template;
@@ -50,28 +50,28 @@ pub struct SchemaSource<'a> {
 /// # Errors
 /// The first thing that is wrong, with its line.
 pub fn parse(source: SchemaSource<'_>) -> Result<Schema, SchemaError> {
-    let error = |line, message| SchemaError { file: source.file.to_owned(), line, message };
-    let raw: RawSchema = match source.json {
+    let SchemaSource { file, toml, json, scripts, origin, prefix } = source;
+    let error = |line, message| SchemaError { file: file.to_owned(), line, message };
+    let raw: RawSchema = match json {
         Some(json) => serde_json::from_str(json).map_err(|wrong| error(1, wrong.to_string()))?,
-        None => toml::from_str(source.toml).map_err(|wrong| {
-            error(line_of(source.toml, wrong.span().map_or(0, |span| span.start)), wrong.message().to_owned())
+        None => toml::from_str(toml).map_err(|wrong| {
+            error(line_of(toml, wrong.span().map_or(0, |span| span.start)), wrong.message().to_owned())
         })?,
     };
-    let mut builder = Builder { scripts: &source.scripts, slots: Vec::new(), values: Vec::new() };
-    builder
-        .schema(raw, source.prefix, source.origin.clone())
-        .map_err(|wrong| error(wrong.line(source.toml), wrong.message))
+    let scripts = scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
+    let builder = Builder { scripts, slots: Vec::new(), values: Vec::new() };
+    builder.schema(raw, prefix, origin).map_err(|wrong| error(wrong.line(toml), wrong.message))
 }
 
 /// What has been read so far and later parts refer to.
-struct Builder<'a> {
-    scripts: &'a [Script],
+struct Builder {
+    scripts: BTreeMap<String, Script>,
     slots: Vec<SlotKey>,
     values: Vec<ValueCase>,
 }
 
-impl Builder<'_> {
-    fn schema(&mut self, raw: RawSchema, prefix: Option<&str>, origin: Origin) -> Checked<Schema> {
+impl Builder {
+    fn schema(mut self, raw: RawSchema, prefix: Option<&str>, origin: Origin) -> Checked<Schema> {
         if raw.format != 1 {
             return wrong(format!("format {} is not known: this idemctl reads format 1", raw.format)).at("format");
         }
@@ -98,20 +98,16 @@ impl Builder<'_> {
             name,
             summary: raw.summary,
             older_release_of: raw.older_release_of,
-            slots: std::mem::take(&mut self.slots),
+            slots: self.slots,
             takes_prefix,
             lock_ttl: duration(&raw.ttl.lock).at("lock").at("ttl")?,
             result_ttl: duration(&raw.ttl.result).at("result").at("ttl")?,
-            values: std::mem::take(&mut self.values),
+            values: self.values,
             write,
             begin,
             complete,
             release,
-            scripts: self
-                .scripts
-                .iter()
-                .map(|script| (script.name.clone(), script.clone()))
-                .collect::<BTreeMap<_, _>>(),
+            scripts: self.scripts,
             origin,
         })
     }
@@ -228,43 +224,42 @@ impl Builder<'_> {
         Ok(Call { action, replies })
     }
 
-    fn script(&self, name: String, keys: &[String], args: &[String]) -> Checked<Action> {
-        if !self.scripts.iter().any(|script| script.name == name) {
+    fn script(&self, name: String, keys: &[Text<'_>], args: &[Text<'_>]) -> Checked<Action> {
+        if !self.scripts.contains_key(&name) {
             return wrong(format!("there is no {name}.lua beside schema.toml")).at("script");
         }
         Ok(Action::Script { name, keys: templates(keys).at("keys")?, args: templates(args).at("args")? })
     }
 
     fn reply(&self, raw: RawReply) -> Checked<Reply> {
-        let mut patterns = Vec::new();
-        patterns.extend(raw.word.map(Pattern::Word));
-        patterns.extend(raw.integer.map(Pattern::Integer));
-        patterns.extend(raw.nil.filter(|on| *on).map(|_| Pattern::Nil));
-        patterns.extend(raw.error.map(Pattern::Error));
-        patterns.extend(raw.array.map(Pattern::Array));
-        patterns.extend(raw.text.filter(|on| *on).map(|_| Pattern::Text));
-        let Ok([pattern]) = <[Pattern; 1]>::try_from(patterns) else {
+        let patterns = [
+            raw.word.map(Pattern::Word),
+            raw.integer.map(Pattern::Integer),
+            raw.nil.filter(|on| *on).map(|_| Pattern::Nil),
+            raw.error.map(Pattern::Error),
+            raw.array.map(Pattern::Array),
+            raw.text.filter(|on| *on).map(|_| Pattern::Text),
+        ];
+        let mut given = patterns.into_iter().flatten();
+        let (Some(pattern), None) = (given.next(), given.next()) else {
             return wrong("a reply has exactly one of word, integer, nil, error, array, text");
         };
-        let alternatives = match raw.when {
-            None => Vec::new(),
-            Some(RawWhen::One(condition)) => vec![condition],
-            Some(RawWhen::Any(conditions)) => conditions,
-        };
+        let alternatives = raw.when.map_or_else(Vec::new, |when| when.0);
         let mut when = Vec::with_capacity(alternatives.len());
         for (index, condition) in alternatives.into_iter().enumerate() {
-            when.push(self.condition(condition).at(index).at("when")?);
+            when.push(self.condition(&condition).at(index).at("when")?);
         }
         Ok(Reply { pattern, means: meaning_of(raw.means), when, client: raw.client })
     }
 
-    fn condition(&self, raw: BTreeMap<String, String>) -> Checked<Condition> {
+    fn condition(&self, raw: &BTreeMap<Text<'_>, Text<'_>>) -> Checked<Condition> {
         let mut slots = Vec::with_capacity(raw.len());
         for (role, word) in raw {
+            let role = &**role;
             let Some(slot) = self.slots.iter().position(|slot| slot.role.word() == role) else {
-                return wrong(format!("`when` names `{role}`, which [keys] does not have")).at(role.as_str());
+                return wrong(format!("`when` names `{role}`, which [keys] does not have")).at(role);
             };
-            slots.push((slot, self.slot_is(slot, &word).at(role.as_str())?));
+            slots.push((slot, self.slot_is(slot, word).at(role)?));
         }
         Ok(Condition(slots))
     }
@@ -287,7 +282,7 @@ fn template(text: &str, parse: fn(&str) -> Result<Template, String>) -> Checked<
     parse(text).or_else(wrong)
 }
 
-fn templates(texts: &[String]) -> Checked<Vec<Template>> {
+fn templates(texts: &[Text<'_>]) -> Checked<Vec<Template>> {
     texts.iter().enumerate().map(|(index, text)| template(text, Template::of_call).at(index)).collect()
 }
 

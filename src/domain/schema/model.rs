@@ -1,5 +1,6 @@
 //! The schema as the rest of idemctl uses it: checked, with every name resolved.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -94,7 +95,7 @@ pub struct Script {
     /// The script's name, its file's stem.
     pub name: String,
     /// The Lua text, as it is sent.
-    pub text: String,
+    pub text: Cow<'static, str>,
 }
 
 /// What one Redis key of a record is for.

@@ -1,14 +1,32 @@
 //! `schema.toml` as it is written, before any name in it is resolved. The same types read the JSON that the built-in
 //! ones are compiled in as.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
 
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+/// A text that is only looked at, so that it can stay where it is in the file. Most of a schema's texts are of this kind.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawSchema {
+pub(super) struct RawSchema<'a> {
     pub format: u32,
     pub name: String,
     #[serde(default)]
@@ -18,9 +36,12 @@ pub(super) struct RawSchema {
     pub ttl: RawTtl,
     pub value: Vec<RawValue>,
     pub write: RawWrite,
-    pub begin: RawStep,
-    pub complete: RawStep,
-    pub release: Option<RawStep>,
+    #[serde(borrow)]
+    pub begin: RawStep<'a>,
+    #[serde(borrow)]
+    pub complete: RawStep<'a>,
+    #[serde(borrow)]
+    pub release: Option<RawStep<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -127,28 +148,31 @@ pub(super) struct RawWrite {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawStep {
+pub(super) struct RawStep<'a> {
     #[serde(default)]
     pub checks_owner: bool,
     pub note: Option<String>,
-    pub call: Vec<RawCall>,
+    #[serde(borrow)]
+    pub call: Vec<RawCall<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawCall {
+pub(super) struct RawCall<'a> {
     pub script: Option<String>,
-    #[serde(default)]
-    pub keys: Vec<String>,
-    #[serde(default)]
-    pub args: Vec<String>,
-    pub command: Option<Vec<String>>,
-    pub replies: Vec<RawReply>,
+    #[serde(borrow, default)]
+    pub keys: Vec<Text<'a>>,
+    #[serde(borrow, default)]
+    pub args: Vec<Text<'a>>,
+    #[serde(borrow)]
+    pub command: Option<Vec<Text<'a>>>,
+    #[serde(borrow)]
+    pub replies: Vec<RawReply<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawReply {
+pub(super) struct RawReply<'a> {
     pub word: Option<String>,
     pub integer: Option<i64>,
     pub nil: Option<bool>,
@@ -156,7 +180,8 @@ pub(super) struct RawReply {
     pub array: Option<i64>,
     pub text: Option<bool>,
     pub means: RawMeaning,
-    pub when: Option<RawWhen>,
+    #[serde(borrow)]
+    pub when: Option<RawWhen<'a>>,
     pub client: Option<String>,
 }
 
@@ -173,9 +198,29 @@ pub(super) enum RawMeaning {
     Next,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum RawWhen {
-    One(BTreeMap<String, String>),
-    Any(Vec<BTreeMap<String, String>>),
+/// The alternatives: one table, or a list of them.
+pub(super) struct RawWhen<'a>(pub Vec<BTreeMap<Text<'a>, Text<'a>>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawWhen<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Alternatives)
+    }
+}
+
+struct Alternatives;
+
+impl<'de> Visitor<'de> for Alternatives {
+    type Value = RawWhen<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a table of slots, or a list of such tables")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawWhen<'de>, A::Error> {
+        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(|one| RawWhen(vec![one]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<RawWhen<'de>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(seq)).map(RawWhen)
+    }
 }
