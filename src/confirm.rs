@@ -26,7 +26,7 @@ impl ConfirmArgs {
     /// `--confirm`. `--yes` is enough but for a protected context, whose own name it has to be.
     ///
     /// # Errors
-    /// As [`ChangeArgs::confirm`].
+    /// As [`ConfirmArgs::confirm`].
     pub fn confirm_by_name(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
         let name = context.settings.context_name().map(str::to_owned);
         match &name {

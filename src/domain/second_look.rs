@@ -68,9 +68,7 @@ impl Print {
             }
         }
     }
-}
 
-impl Print {
     /// Without the length, where the first look did not ask for it.
     fn known_by(self, first: Option<u64>) -> Self {
         match self {

@@ -102,7 +102,7 @@ fn next_batch(records: &mut Peekable<impl Iterator<Item = Record>>, most: usize)
         && bytes < MOST_BYTES
         && let Some(record) = records.next()
     {
-        bytes += record.size_bytes().unwrap_or(0);
+        bytes += record.size_bytes().unwrap_or(MOST_BYTES);
         batch.push(record);
     }
     batch
