@@ -25,7 +25,7 @@ pub fn line(record: &Record, reveal: bool) -> String {
     escape::json(serde_json::to_string(&Shown::new(record, reveal)).unwrap_or_default())
 }
 
-/// Records as [`line`]s in one piece, with `between` between them: much cheaper than one by one.
+/// Records as [`line()`]s in one piece, with `between` between them: much cheaper than one by one.
 pub fn lines(records: &[Record], between: &str, reveal: bool) -> String {
     let mut json = Vec::with_capacity(records.len() * LINE);
     for (index, record) in records.iter().enumerate() {
