@@ -97,7 +97,7 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<()> {
     let pipe =
         format!("redis-cli -s {path} --scan --pattern 'idempotency:*' | xargs -L 1000 redis-cli -s {path} unlink");
     let theirs = words(&["sh", "-c", &pipe]);
-    let purge = ["purge", "--schema", "go-middleware", "--yes", "--no-backup"];
+    let purge = ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes", "--no-backup"];
     let mut ours = words(&["env", &format!("XDG_STATE_HOME={}", state.display())]);
     ours.extend(setup.idemctl(socket, &purge));
     let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
