@@ -227,7 +227,7 @@ fn a_lost_reply_is_cleared_up_by_reading_back() {
     for words in REMOVING {
         let server = Server::start();
         fill(&server, 150);
-        let socket = proxy::breaks_at(&server, "delete_many_if_same", true);
+        let socket = proxy::breaks_at(&server, "change_many_if_same", true);
         // What follows on the broken connection may fail: the batch was cleared up all the same.
         let run = through(&server, &socket, words);
         assert_ne!(run.code, 7, "{}", run.all());
@@ -242,7 +242,7 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
     for words in REMOVING {
         let server = Server::start();
         fill(&server, 150);
-        let socket = proxy::breaks_at(&server, "delete_many_if_same", false);
+        let socket = proxy::breaks_at(&server, "change_many_if_same", false);
         let run = through(&server, &socket, words).exits(7);
         assert!(run.stderr.contains("100 of 100 Redis keys"), "{}", run.all());
         assert_eq!(backed_up(&server).len(), BATCH, "{}", run.all());

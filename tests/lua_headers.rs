@@ -351,8 +351,8 @@ type Caller = fn(&Library, &[Vec<u8>]);
 /// The typed functions, and the script each sends.
 const CALLERS: &[(&str, Caller)] = &[
     ("admin/observe", send_observe),
-    ("admin/delete_many_if_same", send_delete_many_if_same),
-    ("admin/expire_many_if_same", send_expire_many_if_same),
+    ("admin/change_many_if_same", send_removal),
+    ("admin/change_many_if_same", send_expiry),
     ("admin/restore_if_absent", send_restore_if_absent),
 ];
 
@@ -361,11 +361,11 @@ fn send_observe(library: &Library, redis_keys: &[Vec<u8>]) {
     let _ = library.wait(reader.observe(&[redis_keys.to_vec()], Head::Bytes(7))).unwrap();
 }
 
-fn send_delete_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+fn send_removal(library: &Library, redis_keys: &[Vec<u8>]) {
     change(library, redis_keys, store::Action::Remove);
 }
 
-fn send_expire_many_if_same(library: &Library, redis_keys: &[Vec<u8>]) {
+fn send_expiry(library: &Library, redis_keys: &[Vec<u8>]) {
     change(library, redis_keys, store::Action::ExpireIn(5_000));
 }
 
@@ -427,7 +427,7 @@ fn the_script_that_reads_runs_where_writing_is_refused() {
     let observe = wire::script("admin/observe");
     let seen = wire::ask(&mut connection, &["EVAL_RO", &observe, "2", "a", "b", "-1"]);
     assert!(matches!(&seen, StepReply::Array(items) if items.len() == 3), "{seen:?}");
-    let delete = wire::script("admin/delete_many_if_same");
-    let refused = wire::ask(&mut connection, &["EVAL_RO", &delete, "1", "a", "value", "=5,60000;"]);
+    let change = wire::script("admin/change_many_if_same");
+    let refused = wire::ask(&mut connection, &["EVAL_RO", &change, "1", "a", "value", "=5,60000;", "UNLINK"]);
     assert!(matches!(&refused, StepReply::Error { message, .. } if message.contains("read-only")), "{refused:?}");
 }

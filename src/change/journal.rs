@@ -31,7 +31,7 @@ impl Journal {
     /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
     /// change, in order, and the error that came in between: the changes before it were made.
     ///
-    /// The error is that of [`Writer::apply`], or partial when changes were made but could not be noted.
+    /// The error is that of [`Writer::apply`], or partial when changes were made before that could not be noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
@@ -41,16 +41,16 @@ impl Journal {
     ) -> (Vec<Outcome>, Result<()>) {
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
         let done = changes.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
-        let mut noted = self.note(writer, done.map(|(change, _)| change), what, now);
+        let mut noted = self.note(writer, done.map(|(change, _)| change), what, now).await;
         if let Err(StoreError::OutcomeUnknown { .. }) = ended {
             let unknown = batches(&changes[outcomes.len()..]).next().unwrap_or_default();
-            noted = noted.and(self.note(writer, unknown.iter(), "outcome-unknown", now));
+            noted = noted.and(self.note(writer, unknown.iter(), "outcome-unknown", now).await);
         }
         (outcomes, ended.map_err(anyhow::Error::from).and(noted))
     }
 
-    fn note<'a>(
-        &self,
+    async fn note<'a>(
+        &mut self,
         writer: &Writer,
         changes: impl Iterator<Item = &'a Change>,
         what: &'static str,
@@ -62,11 +62,14 @@ impl Journal {
             redis_key: change.redis_key(),
         });
         let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
-        Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now)?)
+        Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
     }
 
-    /// The backup, where it holds anything that was removed; else there is none any more.
-    pub fn close(self) -> Option<PathBuf> {
-        self.backup.and_then(Backup::close)
+    /// The backup, where it holds anything that was removed, else there is none any more; and how the run `ended`.
+    ///
+    /// The error is that of the run, or partial when its last changes could not be noted.
+    pub async fn close<T>(mut self, ended: Result<T>) -> (Option<PathBuf>, Result<T>) {
+        let noted = self.trail.settle().await;
+        (self.backup.and_then(Backup::close), ended.and_then(|done| Ok(noted.map(|()| done)?)))
     }
 }

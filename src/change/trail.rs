@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Result;
+use tokio::task::JoinHandle;
 
 use crate::args::ConfirmArgs;
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
-use crate::store::audit::{self, Entry};
+use crate::store::StoreError;
+use crate::store::audit::{self, Entry, Lines};
 
 /// Who changes what with which command, and why.
 pub struct Trail {
@@ -18,6 +20,8 @@ pub struct Trail {
     host: String,
     command: &'static str,
     reason: Option<String>,
+    /// The notes that are on their way to the disk.
+    writing: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
 /// A Redis key that was changed, and whose record it is.
@@ -44,15 +48,17 @@ impl Trail {
             host: context.host(),
             command,
             reason: args.reason.clone(),
+            writing: None,
         })
     }
 
-    /// Notes that `what` was done at `now` on this server, in one write.
+    /// Notes that `what` was done at `now` on this server, in one write, which goes on after this returns:
+    /// [`Trail::settle`] waits for the last one.
     ///
     /// # Errors
-    /// Partial: the changes were made and could not be noted.
-    pub fn note<'a>(
-        &self,
+    /// Partial: changes were made before that could not be noted.
+    pub async fn note<'a>(
+        &mut self,
         changed: impl Iterator<Item = Noted<'a>>,
         what: &'static str,
         server: &str,
@@ -60,22 +66,43 @@ impl Trail {
         now: SystemTime,
     ) -> Result<(), Stop> {
         let at = humantime::format_rfc3339_millis(now).to_string();
-        let entries = changed.map(|noted| Entry {
-            at: at.clone(),
-            who: self.who.clone(),
-            host: self.host.clone(),
-            server: server.to_owned(),
-            command: self.command,
-            schema: noted.schema.to_owned(),
-            key: escape::text(noted.key),
-            redis_key: escape::text(noted.redis_key),
-            what,
-            reason: self.reason.clone(),
-            backup: backup.map(str::to_owned),
-        });
-        audit::append_many(&self.log, &entries.collect::<Vec<_>>()).map_err(|error| {
-            Stop::new(Exit::Partial, format!("changes were made that the audit log does not show: {error}"))
-                .hint("check the folder's rights and free space, then run the same command again to go on")
-        })
+        let mut lines = Lines::default();
+        for noted in changed {
+            lines.push(&Entry {
+                at: &at,
+                who: &self.who,
+                host: &self.host,
+                server,
+                command: self.command,
+                schema: noted.schema,
+                key: escape::text(noted.key),
+                redis_key: escape::text(noted.redis_key),
+                what,
+                reason: self.reason.as_deref(),
+                backup,
+            });
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.settle().await?;
+        let log = self.log.clone();
+        self.writing = Some(tokio::task::spawn_blocking(move || audit::append(&log, lines)));
+        Ok(())
+    }
+
+    /// Waits until all notes are on the disk.
+    ///
+    /// # Errors
+    /// Partial: the changes were made and could not be noted.
+    pub async fn settle(&mut self) -> Result<(), Stop> {
+        let Some(writing) = self.writing.take() else { return Ok(()) };
+        let why = match writing.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(Stop::new(Exit::Partial, format!("changes were made that the audit log does not show: {why}"))
+            .hint("check the folder's rights and free space, then run the same command again to go on"))
     }
 }

@@ -130,7 +130,7 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let now = context.now();
     let (outcomes, ended) =
         journal.apply(writer, std::slice::from_ref(&change), (Action::Remove, "unlocked"), now).await;
-    let kept = journal.close();
+    let (kept, ended) = journal.close(ended).await;
     ended?;
     finish(context, args, record, outcomes[0], kept).await
 }

@@ -25,9 +25,6 @@ use crate::domain::top::Order;
 use crate::exit::{Exit, Stop};
 use crate::store::{Head, StoreError, Walk};
 
-/// Bytes of each value that are read: enough for state, status and owner of every built-in schema.
-const HEAD_BYTES: usize = 64;
-
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
 const SORTED_ROWS: usize = 1_000;
 
@@ -130,7 +127,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if catalog.scanned().is_empty() {
         return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
     }
-    let head = if args.full { Head::Whole } else { Head::Bytes(HEAD_BYTES.max(catalog.longest_word())) };
+    let head = if args.full { Head::Whole } else { Head::Bytes(catalog.head_bytes()) };
     let reader = context.reader().await?;
     let server = reader.name();
     let selection = selection(&args);

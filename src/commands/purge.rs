@@ -16,7 +16,7 @@ use clap::builder::PossibleValuesParser;
 use self::act::Remover;
 use self::choice::Choice;
 use self::key_file::KeyFile;
-use self::source::Source;
+use self::source::{Page, Source};
 use crate::args::{ChangeArgs, Output, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
 use crate::change::{Interrupt, Journal, Pace, Rate};
 use crate::context::Context;
@@ -32,8 +32,10 @@ use crate::store::{Reader, Writer};
 /// Remove many records, each only if it is still what was seen
 ///
 /// Counts what is chosen and shows a sample; then the server's name (host:port/db) or the context's has to be typed, and
-/// a second walk backs up and removes what is chosen then, never more than was counted or --max allows. A record that
-/// completes, is renewed or taken anew between look and removal stays. Without --state only completed records are
+/// a second walk backs up and removes what is chosen then, never more than was counted or --max allows. With --yes and
+/// no --max there is nobody to count for: one walk does it all, and what was found is shown at its end. A record that
+/// completes, is renewed or taken anew between look and removal stays. A record's state is told by the beginning of its
+/// value, as `list` tells it. Without --state only completed records are
 /// purged: locks are left alone unless --state in-progress is said, unreadable values unless --state unreadable or
 /// --finding unreadable is. Schemas without a literal prefix (go-chi) are purged only when named with --schema.
 #[derive(Debug, ClapArgs)]
@@ -92,13 +94,24 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// What the first walk counted.
+/// What was found by the walk that counts.
+#[derive(Default)]
 struct Survey {
     tally: Tally<(String, &'static str)>,
     /// Redis keys, or keys of the file, that were looked at.
     looked_at: u64,
     /// All records of the schemas, chosen or not; known where a percentage is asked for.
     records: u64,
+}
+
+impl Survey {
+    fn add(&mut self, page: &Page, looked_at: u64) {
+        self.records += page.records as u64;
+        for record in &page.chosen {
+            self.tally.add((record.schema.name.clone(), record.state.word()), record, record.age);
+        }
+        self.looked_at = looked_at;
+    }
 }
 
 /// Runs `idemctl purge`.
@@ -112,23 +125,39 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let writer = if args.change.dry_run { None } else { Some(context.writer().await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?;
-    let survey = survey(context, &choice, reader.clone(), file.as_mut(), &interrupt).await?;
-    let total = survey.tally.total();
+    let mut found = Survey::default();
     let mut purged = Purged::default();
-    show(context, &args, &choice, &survey, &reader.name())?;
-    let limit = limit(&args, total, survey.records)?;
-    let Some(writer) = writer.filter(|_| total > 0) else {
-        report(context, &args, &survey, &purged)?;
+    let mut limit = u64::MAX;
+    if counts_first(&args) {
+        found = survey(context, &choice, reader.clone(), file.as_mut(), &interrupt).await?;
+        show(context, &args, &choice, &found, &reader.name())?;
+        limit = match found.tally.total() {
+            0 => 0,
+            total => most(&args, total, found.records)?,
+        };
+    }
+    let Some(writer) = writer.filter(|_| limit > 0) else {
+        report(context, &args, &found, &purged)?;
         if args.change.dry_run {
             context.ui.status("dry run: nothing was changed");
         }
         return Ok(Exit::Done);
     };
-    let records = if total == 1 { "this record".to_owned() } else { format!("these {total} records") };
+    let records = match found.tally.total() {
+        1 => "this record".to_owned(),
+        total => format!("these {total} records"),
+    };
     args.change.confirm_by_name(context, &format!("Purge {records}?"), &writer.name())?;
-    let ended = purge(context, &args, &choice, (reader, writer), file.as_mut(), (&interrupt, limit), &mut purged).await;
-    report(context, &args, &survey, &purged)?;
-    finish(context, total, &purged, ended)
+    let server = (reader, writer);
+    let ended =
+        purge(context, &args, &choice, server, file.as_mut(), (&interrupt, limit), (&mut found, &mut purged)).await;
+    report(context, &args, &found, &purged)?;
+    finish(context, &args, &found, &purged, ended)
+}
+
+/// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.
+fn counts_first(args: &Args) -> bool {
+    args.change.dry_run || !args.change.yes || args.max.is_some() || args.max_percent.is_some()
 }
 
 async fn survey(
@@ -140,17 +169,13 @@ async fn survey(
 ) -> Result<Survey> {
     let progress = context.ui.progress("keys looked at");
     let mut source = Source::open(choice, reader, file).await?;
-    let mut survey = Survey { tally: Tally::default(), looked_at: 0, records: 0 };
+    let mut survey = Survey::default();
     loop {
         let next = interrupt.unless_raised(source.next(choice)).await;
         let Some(page) = next.ok_or_else(|| Stop::interrupted("interrupted; nothing was changed"))?? else { break };
-        survey.records += page.len() as u64;
-        for record in page.iter().filter(|record| choice.chooses(record)) {
-            survey.tally.add((record.schema.name.clone(), record.state.word()), record, record.age);
-        }
+        survey.add(&page, source.looked_at());
         progress.set_position(source.looked_at());
     }
-    survey.looked_at = source.looked_at();
     progress.finish_and_clear();
     Ok(survey)
 }
@@ -175,7 +200,7 @@ fn show(context: &mut Context, args: &Args, choice: &Choice, survey: &Survey, se
 
 /// How many records may be removed: as many as were counted, or as --max and --max-percent allow, should there be more
 /// by then.
-fn limit(args: &Args, total: u64, records: u64) -> Result<u64, Stop> {
+fn most(args: &Args, total: u64, records: u64) -> Result<u64, Stop> {
     let refuse = |allowed: u64, by: String| {
         Stop::usage(format!("{total} records are chosen, but {by} allows {allowed}; nothing was changed"))
             .hint("choose more narrowly, or allow more")
@@ -203,8 +228,9 @@ async fn purge(
     (reader, writer): (Reader, Writer),
     file: Option<&mut KeyFile>,
     (interrupt, limit): (&Interrupt, u64),
-    purged: &mut Purged,
+    (found, purged): (&mut Survey, &mut Purged),
 ) -> Result<()> {
+    let server = reader.name();
     let mut journal = Journal::open(context, &args.change, "purge", true)?;
     let mut remover = Remover {
         choice,
@@ -214,13 +240,18 @@ async fn purge(
         pace: Pace::new(args.rate),
         interrupt,
         limit,
+        uncounted: (!counts_first(args)).then_some(&mut *found),
     };
     let ended = match Source::open(choice, reader, file).await {
         Ok(source) => remover.remove_all(context, source, purged).await,
         Err(error) => Err(error),
     };
+    let (backup, ended) = journal.close(ended).await;
+    purged.backup = backup.map(|file| file.display().to_string());
     purged.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);
-    purged.backup = journal.close().map(|file| file.display().to_string());
+    if !counts_first(args) {
+        show(context, args, choice, found, &server)?;
+    }
     ended.map(drop)
 }
 
@@ -235,9 +266,11 @@ fn report(context: &mut Context, args: &Args, survey: &Survey, purged: &Purged) 
     Ok(context.ui.flush()?)
 }
 
-fn finish(context: &mut Context, total: u64, purged: &Purged, ended: Result<()>) -> Result<Exit> {
+fn finish(context: &mut Context, args: &Args, found: &Survey, purged: &Purged, ended: Result<()>) -> Result<Exit> {
     let backup = purged.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-    let so_far = format!("{} of {total} records purged{backup}", purged.done);
+    let knows_all = counts_first(args) || purged.outcome == Ended::Whole;
+    let of_all = if knows_all { format!(" of {}", found.tally.total()) } else { String::new() };
+    let so_far = format!("{}{of_all} records purged{backup}", purged.done);
     if let Err(error) = ended {
         return Err(exit::between(&error, purged.done > 0, &so_far).into());
     }
@@ -246,7 +279,9 @@ fn finish(context: &mut Context, total: u64, purged: &Purged, ended: Result<()>)
             .hint("the same command again goes on with the rest")
             .into());
     }
-    context.ui.status(&so_far);
+    if found.tally.total() > 0 {
+        context.ui.status(&so_far);
+    }
     if purged.changed > 0 {
         context.ui.status(&format!("Left alone: {} that changed since they were seen", purged.changed));
     }

@@ -69,7 +69,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if count == 0 && !args.keys.is_empty() {
         return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")).into());
     }
-    let hand = if args.change.dry_run {
+    let mut hand = if args.change.dry_run {
         Hand::Looks(context.link().await?)
     } else {
         let writer = context.writer().await?;
@@ -79,7 +79,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Hand::Restores(writer, trail)
     };
     let mut rows = Rows::new(args.output, args.change.dry_run);
-    let ended = restore(context, &args, backup, &hand, &mut rows).await;
+    let mut ended = restore(context, &args, backup, &mut hand, &mut rows).await;
+    if let Hand::Restores(_, trail) = &mut hand {
+        let noted = trail.settle().await;
+        ended = ended.and_then(|whole| Ok(noted.map(|()| whole)?));
+    }
     let shown = rows.close(context, matches!(ended, Ok(true)));
     finish(context, &args, &rows, ended, count)?;
     shown?;
@@ -98,7 +102,7 @@ async fn restore(
     context: &mut Context,
     args: &Args,
     mut backup: BackupReader,
-    hand: &Hand,
+    hand: &mut Hand,
     rows: &mut Rows,
 ) -> Result<bool> {
     let interrupt = Interrupt::listen()?;
@@ -116,7 +120,7 @@ async fn restore(
             Hand::Looks(link) => link.would_restore(&saved).await?,
             Hand::Restores(writer, trail) => {
                 let fates = writer.restore(&saved).await?;
-                note(context, args, writer, trail, &batch, &fates)?;
+                note(context, args, writer, trail, &batch, &fates).await?;
                 fates
             }
         };
@@ -144,18 +148,18 @@ fn next_batch(backup: &mut BackupReader, args: &Args) -> Result<Vec<Held>, Backu
     Ok(batch)
 }
 
-fn note(
+async fn note(
     context: &Context,
     args: &Args,
     writer: &Writer,
-    trail: &Trail,
+    trail: &mut Trail,
     batch: &[Held],
     fates: &[Became],
 ) -> Result<()> {
     let back = batch.iter().zip(fates).filter(|(_, fate)| matches!(fate, Ok(Fate::Restored(_))));
     let noted = back.map(|(held, _)| Noted { schema: &held.schema, key: &held.key, redis_key: &held.saved.redis_key });
     let file = args.file.display().to_string();
-    Ok(trail.note(noted, "restored", &writer.name(), Some(&file), context.now())?)
+    Ok(trail.note(noted, "restored", &writer.name(), Some(&file), context.now()).await?)
 }
 
 /// Says how far it got; on to the error there was.

@@ -207,12 +207,13 @@ async fn sweep(
         Some(places) => actor.act(context, places, swept).await,
         None => in_chunks(context, &mut actor, reader, swept).await,
     };
+    let (backup, acted) = journal.close(acted).await;
+    swept.backup = backup.map(|file| file.display().to_string());
     swept.outcome = match &acted {
         Ok(true) => Ended::Whole,
         Ok(false) => Ended::Interrupted,
         Err(_) => Ended::Failed,
     };
-    swept.backup = journal.close().map(|file| file.display().to_string());
     acted.map(drop)
 }
 

@@ -20,6 +20,14 @@ pub struct Candidate {
     pub schemas: Vec<Arc<Schema>>,
 }
 
+impl From<Record> for Candidate {
+    /// Where a record was found, to look at it again.
+    fn from(record: Record) -> Self {
+        let redis_keys = record.seen.slots.into_iter().map(|slot| slot.redis_key).collect();
+        Self { key: record.key, redis_keys, schemas: vec![record.schema] }
+    }
+}
+
 /// Every place where `text`, an idempotency key or a full Redis key, may name a record of the chosen schemas.
 ///
 /// Unless the operator named schemas, a Redis key that fits several templates is left to the most specific one.
@@ -43,7 +51,8 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     let (first, slot) = owners.next()?;
     let key = first.slots[slot].template.idempotency_key(redis_key)?.to_vec();
     let redis_keys = first.redis_keys(&key);
-    let mut schemas = vec![Arc::clone(first)];
+    let mut schemas = Vec::with_capacity(2);
+    schemas.push(Arc::clone(first));
     let same = |schema: &Schema| schema.has_templates_of(first) || schema.redis_keys(&key) == redis_keys;
     schemas.extend(owners.filter(|(schema, _)| same(schema)).map(|(schema, _)| Arc::clone(schema)));
     Some((Candidate { key, redis_keys, schemas }, slot))

@@ -6,6 +6,9 @@ use crate::domain::glob;
 use crate::domain::schema::Schema;
 use crate::domain::template::KeyTemplate;
 
+/// Bytes that tell what a record of any built-in schema is.
+const HEAD_BYTES: usize = 64;
+
 /// Every known schema, and the chosen ones.
 #[derive(Debug, Clone)]
 pub struct Catalog {
@@ -69,11 +72,12 @@ impl Catalog {
         self.chosen.iter().filter(|schema| self.named || schema.has_prefix()).cloned().collect()
     }
 
-    /// Bytes of the longest word that a value of the scanned schemas has to equal: so much of a value has to be read.
-    pub fn longest_word(&self) -> usize {
+    /// Bytes of a value that tell state, status and owner of a record of the scanned schemas: 64 do for every built-in
+    /// one, and a word that a value has to equal has to be read whole.
+    pub fn head_bytes(&self) -> usize {
         let scanned = self.scanned();
         let words = scanned.iter().flat_map(|schema| &schema.values).filter_map(|case| case.tests.equals.as_ref());
-        words.map(Vec::len).max().unwrap_or(0)
+        words.map(Vec::len).max().unwrap_or(0).max(HEAD_BYTES)
     }
 
     /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the

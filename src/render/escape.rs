@@ -1,8 +1,15 @@
 //! Making bytes from Redis safe to show: nothing of them moves a cursor, sets a colour or turns the writing direction.
 
+use bstr::ByteSlice as _;
+
 /// Bytes as text: printable characters as they are, everything else as `\n`, `\x1b`, `\u{202e}` and the like, so that
 /// the text tells the bytes apart.
 pub fn text(bytes: &[u8]) -> String {
+    if let Ok(plain) = std::str::from_utf8(bytes)
+        && plain.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\')
+    {
+        return plain.to_owned();
+    }
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         chunk.valid().chars().for_each(|character| push(&mut text, character));
@@ -36,7 +43,7 @@ fn push(text: &mut String, character: char) {
 /// same.
 pub fn json(json: String) -> String {
     // Nearly always there is nothing to do: in JSON text the only ASCII to escape is DEL.
-    if json.bytes().all(|byte| byte.is_ascii() && byte != b'\x7f') {
+    if json.is_ascii() && json.as_bytes().find_byte(b'\x7f').is_none() {
         return json;
     }
     let mut safe = String::with_capacity(json.len());

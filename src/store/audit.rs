@@ -15,56 +15,58 @@ pub use log::{Log, Logged};
 
 /// One change: who, where, when, what and why.
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct Entry<'a> {
     /// When, RFC 3339 in UTC.
-    pub at: String,
+    pub at: &'a str,
     /// The operator's user name.
-    pub who: String,
+    pub who: &'a str,
     /// The operator's host.
-    pub host: String,
+    pub host: &'a str,
     /// The server.
-    pub server: String,
+    pub server: &'a str,
     /// The subcommand.
-    pub command: &'static str,
+    pub command: &'a str,
     /// The schema's name.
-    pub schema: String,
+    pub schema: &'a str,
     /// The idempotency key; bytes that are not UTF-8 escaped.
     pub key: String,
     /// The Redis key that changed; bytes that are not UTF-8 escaped.
     pub redis_key: String,
     /// What was done to it.
-    pub what: &'static str,
+    pub what: &'a str,
     /// Why, in the operator's words.
-    pub reason: Option<String>,
+    pub reason: Option<&'a str>,
     /// The backup that holds what was removed.
-    pub backup: Option<String>,
+    pub backup: Option<&'a str>,
 }
 
-/// Appends a line and waits until it is on the disk.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn append(path: &Path, entry: &Entry) -> Result<(), StoreError> {
-    append_many(path, std::slice::from_ref(entry))
-}
+/// Lines for the log.
+#[derive(Debug, Clone, Default)]
+pub struct Lines(Vec<u8>);
 
-/// Appends the lines of a batch in one write and waits until they are on the disk.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn append_many(path: &Path, entries: &[Entry]) -> Result<(), StoreError> {
-    if entries.is_empty() {
-        return Ok(());
+impl Lines {
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
+
+    /// Adds a change.
+    pub fn push(&mut self, entry: &Entry<'_>) {
+        // Text written to memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.0, entry);
+        self.0.push(b'\n');
+    }
+}
+
+/// Appends lines in one write and waits until they are on the disk.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
     let wrong = |error: io::Error| file_error(path, &error);
     let mut file = open(path)?;
-    let mut lines = Vec::new();
     if is_torn(&mut file).map_err(wrong)? {
-        lines.push(b'\n');
-    }
-    for entry in entries {
-        serde_json::to_writer(&mut lines, entry).map_err(|error| wrong(error.into()))?;
-        lines.push(b'\n');
+        lines.insert(0, b'\n');
     }
     // One write, so that two operators' lines never mix.
     file.write_all(&lines).and_then(|()| file.sync_data()).map_err(wrong)

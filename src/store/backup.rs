@@ -3,12 +3,14 @@
 mod checksum;
 mod reader;
 
+use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use serde_json::json;
 
 use super::error::StoreError;
@@ -84,24 +86,36 @@ impl Backup {
     ///
     /// # Errors
     /// Disk full, or whatever else the disk says; the file is then as it was.
-    pub fn append<'a>(&mut self, batch: impl Iterator<Item = (&'a Saved, &'a About)>) -> Result<(), StoreError> {
+    pub async fn append<'a>(&mut self, batch: impl Iterator<Item = (&'a Saved, &'a About)>) -> Result<(), StoreError> {
         let mut lines = Vec::new();
         let mut count = 0;
         for (saved, about) in batch {
-            lines.extend_from_slice(line(saved, about).as_bytes());
+            // Text written to memory cannot fail.
+            let _ = serde_json::to_writer(&mut lines, &Line::new(saved, about));
+            lines.push(b'\n');
             count += 1;
         }
         if count == 0 {
             return Ok(());
         }
-        let written = self.write(&lines).and_then(|()| self.file.sync_data());
-        written.map_err(|error| {
+        let length = lines.len() as u64;
+        if let Err(error) = self.write_synced(lines).await {
             self.cut();
-            file_error(&self.path, &error)
-        })?;
-        self.length += lines.len() as u64;
+            return Err(file_error(&self.path, &error));
+        }
+        self.length += length;
         self.changed += count;
         Ok(())
+    }
+
+    /// On a thread of its own, for a disk may take its time.
+    async fn write_synced(&self, lines: Vec<u8>) -> std::io::Result<()> {
+        let (mut file, at) = (self.file.try_clone()?, self.length);
+        let written = tokio::task::spawn_blocking(move || {
+            write(&mut file, at, &lines)?;
+            file.sync_data()
+        });
+        written.await?
     }
 
     /// Takes back these of the last Redis keys, for they were not changed. Where that cannot be written they stay,
@@ -113,7 +127,7 @@ impl Backup {
         self.changed = self.changed.saturating_sub(left_alone.len() as u64);
         let void: Vec<_> = left_alone.iter().map(|redis_key| STANDARD.encode(redis_key)).collect();
         let line = format!("{}\n", json!({ "format": FORMAT, "void": void }));
-        match self.write(line.as_bytes()) {
+        match write(&mut self.file, self.length, line.as_bytes()) {
             Ok(()) => self.length += line.len() as u64,
             Err(_) => self.cut(),
         }
@@ -140,12 +154,6 @@ impl Backup {
         let _ = fs::remove_file(&self.path);
     }
 
-    fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {
-        // Behind the last whole line, also when one was torn before and could not be taken back.
-        self.file.seek(SeekFrom::Start(self.length))?;
-        self.file.write_all(lines)
-    }
-
     /// Cuts off what is behind the last whole line that counts.
     fn cut(&mut self) {
         // Where even this fails a part of a line is left: no more than the reader puts up with at the end.
@@ -153,21 +161,43 @@ impl Backup {
     }
 }
 
-fn line(saved: &Saved, about: &About) -> String {
-    let mut line = json!({
-        "format": FORMAT,
-        "redis_key_base64": STANDARD.encode(&saved.redis_key),
-        "dump_base64": STANDARD.encode(&saved.dump),
-        "ttl_ms": saved.ttl_ms,
-        "expires_at_ms": saved.expires_at_ms,
-        "schema": about.schema,
-        "key": String::from_utf8_lossy(&about.key),
-        "state": about.state,
-    });
-    if std::str::from_utf8(&about.key).is_err() {
-        line["key_base64"] = STANDARD.encode(&about.key).into();
+/// Writes behind the last whole line, also when one was torn before and could not be taken back.
+fn write(file: &mut File, at: u64, lines: &[u8]) -> std::io::Result<()> {
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(lines)
+}
+
+/// A line of the file, field by field.
+#[derive(Serialize)]
+struct Line<'a> {
+    format: u64,
+    redis_key_base64: String,
+    dump_base64: String,
+    ttl_ms: Option<u64>,
+    expires_at_ms: Option<u64>,
+    schema: &'a str,
+    key: Cow<'a, str>,
+    state: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+}
+
+impl<'a> Line<'a> {
+    fn new(saved: &Saved, about: &'a About) -> Self {
+        let key = String::from_utf8_lossy(&about.key);
+        Self {
+            format: FORMAT,
+            redis_key_base64: STANDARD.encode(&saved.redis_key),
+            dump_base64: STANDARD.encode(&saved.dump),
+            ttl_ms: saved.ttl_ms,
+            expires_at_ms: saved.expires_at_ms,
+            schema: &about.schema,
+            // Text that is not borrowed is not what the bytes say.
+            key_base64: matches!(key, Cow::Owned(_)).then(|| STANDARD.encode(&about.key)),
+            key,
+            state: about.state,
+        }
     }
-    format!("{line}\n")
 }
 
 pub(super) fn create_folder(path: &Path) -> std::io::Result<()> {

@@ -129,11 +129,7 @@ impl<'a> Batch<'a> {
         let slots: Vec<_> = self.asked.iter().flat_map(Asked::slots).collect();
         let mut rules = String::with_capacity(slots.len() * 12);
         let mut command = redis::cmd("EVAL");
-        command.arg(match action {
-            Action::Remove => scripts::DELETE_MANY_IF_SAME,
-            Action::ExpireIn(_) => scripts::EXPIRE_MANY_IF_SAME,
-        });
-        command.arg(slots.len());
+        command.arg(scripts::CHANGE_MANY_IF_SAME).arg(slots.len());
         for slot in &slots {
             command.arg(&slot.seen.redis_key);
         }
@@ -142,9 +138,10 @@ impl<'a> Batch<'a> {
             slot.rule(&mut rules);
         }
         command.arg(rules);
-        if let Action::ExpireIn(ttl) = action {
-            command.arg(ttl);
-        }
+        match action {
+            Action::Remove => command.arg("UNLINK"),
+            Action::ExpireIn(ttl) => command.arg(ttl),
+        };
         Some(command)
     }
 
@@ -155,7 +152,7 @@ impl<'a> Batch<'a> {
         }
         for (asked, letter) in self.asked.iter().zip(letters) {
             self.outcomes[asked.index] = match letter {
-                b'D' | b'E' => Outcome::Done,
+                b'D' => Outcome::Done,
                 b'C' => Outcome::Changed,
                 b'A' => Outcome::Absent,
                 _ => return None,

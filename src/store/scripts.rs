@@ -1,6 +1,5 @@
 //! idemctl's own scripts, the source of which is `lua/admin/`.
 
 pub(super) const OBSERVE: &str = include_str!("../../lua/admin/observe.lua");
-pub(super) const DELETE_MANY_IF_SAME: &str = include_str!("../../lua/admin/delete_many_if_same.lua");
-pub(super) const EXPIRE_MANY_IF_SAME: &str = include_str!("../../lua/admin/expire_many_if_same.lua");
+pub(super) const CHANGE_MANY_IF_SAME: &str = include_str!("../../lua/admin/change_many_if_same.lua");
 pub(super) const RESTORE_IF_ABSENT: &str = include_str!("../../lua/admin/restore_if_absent.lua");

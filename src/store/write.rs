@@ -121,7 +121,7 @@ impl Writer {
         let redis_keys: Vec<_> = group.iter().flat_map(Batch::redis_keys).collect();
         let mut saved = self.link.save(&redis_keys).await?.into_iter();
         group.iter_mut().for_each(|batch| batch.saved_as(&mut saved));
-        backup.append(group.iter().flat_map(Batch::saved))
+        backup.append(group.iter().flat_map(Batch::saved)).await
     }
 
     /// Sends a batch once. When the reply is lost, reading back tells what became of it; the error is given then all the

@@ -7,11 +7,10 @@ mod support;
 mod wire;
 
 mod bench;
+mod change_many_if_same;
 mod check_and_lock;
 mod complete;
 mod complete_processing;
-mod delete_many_if_same;
-mod expire_many_if_same;
 mod idempotency;
 mod lock;
 mod mark_completed_and_unlock;

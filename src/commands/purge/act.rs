@@ -1,9 +1,10 @@
 //! The removal: records are found, chosen and removed as a second walk goes on.
 
-use std::iter::Peekable;
+use std::collections::VecDeque;
 
 use anyhow::Result;
 
+use super::Survey;
 use super::choice::Choice;
 use super::source::{self, Source};
 use crate::change::{Interrupt, Journal, Pace};
@@ -27,10 +28,12 @@ pub(super) struct Remover<'a> {
     pub(super) interrupt: &'a Interrupt,
     /// Records that may be removed at most.
     pub(super) limit: u64,
+    /// Where nobody counted before: what is found.
+    pub(super) uncounted: Option<&'a mut Survey>,
 }
 
 impl Remover<'_> {
-    /// Removes what is chosen, until the limit or Ctrl-C.
+    /// Removes what is chosen, until the limit or Ctrl-C. While a batch goes, the next one is read.
     ///
     /// # Errors
     /// As every change; what was done before is in `purged`.
@@ -41,35 +44,43 @@ impl Remover<'_> {
         purged: &mut Purged,
     ) -> Result<Ended> {
         let progress = context.ui.progress("records purged");
+        let (choice, interrupt, full) = (self.choice, self.interrupt, self.pace.batch());
+        let mut waiting = VecDeque::new();
+        let mut found_all = false;
         loop {
-            let Some(page) = self.interrupt.unless_raised(source.next(self.choice)).await else {
+            let room = usize::try_from(self.limit - purged.done).unwrap_or(usize::MAX);
+            let is_due = found_all || waiting.len() >= full;
+            let batch = next_batch(&mut waiting, if is_due { full.min(room) } else { 0 });
+            if is_due && batch.is_empty() {
+                progress.finish_and_clear();
+                return Ok(Ended::Whole);
+            }
+            let removed = batch.len();
+            let wanted = if found_all { 0 } else { full.saturating_sub(waiting.len()) };
+            let more = source.read(choice, wanted);
+            let (ended, more) = tokio::join!(self.remove(context, batch, purged), interrupt.unless_raised(more));
+            ended?;
+            progress.set_position(purged.done);
+            let Some(more) = more else { return Ok(Ended::Interrupted) };
+            let more = more?;
+            if let Some(survey) = &mut self.uncounted {
+                survey.add(&more, source.looked_at());
+            }
+            found_all |= more.chosen.len() < wanted;
+            waiting.extend(more.chosen);
+            if interrupt.unless_raised(self.pace.wait(removed)).await.is_none() {
                 return Ok(Ended::Interrupted);
-            };
-            let Some(page) = page? else { break };
-            let chosen: Vec<_> = page.into_iter().filter(|record| self.choice.chooses(record)).collect();
-            let mut chosen = chosen.into_iter().peekable();
-            while chosen.peek().is_some() {
-                let room = usize::try_from(self.limit - purged.done).unwrap_or(usize::MAX);
-                let batch = next_batch(&mut chosen, self.pace.batch().min(room));
-                if batch.is_empty() {
-                    return Ok(Ended::Whole);
-                }
-                let count = batch.len();
-                self.remove(context, batch, purged).await?;
-                progress.set_position(purged.done);
-                if self.interrupt.unless_raised(self.pace.wait(count)).await.is_none() {
-                    return Ok(Ended::Interrupted);
-                }
             }
         }
-        progress.finish_and_clear();
-        Ok(Ended::Whole)
     }
 
     /// Removes a batch. Of a record with two Redis keys the lock goes first: were it the result, a retry in between
     /// would find the lock alone and be turned away.
     async fn remove(&mut self, context: &Context, batch: Vec<Record>, purged: &mut Purged) -> Result<()> {
-        let batch = source::whole(&mut self.reader, self.choice, batch).await?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let batch = source::told_apart(&mut self.reader, self.choice, batch).await?;
         let mut left: Vec<_> = batch.iter().map(|record| Removal { steps: steps(record), any_done: false }).collect();
         let mut turn = 0;
         while !left.is_empty() {
@@ -95,14 +106,16 @@ impl Remover<'_> {
 }
 
 /// The next records, at most so many, and of large ones fewer.
-fn next_batch(records: &mut Peekable<impl Iterator<Item = Record>>, most: usize) -> Vec<Record> {
-    let mut batch = Vec::with_capacity(most);
+fn next_batch(records: &mut VecDeque<Record>, most: usize) -> Vec<Record> {
+    let mut batch = Vec::with_capacity(most.min(records.len()));
     let mut bytes = 0;
     while batch.len() < most
         && bytes < MOST_BYTES
-        && let Some(record) = records.next()
+        && let Some(record) = records.pop_front()
     {
-        bytes += record.size_bytes().unwrap_or(MOST_BYTES);
+        if !source::is_told_by_beginning(&record) {
+            bytes += record.size_bytes().unwrap_or(MOST_BYTES);
+        }
         batch.push(record);
     }
     batch

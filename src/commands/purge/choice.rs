@@ -15,9 +15,16 @@ use crate::domain::schema::State;
 use crate::domain::selection::Selection;
 use crate::domain::{age, glob};
 use crate::exit::Stop;
+use crate::store::{Head, Reader, StoreError, Walk};
 
 /// The finding of a Redis key that holds no string: it is another program's, and never purged.
 const WRONG_TYPE: &str = "wrong-type";
+
+/// The finding that takes a value's length.
+const OVERSIZED: &str = "oversized";
+
+/// Bytes that are read where values that do not decode are sought, for they may begin well.
+const LONG_HEAD_BYTES: usize = 1024;
 
 /// Schemas, and the filters a record must pass.
 pub(super) struct Choice {
@@ -48,6 +55,23 @@ impl Choice {
         };
         let thresholds = args.thresholds.thresholds();
         Ok(Self { catalog, thresholds, selection, reads_all: args.max_percent.is_some() })
+    }
+
+    /// How much of each value is read at first.
+    pub(super) fn head(&self) -> Head {
+        let unreadable = self.selection.states.contains(&State::Unreadable);
+        let least = if unreadable { LONG_HEAD_BYTES } else { 0 };
+        Head::Bytes(self.catalog.head_bytes().max(least))
+    }
+
+    /// Starts a walk for what may be chosen.
+    ///
+    /// # Errors
+    /// As every read.
+    pub(super) async fn walk(&self, reader: Reader) -> Result<Walk, StoreError> {
+        let walk = Walk::start(reader, &self.catalog, self.head()).await?;
+        let by_size = self.selection.findings.contains(&OVERSIZED);
+        Ok(if by_size { walk } else { walk.without_lengths() })
     }
 
     /// True unless the idempotency key alone tells that the record need not be read.

@@ -7,15 +7,23 @@ use anyhow::Result;
 use super::choice::Choice;
 use super::key_file::KeyFile;
 use crate::domain::candidates::{self, Candidate};
+use crate::domain::observation::{Expiry, SeenSlot};
 use crate::domain::record::Record;
+use crate::domain::schema::State;
 use crate::lookup::Lookup;
 use crate::store::{Head, Reader, Walk};
 
 /// Keys of a file that are looked up in one round trip.
 const PAGE: usize = 200;
 
-/// Bytes of each value that are read at first: most values whole.
-const HEAD: Head = Head::Bytes(1024);
+/// What a page holds.
+#[derive(Default)]
+pub(super) struct Page {
+    /// Records of the schemas, chosen or not.
+    pub(super) records: usize,
+    /// Those that are to be purged.
+    pub(super) chosen: Vec<Record>,
+}
 
 /// The records, page by page.
 pub(super) enum Source<'a> {
@@ -30,7 +38,7 @@ impl<'a> Source<'a> {
     /// As every read.
     pub(super) async fn open(choice: &Choice, reader: Reader, file: Option<&'a mut KeyFile>) -> Result<Self> {
         Ok(match file {
-            None => Self::Walk(Box::new(Walk::start(reader, &choice.catalog, HEAD).await?)),
+            None => Self::Walk(Box::new(choice.walk(reader).await?)),
             Some(file) => {
                 file.rewind()?;
                 Self::Keys { file, reader, looked_at: 0 }
@@ -46,11 +54,38 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The next page of records, perhaps without any; `None` at the end.
+    /// The next page, perhaps without any record; `None` at the end.
     ///
     /// # Errors
     /// As every read.
-    pub(super) async fn next(&mut self, choice: &Choice) -> Result<Option<Vec<Record>>> {
+    pub(super) async fn next(&mut self, choice: &Choice) -> Result<Option<Page>> {
+        let Some(records) = self.records(choice).await? else { return Ok(None) };
+        let count = records.len();
+        let chosen = records.into_iter().filter(|record| choice.chooses(record)).collect();
+        Ok(Some(Page { records: count, chosen }))
+    }
+
+    /// The next pages as one, until at least so many records are to be purged, the lengths of whose values are known;
+    /// fewer at the end.
+    ///
+    /// # Errors
+    /// As every read.
+    pub(super) async fn read(&mut self, choice: &Choice, wanted: usize) -> Result<Page> {
+        let mut read = Page::default();
+        while read.chosen.len() < wanted
+            && let Some(mut page) = self.next(choice).await?
+        {
+            // A look at a key of a file brings them along.
+            if let Self::Walk(walk) = self {
+                walk.measure(page.chosen.iter_mut().map(|record| &mut record.seen)).await?;
+            }
+            read.records += page.records;
+            read.chosen.append(&mut page.chosen);
+        }
+        Ok(read)
+    }
+
+    async fn records(&mut self, choice: &Choice) -> Result<Option<Vec<Record>>> {
         match self {
             Self::Walk(walk) => {
                 let Some(page) = walk.next(&choice.catalog, |key| choice.may_choose(key)).await? else {
@@ -67,7 +102,7 @@ impl<'a> Source<'a> {
                     return Ok(None);
                 }
                 *looked_at += keys.len() as u64;
-                let lookup = Lookup { head: HEAD, thresholds: choice.thresholds.clone() };
+                let lookup = Lookup { head: choice.head(), thresholds: choice.thresholds.clone() };
                 let found = lookup.find(reader, &choice.catalog, keys).await?;
                 let mut known = HashSet::new();
                 let records = found.into_iter().flat_map(|found| found.records).filter(|record| choice.scans(record));
@@ -77,25 +112,27 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The records with every value whole: those of which only the beginning was read are read anew, and chosen anew.
+/// The records read as far as it takes to tell that nothing changed: where the beginning is not enough they are read
+/// anew, whole, and chosen anew.
 ///
 /// # Errors
 /// As every read.
-pub(super) async fn whole(reader: &mut Reader, choice: &Choice, records: Vec<Record>) -> Result<Vec<Record>> {
-    let is_whole = |record: &Record| record.seen.slots.iter().all(|slot| slot.content.is_whole());
-    let (mut whole, parts): (Vec<_>, Vec<_>) = records.into_iter().partition(is_whole);
-    let places: Vec<_> = parts.into_iter().map(place).collect();
+pub(super) async fn told_apart(reader: &mut Reader, choice: &Choice, records: Vec<Record>) -> Result<Vec<Record>> {
+    let (mut told, others): (Vec<_>, Vec<_>) = records.into_iter().partition(is_told_by_beginning);
+    let places: Vec<Candidate> = others.into_iter().map(Candidate::from).collect();
     let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let seen = reader.observe(&wanted, Head::Whole).await?;
     for (place, seen) in places.iter().zip(seen) {
         let Ok(seen) = seen else { continue };
         let record = candidates::records(&choice.catalog, place, &seen, &choice.thresholds).into_iter().next();
-        whole.extend(record.filter(|record| choice.chooses(record)));
+        told.extend(record.filter(|record| choice.chooses(record)));
     }
-    Ok(whole)
+    Ok(told)
 }
 
-fn place(record: Record) -> Candidate {
-    let redis_keys = record.seen.slots.into_iter().map(|slot| slot.redis_key).collect();
-    Candidate { key: record.key, redis_keys, schemas: vec![record.schema] }
+/// A result that expires is told by its beginning, its length and the time it has left, which goes up when it is written
+/// anew. Nothing but all of its bytes tells a result that stays for ever, and a lock of another owner.
+pub(super) fn is_told_by_beginning(record: &Record) -> bool {
+    let expires = |slot: &SeenSlot| record.state == State::Completed && slot.expiry != Expiry::Never;
+    record.seen.slots.iter().all(|slot| slot.content.is_whole() || expires(slot))
 }

@@ -8,7 +8,7 @@ use crate::domain::candidates::{self, Candidate};
 use crate::domain::catalog::Catalog;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::observation::Observation;
-use crate::domain::orphan::{self, Orphan};
+use crate::domain::orphan::{self, Orphan, UNREADABLE};
 use crate::domain::record::Record;
 use crate::domain::second_look::FirstLook;
 use crate::domain::tally::Tally;
@@ -19,7 +19,10 @@ use crate::store::{Head, Reader, Walk};
 const CHUNK: usize = 10_000;
 
 /// Bytes of each value that are read at the first look: a lock fits.
-const HEAD: Head = Head::Bytes(1024);
+const HEAD_BYTES: usize = 128;
+
+/// Bytes that are read where values that do not decode are sought, for they may begin well.
+const LONG_HEAD_BYTES: usize = 1024;
 
 /// What is sought.
 pub(super) struct Seeker {
@@ -35,6 +38,12 @@ pub(super) struct Place {
     pub(super) first: FirstLook,
 }
 
+impl From<Record> for Place {
+    fn from(record: Record) -> Self {
+        Self { first: FirstLook::new(&record.seen), candidate: record.into() }
+    }
+}
+
 /// What the first walk found.
 pub(super) struct Survey {
     pub(super) tally: Tally<&'static str>,
@@ -46,8 +55,8 @@ pub(super) struct Survey {
 
 impl Seeker {
     /// The orphan that was seen at a candidate's Redis keys, if it is one.
-    pub(super) fn orphan(&self, candidate: &Candidate, seen: &Observation) -> Option<(Record, Orphan)> {
-        let record = candidates::records(&self.catalog, candidate, seen, &self.thresholds).into_iter().next()?;
+    pub(super) fn orphan(&self, candidate: Candidate, seen: Observation) -> Option<(Record, Orphan)> {
+        let record = candidates::first_record(&self.catalog, candidate, seen, &self.thresholds)?;
         let orphan = orphan::of(&record, &self.sought)?;
         Some((record, orphan))
     }
@@ -58,17 +67,16 @@ impl Seeker {
     /// Interrupted, or whatever the server says; nothing was changed then.
     pub(super) async fn survey(&self, context: &Context, reader: Reader, interrupt: &Interrupt) -> Result<Survey> {
         let progress = context.ui.progress("keys looked at");
-        let mut walk = Walk::start(reader, &self.catalog, HEAD).await?.without_lengths();
+        let mut walk = self.walk(reader).await?;
         let mut survey = Survey { tally: Tally::default(), keys: 0, places: Some(Vec::new()) };
         loop {
-            let next = interrupt.unless_raised(walk.next(&self.catalog, |_| true)).await;
+            let next = interrupt.unless_raised(self.orphans(&mut walk)).await;
             let Some(page) = next.ok_or_else(|| Stop::interrupted("interrupted; nothing was changed"))?? else { break };
-            for (candidate, seen) in page {
-                let Some((record, orphan)) = self.orphan(&candidate, &seen) else { continue };
+            for (record, orphan) in page {
                 survey.tally.add(orphan.code, &record, orphan::age(&record));
                 survey.places = survey.places.filter(|places| places.len() < CHUNK);
                 if let Some(places) = &mut survey.places {
-                    places.push(Place { first: FirstLook::new(&seen), candidate });
+                    places.push(record.into());
                 }
             }
             progress.set_position(walk.looked_at());
@@ -83,7 +91,9 @@ impl Seeker {
     /// # Errors
     /// As [`Walk::start`].
     pub(super) async fn walk(&self, reader: Reader) -> Result<Walk> {
-        Ok(Walk::start(reader, &self.catalog, HEAD).await?.without_lengths())
+        let least = if self.sought.contains(&UNREADABLE) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+        let head = Head::Bytes(self.catalog.head_bytes().max(least));
+        Ok(Walk::start(reader, &self.catalog, head).await?.without_lengths())
     }
 
     /// The next chunk of a walk; an empty one at its end.
@@ -93,11 +103,19 @@ impl Seeker {
     pub(super) async fn chunk(&self, walk: &mut Walk) -> Result<Vec<Place>> {
         let mut places = Vec::new();
         while places.len() < CHUNK
-            && let Some(page) = walk.next(&self.catalog, |_| true).await?
+            && let Some(page) = self.orphans(walk).await?
         {
-            let orphans = page.into_iter().filter(|(candidate, seen)| self.orphan(candidate, seen).is_some());
-            places.extend(orphans.map(|(candidate, seen)| Place { first: FirstLook::new(&seen), candidate }));
+            places.extend(page.into_iter().map(|(record, _)| Place::from(record)));
         }
         Ok(places)
+    }
+
+    /// The orphans of a walk's next page, the lengths of their values known; `None` at the end.
+    async fn orphans(&self, walk: &mut Walk) -> Result<Option<Vec<(Record, Orphan)>>> {
+        let Some(page) = walk.next(&self.catalog, |_| true).await? else { return Ok(None) };
+        let mut orphans: Vec<_> =
+            page.into_iter().filter_map(|(candidate, seen)| self.orphan(candidate, seen)).collect();
+        walk.measure(orphans.iter_mut().map(|(record, _)| &mut record.seen)).await?;
+        Ok(Some(orphans))
     }
 }

@@ -1,14 +1,35 @@
-//! admin/delete_many_if_same
+//! admin/change_many_if_same
 
 use idemctl::domain::step::StepReply;
 
 use crate::bench::{Bench, STRAY};
 
 fn bench() -> Bench {
-    Bench::of("admin/delete_many_if_same")
+    Bench::of("admin/change_many_if_same")
 }
 
-/// The rule for a key to remove, seen whole.
+/// What a call can be asked to do: remove, or give five seconds.
+const CHANGES: [&str; 2] = ["UNLINK", "5000"];
+
+/// Heads and rules, and what is to be done.
+fn to(change: &str, args: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {
+    args.iter().map(|arg| arg.as_ref().to_vec()).chain([change.as_bytes().to_vec()]).collect()
+}
+
+/// Removes; the letters.
+fn remove(bench: &mut Bench, keys: &[&str], args: &[impl AsRef<[u8]>]) -> String {
+    bench.run(keys, &to("UNLINK", args))
+}
+
+/// Asserts that neither change is made.
+#[track_caller]
+fn assert_leaves(bench: &mut Bench, keys: &[&str], args: &[impl AsRef<[u8]>], reply: &str) {
+    for change in CHANGES {
+        bench.assert_leaves(keys, &to(change, args), reply);
+    }
+}
+
+/// The rule for a key to change, seen whole.
 fn whole(value: &[u8], ttl: &str) -> String {
     format!("={},{ttl};", value.len())
 }
@@ -20,8 +41,37 @@ fn removes_what_is_exactly_as_seen() {
         bench.put("a", value);
         bench.put_expiring("b", value);
         let rules = whole(value, "-1") + &whole(value, "60000");
-        assert_eq!(bench.run(&["a", "b"], &[value, value, rules.as_bytes()]), "DD");
+        assert_eq!(remove(&mut bench, &["a", "b"], &[value, value, rules.as_bytes()]), "DD");
         assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
+    }
+}
+
+#[test]
+fn gives_what_is_exactly_as_seen_the_ttl() {
+    let mut bench = bench();
+    for value in STRAY {
+        bench.put("a", value);
+        bench.put_expiring("b", value);
+        let rules = whole(value, "-1") + &whole(value, "60000");
+        assert_eq!(bench.run(&["a", "b"], &to("5000", &[value, value, rules.as_bytes()])), "DD");
+        bench.assert_ttl("a", 5);
+        bench.assert_ttl("b", 5);
+        assert_eq!(bench.get("a").unwrap(), *value);
+    }
+}
+
+#[test]
+fn the_other_keys_of_a_record_get_no_ttl() {
+    let mut bench = bench();
+    for key in ["a", "a2", "b", "b2", "c"] {
+        bench.put(key, "x");
+    }
+    let keys = ["a", "a2", "b", "b2", "gone", "c"];
+    let args = ["x", "x", "x", "", "x", "y", "=1,-1;+1,;=1,-1;-,;=1,-1;=1,-1;"];
+    assert_eq!(bench.run(&keys, &to("5000", &args)), "DCAC");
+    bench.assert_ttl("a", 5);
+    for key in ["a2", "b", "b2", "c"] {
+        assert_eq!(bench.pttl(key), -1, "{key}");
     }
 }
 
@@ -32,7 +82,7 @@ fn each_record_is_judged_on_its_own() {
     bench.put("other", "y");
     bench.put("last", "z");
     let args = ["x", "x", "x", "z", "=1,-1;=1,-1;=1,-1;=1,-1;"];
-    assert_eq!(bench.run(&["same", "other", "gone", "last"], &args), "DCAD");
+    assert_eq!(remove(&mut bench, &["same", "other", "gone", "last"], &args), "DCAD");
     assert_eq!(bench.get("other").unwrap(), b"y");
     assert_eq!((bench.pttl("same"), bench.pttl("last")), (-2, -2));
 }
@@ -47,7 +97,7 @@ fn the_records_other_keys_have_to_be_as_seen_and_stay() {
             None => drop(bench.ask(&["DEL", "result"])),
         }
         let before = bench.left("result");
-        let letters = bench.run(&["lock", "result"], &["x", head, &format!("=1,-1;{rule}")]);
+        let letters = remove(&mut bench, &["lock", "result"], &["x", head, &format!("=1,-1;{rule}")]);
         assert_eq!(bench.left("result"), before);
         assert_eq!(bench.pttl("lock") == -2, letters == "D");
         letters
@@ -70,7 +120,7 @@ fn both_keys_of_a_record_can_go_in_one_call() {
     bench.put("lock", "x");
     bench.put("result", "y");
     let keys = ["lock", "result", "result", "lock"];
-    assert_eq!(bench.run(&keys, &["x", "y", "y", "x", "=1,-1;+1,;=1,-1;+1,;"]), "DD");
+    assert_eq!(remove(&mut bench, &keys, &["x", "y", "y", "x", "=1,-1;+1,;=1,-1;+1,;"]), "DD");
     assert_eq!((bench.pttl("lock"), bench.pttl("result")), (-2, -2));
 }
 
@@ -88,7 +138,7 @@ fn leaves_a_value_that_is_another() {
         ("xyz", "y", 3),
     ] {
         bench.put("a", value);
-        bench.assert_leaves(&["a"], &[head, &format!("={length},-1;")], "C");
+        assert_leaves(&mut bench, &["a"], &[head, &format!("={length},-1;")], "C");
     }
 }
 
@@ -96,9 +146,9 @@ fn leaves_a_value_that_is_another() {
 fn of_a_value_seen_in_part_head_and_length_are_compared() {
     let mut bench = bench();
     bench.put("a", "headtail");
-    bench.assert_leaves(&["a"], &["head", "=9,-1;"], "C");
-    bench.assert_leaves(&["a"], &["heat", "=8,-1;"], "C");
-    assert_eq!(bench.run(&["a"], &["head", "=8,-1;"]), "D");
+    assert_leaves(&mut bench, &["a"], &["head", "=9,-1;"], "C");
+    assert_leaves(&mut bench, &["a"], &["heat", "=8,-1;"], "C");
+    assert_eq!(remove(&mut bench, &["a"], &["head", "=8,-1;"]), "D");
 }
 
 #[test]
@@ -108,33 +158,33 @@ fn a_checksum_of_what_was_backed_up_has_to_hold_too() {
     let StepReply::Text(dump) = bench.ask(&["DUMP", "a"]) else { panic!("no dump") };
     let head = [b"head", &dump[dump.len() - 8..]].concat();
     bench.put("a", "headTAIL");
-    bench.assert_leaves(&["a"], &[&head[..], b"=8d,-1;"], "C");
+    assert_leaves(&mut bench, &["a"], &[&head[..], b"=8d,-1;"], "C");
     bench.put("a", "headtail");
-    assert_eq!(bench.run(&["a"], &[&head[..], b"=8d,-1;"]), "D");
-    bench.each_type("a", |bench| bench.assert_leaves(&["a"], &[&head[..], b"=8d,-1;"], "C"));
+    assert_eq!(remove(&mut bench, &["a"], &[&head[..], b"=8d,-1;"]), "D");
+    bench.each_type("a", |bench| assert_leaves(bench, &["a"], &[&head[..], b"=8d,-1;"], "C"));
 }
 
 #[test]
 fn leaves_a_lock_that_was_taken_anew_with_the_same_bytes() {
     let mut bench = bench();
     bench.put("a", "x");
-    bench.assert_leaves(&["a"], &["x", "=1,5000;"], "C");
+    assert_leaves(&mut bench, &["a"], &["x", "=1,5000;"], "C");
     bench.put_expiring("a", "x");
-    bench.assert_leaves(&["a"], &["x", "=1,-1;"], "C");
-    bench.assert_leaves(&["a"], &["x", "=1,5000;"], "C");
-    bench.assert_leaves(&["a"], &["x", "=1,0;"], "C");
-    assert_eq!(bench.run(&["a"], &["x", "=1,60000;"]), "D");
+    assert_leaves(&mut bench, &["a"], &["x", "=1,-1;"], "C");
+    assert_leaves(&mut bench, &["a"], &["x", "=1,5000;"], "C");
+    assert_leaves(&mut bench, &["a"], &["x", "=1,0;"], "C");
+    assert_eq!(remove(&mut bench, &["a"], &["x", "=1,60000;"]), "D");
 }
 
 #[test]
 fn leaves_any_other_type() {
     bench().each_type("a", |bench| {
         for (head, length) in [("", 0), ("PENDING", 7), ("PEND", 7)] {
-            bench.assert_leaves(&["a"], &[head, &format!("={length},-1;")], "C");
+            assert_leaves(bench, &["a"], &[head, &format!("={length},-1;")], "C");
         }
         bench.put("lock", "x");
         for rule in ["-,;", "+0,;"] {
-            bench.assert_leaves(&["lock", "a"], &["x", "", &format!("=1,-1;{rule}")], "C");
+            assert_leaves(bench, &["lock", "a"], &["x", "", &format!("=1,-1;{rule}")], "C");
         }
     });
 }
@@ -162,11 +212,14 @@ fn malformed_arguments_are_an_error_before_anything_is_done() {
         "=1,-1;=1d,-1;",
         "+1,;=1,-1;",
     ] {
-        bench.assert_leaves(&["a", "b"], &["x", "x", rules], "error ERR");
+        assert_leaves(&mut bench, &["a", "b"], &["x", "x", rules], "error ERR");
     }
-    bench.assert_leaves(&["a", "b"], &["x", "", "=1,-1;=1,-1;"], "error ERR");
-    bench.assert_leaves(&["a"], &["x"], "error ERR");
-    bench.assert_leaves(&["a"], &["x", "=1,-1;", "5"], "error ERR");
-    let none: [&str; 0] = [];
-    assert_eq!(bench.run(&none, &[""]), "error ERR");
+    assert_leaves(&mut bench, &["a", "b"], &["x", "", "=1,-1;=1,-1;"], "error ERR");
+    assert_leaves(&mut bench, &["a"], &["x"], "error ERR");
+    assert_leaves(&mut bench, &["a"], &["x", "=1,-1;", "5"], "error ERR");
+    assert_eq!(remove(&mut bench, &[], &[""]), "error ERR");
+    for change in ["unlink", "UNLINK ", "DEL"] {
+        bench.assert_leaves(&["a"], &to(change, &["x", "=1,-1;"]), "error ERR");
+    }
+    bench.refuses_bad_ttls(&["a"], |ttl| vec!["x".to_owned(), "=1,-1;".to_owned(), ttl.to_owned()]);
 }

@@ -1,0 +1,118 @@
+-- change_many_if_same: remove one Redis key of each of many records, or give it a TTL, if the whole record is still as it was seen.
+--
+-- KEYS[1..n]  keys    for each record the one to change, e.g. idem:started:{key}, then the record's others
+-- ARGV[1..n]  heads   for each key: the bytes of its value that were read, none for an absent one
+-- ARGV[n+1]   rules   what else was seen, a rule a key by the grammar below, e.g. =24,30000;
+-- ARGV[n+2]   change  UNLINK, or the new TTL, milliseconds, at least 1
+--
+-- Replies
+--   <letters>  for each record, in order: D done, C not as seen and left alone, A gone already
+--   error ERR  the arguments are malformed; nothing changed
+--
+
+local keys = KEYS
+local heads = ARGV
+local rules = ARGV[#KEYS + 1]
+local change = ARGV[#KEYS + 2]
+
+if #keys == 0 or #ARGV ~= #keys + 2 then
+  return redis.error_reply('ERR expected one head for each key, the rules and the change')
+end
+-- A TTL of zero and below would delete the keys.
+if change ~= 'UNLINK' and not string.find(change, '^[1-9]%d*$') then
+  return redis.error_reply('ERR the change is UNLINK or a whole number of milliseconds above 0')
+end
+
+-- Looked up once: the loops below are what a purge of a million keys spends its time in.
+local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonumber
+
+-- A rule is <role><length><mark>,<ttl>;
+--   role    = the key to change, which starts a record; + another of its keys; - another one that was absent
+--   length  bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
+--   mark    d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too
+--   ttl     milliseconds the key to change had left, -1 for no expiry; nothing for another key
+local roles, lengths, marks, seen_ttls, at = {}, {}, {}, {}, 1
+for i = 1, #keys do
+  local role, length, mark, seen_ttl, rest = match(rules, '^([-+=])(%d*)(d?),(%-?%d*);()', at)
+  local ttl = tonumber(seen_ttl)
+  local starts = role == '='
+  local fits = role and (length == '') == (role == '-') and (ttl ~= nil) == starts
+  if not fits or (i == 1 and not starts) then
+    return redis.error_reply('ERR a rule is malformed')
+  end
+  length = tonumber(length) or 0
+  roles[i], lengths[i], marks[i], seen_ttls[i], at = role, length, mark == 'd', ttl, rest
+  -- Of a value that is not empty some of it must have been read: its length alone says too little.
+  local head_length = #heads[i] - (marks[i] and 8 or 0)
+  if head_length > length or (head_length < 1 and length > 0) then
+    return redis.error_reply('ERR a head does not fit its length')
+  end
+end
+if at ~= #rules + 1 then
+  return redis.error_reply('ERR expected one rule for each key')
+end
+
+-- Numbers as text, most of which are the same: Redis takes longer to write one than to answer the command it is for.
+local texts = {}
+local function text(number)
+  local written = texts[number] or string.format('%d', number)
+  texts[number] = written
+  return written
+end
+
+-- What is no string answers GETRANGE with an error, which equals no head.
+local function same_value(i)
+  local key, head, length = keys[i], heads[i], lengths[i]
+  if marks[i] then
+    if string.sub(call('DUMP', key), -8) ~= string.sub(head, -8) then
+      return false
+    end
+    head = string.sub(head, 1, -9)
+  end
+  if #head == length then
+    -- One byte more shows that nothing follows.
+    return pcall('GETRANGE', key, '0', text(length)) == head
+  end
+  return pcall('GETRANGE', key, '0', text(#head - 1)) == head and call('STRLEN', key) == length
+end
+
+-- Many locks hold the same bytes: one that gained an expiry, or whose TTL went up, was taken anew.
+local function letter_for(i)
+  local left, seen_ttl = call('PTTL', keys[i]), seen_ttls[i]
+  if left == -2 then
+    return 'A'
+  end
+  local same_ttl = left <= seen_ttl and (left == -1) == (seen_ttl == -1)
+  return same_ttl and same_value(i) and 'D' or 'C'
+end
+
+local function same_beside(i)
+  local absent = call('EXISTS', keys[i]) == 0
+  return absent == (roles[i] == '-') and (absent or same_value(i))
+end
+
+-- All are compared before any of them changes: two changes to one record's keys both go by what was seen.
+local letters, targets, n = {}, {}, 0
+for i, key in ipairs(keys) do
+  if roles[i] == '=' then
+    n = n + 1
+    letters[n], targets[n] = letter_for(i), key
+  elseif letters[n] == 'D' and not same_beside(i) then
+    letters[n] = 'C'
+  end
+end
+local same = {}
+for i, letter in ipairs(letters) do
+  if letter == 'D' then
+    same[#same + 1] = targets[i]
+  end
+end
+
+if change ~= 'UNLINK' then
+  for _, key in ipairs(same) do
+    call('PEXPIRE', key, change)
+  end
+elseif #same > 0 then
+  call('UNLINK', (table.unpack or unpack)(same))
+end
+return table.concat(letters)
