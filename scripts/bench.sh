@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the benchmarks on a server of their own: N records (100000, or what N says), ROUNDS rounds (3). Needs redis-cli.
+# Runs the benchmarks on a server of their own: N records (100000, or what N says), ROUNDS rounds (5). Needs redis-cli.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ echo "Building idemctl (the first time takes a few minutes) ..." >&2
 cargo build --release --locked --quiet
 BENCH_IDEMCTL=${CARGO_TARGET_DIR:-$PWD/target}/release/idemctl
 BENCH_PYTHON=$(python_with_redis || true)
-export BENCH_SERVER BENCH_IDEMCTL BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-3}
+export BENCH_SERVER BENCH_IDEMCTL BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-5}
 
 # No settings of the user.
 for name in $(compgen -e IDEMCTL_) REDIS_URL REDISCLI_AUTH; do unset "$name"; done

@@ -37,6 +37,11 @@ impl ConfirmArgs {
         }
     }
 
+    /// True when [`ConfirmArgs::confirm_by_name`] has to ask, or to refuse.
+    pub fn asks_somebody(&self, context: &Context) -> bool {
+        self.confirm.is_none() && (!self.yes || context.settings.is_protected())
+    }
+
     /// Any of the names will do.
     fn confirm_name(&self, context: &mut Context, question: &str, server: &str, names: &[&str]) -> Result<(), Stop> {
         let name = names[0];

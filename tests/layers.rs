@@ -54,7 +54,7 @@ fn may_import(room: &str) -> Option<&'static [&'static str]> {
     match room {
         "domain" => Some(&[]),
         "render" | "store" => Some(&["domain"]),
-        "sim" => Some(&["domain", "store"]),
+        "sim" => Some(&["domain", "store", "interrupt"]),
         _ => None,
     }
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::goal::Goal;
+use crate::measure::{self, middle};
 use crate::resp::{Connection, Item, pack};
 use crate::{Setup, server, words};
 
@@ -31,10 +33,6 @@ pub fn inspect(setup: &Setup, socket: &Path) -> io::Result<()> {
 
 /// `race` beside `redis-benchmark` with the same script and as many clients.
 pub fn race(setup: &Setup, socket: &Path) -> io::Result<()> {
-    if !setup.knows("race") {
-        println!("\nLeft out: race, which this idemctl does not have.");
-        return Ok(());
-    }
     let path = socket.display().to_string();
     let script = include_bytes!("../../lua/go-middleware/check_and_lock.lua");
     let sha = loaded(socket, script)?;
@@ -87,36 +85,47 @@ pub fn race(setup: &Setup, socket: &Path) -> io::Result<()> {
 }
 
 /// `purge` beside names piped into UNLINK. Both leave nothing, so the records are written anew for each.
-pub fn purge(setup: &Setup, socket: &Path) -> io::Result<()> {
-    if !setup.knows("purge") {
-        println!("Left out: purge, which this idemctl does not have.");
-        return Ok(());
-    }
+pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let path = socket.display().to_string();
     let state = std::env::temp_dir().join(format!("idemctl-bench-state.{}", std::process::id()));
     let pipe =
         format!("redis-cli -s {path} --scan --pattern 'idempotency:*' | xargs -L 1000 redis-cli -s {path} unlink");
-    let theirs = words(&["sh", "-c", &pipe]);
-    let purge = ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes", "--no-backup"];
-    let mut ours = words(&["env", &format!("XDG_STATE_HOME={}", state.display())]);
-    ours.extend(setup.idemctl(socket, &purge));
-    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+    let purge = |more: &[&str]| {
+        let chosen = ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
+        let mut command = words(&["env", &format!("XDG_STATE_HOME={}", state.display())]);
+        command.extend(setup.idemctl(socket, &[&chosen, more].concat()));
+        command
+    };
+    let contenders = [
+        ("idemctl purge --no-backup", purge(&["--no-backup"])),
+        ("idemctl purge", purge(&[])),
+        ("redis-cli --scan | xargs redis-cli unlink", words(&["sh", "-c", &pipe])),
+    ];
+    let mut runs = contenders.each_ref().map(|_| Vec::new());
     for _ in 0..setup.rounds {
-        for (command, times) in [(&ours, &mut our_times), (&theirs, &mut their_times)] {
+        for ((_, command), runs) in contenders.iter().zip(&mut runs) {
             server::seed(socket, setup.records)?;
-            match timed(command) {
-                Ok(time) => times.push(time),
-                Err(error) => println!("Left out: purge ({error})."),
-            }
+            runs.push(measure::program(command, socket)?);
+            let _ = std::fs::remove_dir_all(&state);
         }
     }
-    let _ = std::fs::remove_dir_all(state);
-    let (ours, theirs) = (middle(our_times), middle(their_times));
-    println!(
-        "Purge of all: idemctl {ours:.2} s, redis-cli --scan | xargs redis-cli unlink {theirs:.2} s ({:.2}x)",
-        ours / theirs
-    );
-    Ok(())
+    println!("\n{:<44} {:>8} {:>9} {:>9} {:>8}", "Removing every record", "wall s", "x unlink", "peak MB", "p99 ms");
+    for ((name, _), ours) in contenders.iter().zip(&runs) {
+        let (run, ratio) = (measure::median(ours), measure::ratio(ours, &runs[2]));
+        let wall = run.wall.as_secs_f64();
+        // Of a pipe only the shell is watched.
+        let peak = if name.starts_with("idemctl") { format!("{:.1}", run.peak_mb()) } else { "-".to_owned() };
+        println!("{name:<44} {wall:>8.3} {ratio:>9.2} {peak:>9} {:>8.1}", run.p99_ms());
+    }
+    let alone = measure::median(&runs[0]);
+    Ok(vec![
+        Goal::ratio(
+            "purge without backup: redis-cli --scan | xargs redis-cli unlink",
+            1.0,
+            measure::ratio(&runs[0], &runs[2]),
+        ),
+        Goal::millis("purge: another client's GET, p99", 5.0, alone.p99_ms().max(measure::median(&runs[1]).p99_ms())),
+    ])
 }
 
 /// Seconds a command takes; 1 is the exit status of "the answer is no".
@@ -154,9 +163,4 @@ fn loaded(socket: &Path, script: &[u8]) -> io::Result<String> {
 fn number_after(text: &str, name: &str) -> Option<f64> {
     let (_, rest) = text.split_once(name)?;
     rest.split([',', '}']).next()?.parse().ok()
-}
-
-fn middle(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
 }

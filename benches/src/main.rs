@@ -3,6 +3,7 @@
 
 mod beside;
 mod bystander;
+mod goal;
 mod measure;
 mod proxy;
 mod reference;
@@ -40,12 +41,6 @@ impl Setup {
         })
     }
 
-    /// True when idemctl has the command in this version.
-    pub fn knows(&self, command: &str) -> bool {
-        let help = std::process::Command::new(&self.idemctl).args([command, "--help"]).output();
-        help.is_ok_and(|help| help.status.success())
-    }
-
     /// A run of idemctl on the server at this socket.
     pub fn idemctl(&self, socket: &Path, words: &[&str]) -> Vec<String> {
         let mut command = vec![self.idemctl.clone(), "-s".to_owned(), socket.display().to_string()];
@@ -71,9 +66,11 @@ fn main() -> io::Result<()> {
         setup.records, setup.rounds
     );
     server::seed(&socket, setup.records)?;
-    scans::scan(&setup, &socket)?;
-    scans::far_away(&setup, &socket)?;
+    let mut goals = scans::scan(&setup, &socket)?;
+    goals.extend(scans::far_away(&setup, &socket)?);
     beside::inspect(&setup, &socket)?;
     beside::race(&setup, &socket)?;
-    beside::purge(&setup, &socket)
+    goals.extend(beside::purge(&setup, &socket)?);
+    goal::print(&goals);
+    Ok(())
 }

@@ -17,6 +17,18 @@ pub struct Run {
     pub p99: Duration,
 }
 
+impl Run {
+    /// Peak resident memory in megabytes.
+    pub fn peak_mb(&self) -> f64 {
+        self.peak_kib as f64 / 1024.0
+    }
+
+    /// What the bystander waited, in milliseconds.
+    pub fn p99_ms(&self) -> f64 {
+        self.p99.as_secs_f64() * 1e3
+    }
+}
+
 /// Runs a program to its end, its output thrown away.
 ///
 /// # Errors
@@ -64,7 +76,19 @@ fn peak(status: &str) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// The run in the middle by wall time, with the worst of the rest.
+/// How many times as long as the other's our runs took, each beside the one of its round; the middle of them.
+pub fn ratio(ours: &[Run], theirs: &[Run]) -> f64 {
+    let pairs = ours.iter().zip(theirs);
+    middle(pairs.map(|(ours, theirs)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64()).collect())
+}
+
+/// The number in the middle.
+pub fn middle(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The run in the middle by wall time, the p99 in the middle, and the highest peak.
 pub fn median(runs: &[Run]) -> Run {
     let mut walls: Vec<_> = runs.iter().map(|run| run.wall).collect();
     walls.sort_unstable();

@@ -4,11 +4,17 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::goal::Goal;
 use crate::measure::{self, Run};
 use crate::{Setup, proxy, reference, words};
 
 /// What is added to a round trip to a server far away, each way.
 const ONE_WAY: Duration = Duration::from_micros(500);
+
+/// What idemctl is compared with.
+const RAW: &str = "raw socket";
+const BIGKEYS: &str = "redis-cli --bigkeys";
+const REDIS_PY: &str = "redis-py";
 
 /// A scan with redis-py, as one would write it.
 const PYTHON: &str = "
@@ -38,7 +44,7 @@ impl Contender {
 }
 
 /// Runs all of them in turn, and prints a table.
-pub fn scan(setup: &Setup, socket: &Path) -> io::Result<()> {
+pub fn scan(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let contenders = contenders(setup, socket);
     let mut runs = vec![Vec::new(); contenders.len()];
     for _ in 0..setup.rounds {
@@ -46,29 +52,33 @@ pub fn scan(setup: &Setup, socket: &Path) -> io::Result<()> {
             runs.push(contender.1.run(socket)?);
         }
     }
-    let medians: Vec<_> = runs.iter().map(|runs| measure::median(runs)).collect();
-    let of = |name: &str| contenders.iter().position(|contender| contender.0 == name).map(|index| medians[index].wall);
-    let (limit, bigkeys, python) = (of("raw socket"), of("redis-cli --bigkeys"), of("redis-py"));
+    let others = [RAW, BIGKEYS, REDIS_PY].map(|name| contenders.iter().position(|contender| contender.0 == name));
+    let ratios = |ours: &[Run]| others.map(|other| other.map(|other| measure::ratio(ours, &runs[other])));
     println!(
-        "\n{:<36} {:>8} {:>8} {:>10} {:>9} {:>9} {:>8}",
-        "", "wall s", "x raw", "x bigkeys", "x redis-py", "peak MB", "p99 ms"
+        "\n{:<36} {:>8} {:>8} {:>10} {:>10} {:>9} {:>8}",
+        "Reading every record", "wall s", "x raw", "x bigkeys", "x redis-py", "peak MB", "p99 ms"
     );
-    for ((name, _), run) in contenders.iter().zip(&medians) {
-        let ratio = |other: Option<Duration>| {
-            other.map_or_else(|| "-".to_owned(), |other| format!("{:.2}", run.wall.as_secs_f64() / other.as_secs_f64()))
-        };
-        let peak = if run.peak_kib == 0 { "-".to_owned() } else { format!("{:.1}", run.peak_kib as f64 / 1024.0) };
-        println!(
-            "{name:<36} {:>8.3} {:>8} {:>10} {:>9} {peak:>9} {:>8.1}",
-            run.wall.as_secs_f64(),
-            ratio(limit),
-            ratio(bigkeys),
-            ratio(python),
-            run.p99.as_secs_f64() * 1e3,
-        );
+    let mut goals = Vec::new();
+    for ((name, _), ours) in contenders.iter().zip(&runs) {
+        let run = measure::median(ours);
+        let ratios = ratios(ours);
+        let [raw, bigkeys, python] = ratios.map(|x| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.2}")));
+        let peak = if run.peak_kib == 0 { "-".to_owned() } else { format!("{:.1}", run.peak_mb()) };
+        let wall = run.wall.as_secs_f64();
+        println!("{name:<36} {wall:>8.3} {raw:>8} {bigkeys:>10} {python:>10} {peak:>9} {:>8.1}", run.p99_ms());
+        if name.starts_with("idemctl") {
+            let limits = [(RAW, 1.3), (BIGKEYS, 0.4), (REDIS_PY, 0.25)].into_iter().zip(ratios);
+            goals.extend(
+                limits.filter_map(|((other, limit), x)| Some(Goal::ratio(format!("{name}: {other}"), limit, x?))),
+            );
+            goals.push(Goal::millis(format!("{name}: another client's GET, p99"), 5.0, run.p99_ms()));
+            goals.push(Goal::megabytes(format!("{name}: peak memory"), 32.0, run.peak_mb()));
+        }
     }
-    println!("p99: another client's GET every 5 ms meanwhile. Medians; peak: the highest.");
-    Ok(())
+    println!(
+        "p99: another client's GET every 5 ms meanwhile. Medians, of ratios those of each round; peak: the highest."
+    );
+    Ok(goals)
 }
 
 fn contenders(setup: &Setup, socket: &Path) -> Vec<(&'static str, Contender)> {
@@ -76,38 +86,33 @@ fn contenders(setup: &Setup, socket: &Path) -> Vec<(&'static str, Contender)> {
     let idemctl = |words: &[&str]| Contender::Program(setup.idemctl(socket, words));
     let mut contenders = vec![
         ("idemctl list -o jsonl", idemctl(&["list", "-o", "jsonl"])),
-        ("idemctl list --state in-progress", idemctl(&["list", "-o", "jsonl", "--state", "in-progress"])),
+        ("idemctl sweep --orphaned --dry-run", idemctl(&["sweep", "--orphaned", "--dry-run"])),
+        (RAW, Contender::Reference),
+        (BIGKEYS, Contender::Program(words(&["redis-cli", "-s", &path, "--bigkeys"]))),
     ];
-    if setup.knows("sweep") {
-        contenders.push(("idemctl sweep --orphaned --dry-run", idemctl(&["sweep", "--orphaned", "--dry-run"])));
-    } else {
-        println!("Left out: sweep, which this idemctl does not have.");
-    }
-    contenders.push(("raw socket", Contender::Reference));
-    contenders.push(("redis-cli --bigkeys", Contender::Program(words(&["redis-cli", "-s", &path, "--bigkeys"]))));
     if setup.python.is_empty() {
         println!("Left out: redis-py, which is not to be had here.");
     } else {
-        contenders.push(("redis-py", Contender::Program(words(&[&setup.python, "-c", PYTHON, &path]))));
+        contenders.push((REDIS_PY, Contender::Program(words(&[&setup.python, "-c", PYTHON, &path]))));
     }
     contenders
 }
 
 /// The same with a millisecond more for each round trip.
-pub fn far_away(setup: &Setup, socket: &Path) -> io::Result<()> {
+pub fn far_away(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let port = proxy::start(socket, ONE_WAY)?.to_string();
-    let list = words(&[&setup.idemctl, "-p", &port, "list", "-o", "jsonl"]);
-    let scan = words(&["redis-cli", "-p", &port, "--scan"]);
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..setup.rounds {
-        ours.push(measure::program(&list, socket)?);
-    }
     // It takes long enough to be steady.
-    theirs.push(measure::program(&scan, socket)?);
-    let (ours, theirs) = (measure::median(&ours).wall.as_secs_f64(), measure::median(&theirs).wall.as_secs_f64());
-    println!(
-        "\nWith 1 ms more for each round trip: idemctl list -o jsonl {ours:.2} s, redis-cli --scan {theirs:.2} s ({:.2}x)",
-        ours / theirs
-    );
-    Ok(())
+    let theirs = [measure::program(&words(&["redis-cli", "-p", &port, "--scan"]), socket)?];
+    let theirs_s = theirs[0].wall.as_secs_f64();
+    println!("\nWith 1 ms more for each round trip: redis-cli --scan {theirs_s:.2} s");
+    let mut goals = Vec::new();
+    for command in ["list -o jsonl", "sweep --orphaned --dry-run"] {
+        let mut ours = words(&[&setup.idemctl, "-p", &port]);
+        ours.extend(command.split(' ').map(str::to_owned));
+        let runs = (0..setup.rounds).map(|_| measure::program(&ours, socket)).collect::<io::Result<Vec<_>>>()?;
+        let ours_s = measure::median(&runs).wall.as_secs_f64();
+        println!("  idemctl {command} {ours_s:.2} s ({:.2}x)", ours_s / theirs_s);
+        goals.push(Goal::ratio(format!("idemctl {command}, 1 ms away: redis-cli --scan"), 0.1, ours_s / theirs_s));
+    }
+    Ok(goals)
 }

@@ -4,7 +4,6 @@ mod rows;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -23,6 +22,7 @@ use crate::domain::schema::State;
 use crate::domain::selection::Selection;
 use crate::domain::top::Order;
 use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::store::{Head, StoreError, Walk};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
@@ -172,18 +172,13 @@ async fn walk_all(
 ) -> Result<Ended> {
     let thresholds = args.thresholds.thresholds();
     let progress = context.ui.progress("keys looked at");
-    // Listened to from page to page, for a server that is fast leaves no moment to notice a signal within one.
-    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let interrupt = Interrupt::listen()?;
     let ended = loop {
-        let page = tokio::select! {
-            biased;
-            _ = &mut interrupted => break Ended::Interrupted,
-            page = page(walk, catalog, selection, &thresholds) => page,
-        };
-        let chosen = match page {
-            Ok(Some(chosen)) => chosen,
-            Ok(None) => break Ended::Whole,
-            Err(error) => break Ended::Broken(error),
+        let chosen = match interrupt.unless_raised(page(walk, catalog, selection, &thresholds)).await {
+            Some(Ok(Some(chosen))) => chosen,
+            Some(Ok(None)) => break Ended::Whole,
+            Some(Err(error)) => break Ended::Broken(error),
+            None => break Ended::Interrupted,
         };
         progress.set_position(walk.looked_at());
         if progress.suspend(|| rows.add(context, chosen))? {

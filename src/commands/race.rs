@@ -11,9 +11,10 @@ use crate::context::Context;
 use crate::domain::race::{Plan, Run, Strategy};
 use crate::domain::schema::{Origin, Schema};
 use crate::exit::{self, Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::render::race as render;
 use crate::render::style::Palette;
-use crate::sim::{self, Ended, Interrupt, NoTrack, Raced, Track};
+use crate::sim::{self, Ended, NoTrack, Raced, Track};
 
 /// The most workers, each of which is a connection.
 const MOST_WORKERS: u64 = 1_000;
@@ -103,7 +104,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schemas = schemas(context, &args.schemas)?;
     let plan = plan(&args, &schemas)?;
     may_write(context)?;
-    let interrupt = Interrupt::listen();
+    let interrupt = Interrupt::listen()?;
+    interrupt.heed_terminate()?;
     let link = context.link_or_sandbox().await?;
     let mut track = Track::open(link.target(), plan.concurrency).await.map_err(no_track)?;
     let mut runs = Vec::new();

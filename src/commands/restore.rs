@@ -11,9 +11,10 @@ use clap::Args as ClapArgs;
 
 use self::rows::Rows;
 use crate::args::{ConfirmArgs, Output};
-use crate::change::{Interrupt, Noted, Trail};
+use crate::change::{Noted, Trail};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::store::backup::{BackupError, BackupReader, Held};
 use crate::store::{Fate, Link, StoreError, Writer};
 
@@ -106,6 +107,7 @@ async fn restore(
     rows: &mut Rows,
 ) -> Result<bool> {
     let interrupt = Interrupt::listen()?;
+    interrupt.heed_terminate()?;
     let progress = context.ui.progress("Redis keys");
     loop {
         let batch = next_batch(&mut backup, args).map_err(not_a_backup)?;

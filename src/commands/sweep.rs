@@ -15,13 +15,14 @@ use self::act::{Actor, Deed};
 use self::owners::Owners;
 use self::seek::{Seeker, Survey};
 use crate::args::{ChangeArgs, Output, SchemaArgs, parse_duration};
-use crate::change::{Interrupt, Journal};
+use crate::change::Journal;
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::bulk::{Ended, Swept};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::orphan::{ORPHANED, OVERDUE, UNREADABLE};
 use crate::exit::{self, Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::render::change;
 use crate::render::escape;
 use crate::render::style::Palette;
@@ -192,6 +193,7 @@ async fn sweep(
     interrupt: &Interrupt,
     swept: &mut Swept,
 ) -> Result<()> {
+    interrupt.heed_terminate()?;
     let mut journal = Journal::open(context, &args.change, "sweep", args.action == ActionArg::Unlock)?;
     let mut actor = Actor {
         seeker,

@@ -1,6 +1,5 @@
 //! Workers that play a service against the real server.
 
-mod interrupt;
 mod race;
 mod round;
 pub mod seed;
@@ -8,6 +7,5 @@ mod service;
 mod track;
 mod worker;
 
-pub use interrupt::Interrupt;
 pub use race::{Ended, Raced, race};
 pub use track::{NoTrack, Track};

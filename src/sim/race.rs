@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::race::{Plan, Run, Strategy, Ttls};
 use crate::domain::schema::Schema;
-use crate::sim::interrupt::Interrupt;
+use crate::interrupt::Interrupt;
 use crate::sim::round;
 use crate::sim::service::Service;
 use crate::sim::track::Track;
@@ -75,7 +75,7 @@ async fn one_round(
     keys: &mut Keys<'_>,
     interrupt: &Interrupt,
 ) -> Ended {
-    if interrupt.is_wanted() {
+    if interrupt.is_raised() {
         return Ended::Interrupted;
     }
     if let Err(error) = track.mend().await {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 
 use crate::domain::race::{Answer, Plan, Round};
-use crate::sim::interrupt::Interrupt;
+use crate::interrupt::Interrupt;
 use crate::sim::service::Service;
 use crate::sim::worker::{Seat, Turn, Worker};
 use crate::store::StoreError;
@@ -34,14 +34,14 @@ pub(super) async fn play(
             None => Ok(None),
         };
     }
-    if interrupt.is_wanted() {
+    if interrupt.is_raised() {
         return Ok(None);
     }
     release(&mut seats, &mut round, |seat| seat.holds, finishing).await?;
     release(&mut seats, &mut round, |seat| !seat.won && seat.is_connected(), Turn { fails: false, ..asking }).await?;
     release(&mut seats, &mut round, |seat| seat.holds, Turn { fails: false, ..finishing }).await?;
     round.events = seats.into_iter().flat_map(|seat| seat.events).collect();
-    Ok((!interrupt.is_wanted()).then_some(round))
+    Ok((!interrupt.is_raised()).then_some(round))
 }
 
 /// The workers on their places, another one first in every round.

@@ -4,14 +4,16 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-use super::Survey;
 use super::choice::Choice;
+use super::key_file::KeyFile;
 use super::source::{self, Source};
-use crate::change::{Interrupt, Journal, Pace};
+use super::survey::Survey;
+use crate::change::{Journal, Pace};
 use crate::context::Context;
 use crate::domain::bulk::{Ended, Purged};
 use crate::domain::observation::Content;
 use crate::domain::record::Record;
+use crate::interrupt::Interrupt;
 use crate::store::backup::About;
 use crate::store::{Action, Change, Outcome, Reader, Writer};
 
@@ -40,9 +42,10 @@ impl Remover<'_> {
     pub(super) async fn remove_all(
         &mut self,
         context: &Context,
-        mut source: Source<'_>,
+        file: Option<&mut KeyFile>,
         purged: &mut Purged,
     ) -> Result<Ended> {
+        let mut source = Source::open(self.choice, self.reader.clone(), file).await?;
         let progress = context.ui.progress("records purged");
         let (choice, interrupt, full) = (self.choice, self.interrupt, self.pace.batch());
         let mut waiting = VecDeque::new();

@@ -6,12 +6,13 @@ use anyhow::Result;
 
 use super::owners::Owners;
 use super::seek::{Place, Seeker};
-use crate::change::{BATCH, Interrupt, Journal};
+use crate::change::{BATCH, Journal};
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::bulk::Swept;
 use crate::domain::orphan;
 use crate::domain::second_look::Verdict;
+use crate::interrupt::Interrupt;
 use crate::store::backup::About;
 use crate::store::{Action, Change, Head, Outcome, Reader, Writer};
 

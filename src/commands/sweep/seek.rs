@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 
-use crate::change::Interrupt;
 use crate::context::Context;
 use crate::domain::candidates::{self, Candidate};
 use crate::domain::catalog::Catalog;
@@ -13,6 +12,7 @@ use crate::domain::record::Record;
 use crate::domain::second_look::FirstLook;
 use crate::domain::tally::Tally;
 use crate::exit::Stop;
+use crate::interrupt::Interrupt;
 use crate::store::{Head, Reader, Walk};
 
 /// Orphans that are looked at twice and acted on at a time, whatever their number: memory stays flat.

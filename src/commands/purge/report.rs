@@ -1,0 +1,82 @@
+//! What a purge says.
+
+use anyhow::Result;
+
+use super::Args;
+use super::choice::Choice;
+use super::survey::Survey;
+use crate::args::Output;
+use crate::context::Context;
+use crate::domain::bulk::{Ended, Purged};
+use crate::exit::{self, Exit, Stop};
+use crate::render::change;
+use crate::render::escape;
+use crate::render::style::Palette;
+
+/// What is chosen, before anybody is asked, or, where nobody is, after.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: &Survey, server: &str) -> Result<()> {
+    if survey.tally.total() == 0 {
+        context.ui.status(&format!("no such records among {} keys of {server}", survey.looked_at));
+        return Ok(());
+    }
+    if args.output == Output::Table {
+        let palette = Palette::new(context.ui.is_colored());
+        context.ui.data(change::records(&survey.tally, palette, context.ui.width()))?;
+        context.ui.flush()?;
+    }
+    context.ui.status("The next request with each of these keys executes the operation.");
+    if choice.takes_locks() {
+        context.ui.status("Where a worker still runs, it executes twice.");
+    }
+    Ok(())
+}
+
+/// What was found and done, as JSON where that is wanted.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(super) fn report(context: &mut Context, args: &Args, found: &Survey, purged: &Purged) -> Result<()> {
+    let value = change::purge(&found.tally, purged);
+    let text = match args.output {
+        Output::Table => return Ok(()),
+        Output::Json => serde_json::to_string_pretty(&value)?,
+        Output::Jsonl => value.to_string(),
+    };
+    context.ui.data(format!("{}\n", escape::json(text)))?;
+    Ok(context.ui.flush()?)
+}
+
+/// How far it got; `counted` is true when all that is chosen was counted before.
+///
+/// # Errors
+/// How the purge ended.
+pub(super) fn finish(
+    context: &mut Context,
+    counted: bool,
+    found: &Survey,
+    purged: &Purged,
+    ended: Result<()>,
+) -> Result<Exit> {
+    let backup = purged.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
+    let knows_all = counted || purged.outcome == Ended::Whole;
+    let of_all = if knows_all { format!(" of {}", found.tally.total()) } else { String::new() };
+    let so_far = format!("{}{of_all} records purged{backup}", purged.done);
+    if let Err(error) = ended {
+        return Err(exit::between(&error, purged.done > 0, &so_far).into());
+    }
+    if purged.outcome == Ended::Interrupted {
+        return Err(Stop::interrupted(format!("interrupted: {so_far}"))
+            .hint("the same command again goes on with the rest")
+            .into());
+    }
+    if found.tally.total() > 0 {
+        context.ui.status(&so_far);
+    }
+    if purged.changed > 0 {
+        context.ui.status(&format!("Left alone: {} that changed since they were seen", purged.changed));
+    }
+    Ok(Exit::Done)
+}
