@@ -271,6 +271,15 @@ fn backed_up(file: &str) -> BTreeSet<String> {
 
 #[test]
 fn ctrl_c_ends_the_batch_in_hand_and_says_how_to_go_on() {
+    ends_in_good_order("INT");
+}
+
+#[test]
+fn so_does_sigterm() {
+    ends_in_good_order("TERM");
+}
+
+fn ends_in_good_order(signal: &str) {
     let server = Server::start();
     many(&server, 2_000);
     let before = keys(&server);
@@ -280,7 +289,7 @@ fn ctrl_c_ends_the_batch_in_hand_and_says_how_to_go_on() {
     while server.send::<usize>(&[b"DBSIZE"]) > 1_900 {
         thread::sleep(Duration::from_millis(5));
     }
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
     let run = Run::from(child.wait_with_output().unwrap()).exits(130);
     assert!(run.stderr.contains("records purged; backup: ") && run.stderr.contains("again"), "{}", run.all());
     let gone: BTreeSet<_> = before.difference(&keys(&server)).cloned().collect();
@@ -290,6 +299,27 @@ fn ctrl_c_ends_the_batch_in_hand_and_says_how_to_go_on() {
     assert_eq!(backed_up(json["backup"].as_str().unwrap()), gone);
     purge(&server, &["--all", "--yes"]).exits(0);
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}
+
+#[test]
+fn nobody_to_count_for_means_one_walk_and_a_limit_or_a_question_means_two() {
+    let server = Server::start();
+    let scans = |words: &[&str]| {
+        many(&server, 200);
+        server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+        let run = purge(&server, words).exits(0);
+        assert!(run.stderr.contains("200 of 200 records purged"), "{}", run.all());
+        assert!(String::from_utf8_lossy(&run.stdout).contains("completed  200 "), "{}", run.all());
+        let stats: String = server.send(&[b"INFO", b"commandstats"]);
+        let (_, rest) = stats.split_once("cmdstat_scan:calls=").unwrap();
+        rest.split(',').next().unwrap().parse::<usize>().unwrap()
+    };
+    let one = scans(&["--all", "--yes"]);
+    assert_eq!(scans(&["--all", "--yes", "--max", "200"]), 2 * one);
+    assert_eq!(scans(&["--all", "--yes", "--max-percent", "100"]), 2 * one);
+    assert_eq!(scans(&["--all", "--confirm", &format!("{}/0", server.socket().display())]), one);
+    let run = purge(&server, &["--all", "--yes"]).exits(0);
+    assert!(run.stderr.contains("no such records among 0 keys") && !run.stderr.contains("purged"), "{}", run.all());
 }
 
 #[test]
