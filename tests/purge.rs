@@ -302,6 +302,29 @@ fn ends_in_good_order(signal: &str) {
 }
 
 #[test]
+fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
+    let server = Server::start();
+    many(&server, 40);
+    let mut command = server.command();
+    command.args(["purge", "--all", "--yes", "--rate", "20/s", "-o", "json"]).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while server.send::<usize>(&[b"DBSIZE"]) == 40 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let left: Vec<_> = keys(&server).into_iter().take(8).collect();
+    left[..3].iter().for_each(|key| server.send::<()>(&[b"DEL", key.as_bytes()]));
+    left[3..].iter().for_each(|key| server.set(key, DONE, DAY));
+    let run = Run::from(child.wait_with_output().unwrap()).exits(0);
+    let json = run.json();
+    let number = |name: &str| json[name].as_u64().unwrap();
+    // The few that the purge took in between are among the removed.
+    assert_eq!(number("done") + number("gone") + number("changed"), 40, "{}", run.all());
+    assert!((1..=3).contains(&number("gone")) && (1..=5).contains(&number("changed")), "{}", run.all());
+    assert!(run.stderr.contains(" gone already") && run.stderr.contains(" left alone"), "{}", run.all());
+    assert_eq!(server.send::<u64>(&[b"DBSIZE"]), number("changed"));
+}
+
+#[test]
 fn nobody_to_count_for_means_one_walk_and_a_limit_or_a_question_means_two() {
     let server = Server::start();
     let scans = |words: &[&str]| {

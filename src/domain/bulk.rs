@@ -56,6 +56,8 @@ pub struct Purged {
     pub done: u64,
     /// Left alone: no longer as they were seen.
     pub changed: u64,
+    /// Gone by themselves, or removed by somebody else, since they were seen.
+    pub gone: u64,
     /// The backup of what was removed.
     pub backup: Option<String>,
 }

@@ -27,7 +27,9 @@ impl KeyTemplate {
 
     /// The idempotency key inside a Redis key, or `None` when the Redis key is not of this template.
     pub fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
-        let key = redis_key.strip_prefix(&self.before[..])?.strip_suffix(&self.after[..])?;
+        let rest = redis_key.strip_prefix(&self.before[..])?;
+        // Nearly no template goes on behind the key, and a scan asks this of every Redis key several times.
+        let key = if self.after.is_empty() { rest } else { rest.strip_suffix(&self.after[..])? };
         (!key.is_empty()).then_some(key)
     }
 

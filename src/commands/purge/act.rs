@@ -98,7 +98,7 @@ impl Remover<'_> {
                     Outcome::Changed => purged.changed += 1,
                     _ if turn < removal.steps.len() => going_on.push(removal),
                     _ if removal.any_done => purged.done += 1,
-                    _ => purged.changed += 1,
+                    _ => purged.gone += 1,
                 }
             }
             ended?;

@@ -75,8 +75,13 @@ pub(super) fn finish(
     if found.tally.total() > 0 {
         context.ui.status(&so_far);
     }
-    if purged.changed > 0 {
-        context.ui.status(&format!("Left alone: {} that changed since they were seen", purged.changed));
+    for (count, what) in [
+        (purged.changed, "left alone, for they changed since they were seen"),
+        (purged.gone, "gone already, for they expired or somebody else removed them"),
+    ] {
+        if count > 0 {
+            context.ui.status(&format!("{count} {what}"));
+        }
     }
     Ok(Exit::Done)
 }

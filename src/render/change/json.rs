@@ -45,6 +45,7 @@ pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Purged) -> Value {
         "total": tally.total(),
         "done": purged.done,
         "changed": purged.changed,
+        "gone": purged.gone,
         "backup": purged.backup,
     })
 }
