@@ -1,11 +1,12 @@
 //! The only printer: data to stdout, everything else to stderr.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::exit::Stop;
 use crate::render::fold::fold;
@@ -131,8 +132,12 @@ impl Ui {
             return ProgressBar::hidden();
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {human_pos} ({per_sec}, {elapsed})") {
-            bar.set_style(style);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {human_pos} ({rate}/s, {elapsed})") {
+            // Indicatif's own rate has decimals, which nobody reads at these speeds.
+            bar.set_style(style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
+                // Writing to memory cannot fail.
+                let _ = write!(text, "{}", HumanFloatCount(state.per_sec().round()));
+            }));
         }
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(100));

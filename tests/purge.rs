@@ -359,18 +359,7 @@ fn a_rate_is_kept() {
 fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
     let server = seeded();
     let before = keys(&server);
-    server.send::<()>(&[
-        b"ACL",
-        b"SETUSER",
-        b"reader",
-        b"on",
-        b">pw",
-        b"~*",
-        b"+@read",
-        b"+@connection",
-        b"-@write",
-        b"+eval",
-    ]);
+    server.add_reader();
     purge(&server, &["--user", "reader", "-a", "pw", "--all", "--yes"]).exits(4);
     assert_eq!(keys(&server), before);
 }

@@ -281,18 +281,7 @@ fn ctrl_c_during_the_grace_changes_nothing() {
 fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
     let server = seeded();
     let before = keys(&server);
-    server.send::<()>(&[
-        b"ACL",
-        b"SETUSER",
-        b"reader",
-        b"on",
-        b">pw",
-        b"~*",
-        b"+@read",
-        b"+@connection",
-        b"-@write",
-        b"+eval",
-    ]);
+    server.add_reader();
     sweep(&server, &[&["--user", "reader", "-a", "pw"], &WITHOUT_GRACE[..]].concat()).exits(4);
     assert_eq!(keys(&server), before);
 }

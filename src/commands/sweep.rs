@@ -15,16 +15,15 @@ use self::act::{Actor, Deed};
 use self::owners::Owners;
 use self::seek::{Seeker, Survey};
 use crate::args::{ChangeArgs, Output, SchemaArgs, parse_duration};
-use crate::change::Journal;
+use crate::change::{Journal, came_to_its_end, write_report};
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::bulk::{Ended, Swept};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::orphan::{ORPHANED, OVERDUE, UNREADABLE};
-use crate::exit::{self, Exit, Stop};
+use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::change;
-use crate::render::escape;
 use crate::render::style::Palette;
 use crate::store::{Reader, Writer};
 
@@ -237,27 +236,13 @@ async fn in_chunks(context: &Context, actor: &mut Actor<'_>, reader: Reader, swe
 }
 
 fn report(context: &mut Context, args: &Args, seeker: &Seeker, survey: &Survey, swept: &Swept) -> Result<()> {
-    let value = change::sweep(&survey.tally, &seeker.sought, swept);
-    let text = match args.output {
-        Output::Table => return Ok(()),
-        Output::Json => serde_json::to_string_pretty(&value)?,
-        Output::Jsonl => value.to_string(),
-    };
-    context.ui.data(format!("{}\n", escape::json(text)))?;
-    Ok(context.ui.flush()?)
+    write_report(context, args.output, &change::sweep(&survey.tally, &seeker.sought, swept))
 }
 
 fn finish(context: &mut Context, total: u64, swept: &Swept, ended: Result<()>) -> Result<Exit> {
     let backup = swept.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
     let so_far = format!("{} of {total} locks done{backup}", swept.done);
-    if let Err(error) = ended {
-        return Err(exit::between(&error, swept.done > 0, &so_far).into());
-    }
-    if swept.outcome == Ended::Interrupted {
-        return Err(Stop::interrupted(format!("interrupted: {so_far}"))
-            .hint("the same command again goes on with the rest")
-            .into());
-    }
+    came_to_its_end(ended, swept.outcome, swept.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
         (swept.changed, "changed since the first look"),

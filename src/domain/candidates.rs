@@ -164,25 +164,8 @@ mod tests {
 
     use super::*;
     use crate::domain::observation::Expiry;
-    use crate::domain::samples::{self, catalog, text};
+    use crate::domain::samples::{self, any_key, catalog, text};
     use crate::domain::schema::State;
-
-    /// Idempotency keys, Redis keys, and what looks like either.
-    fn any_text() -> impl Strategy<Value = Vec<u8>> {
-        let piece = prop::sample::select(vec![
-            "idem:",
-            "idempotency:",
-            "lock:",
-            "done:",
-            "started:",
-            "result:",
-            "pay:",
-            "order-1",
-            "k",
-        ]);
-        (prop::collection::vec(piece, 0..4), prop::collection::vec(any::<u8>(), 0..3))
-            .prop_map(|(pieces, rest)| [pieces.concat().as_bytes(), &rest[..]].concat())
-    }
 
     /// What idemctl says of one value at one place, by schema and state.
     fn told(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, State, Vec<&'static str>)> {
@@ -268,7 +251,7 @@ mod tests {
 
         #[test]
         fn what_a_scan_finds_is_what_its_redis_key_names(
-            redis_key in any_text(),
+            redis_key in any_key(),
             prefix in prop::option::of(Just("pay:")),
             named in prop::option::of(prop::sample::select(vec!["express", "event-driven", "go-chi", "go-middleware-v1"])),
         ) {
@@ -283,7 +266,7 @@ mod tests {
         }
 
         #[test]
-        fn places_are_distinct_and_each_is_owned(key in any_text()) {
+        fn places_are_distinct_and_each_is_owned(key in any_key()) {
             let catalog = catalog(&[], None);
             let places = for_key(&catalog, &key);
             for (index, place) in places.iter().enumerate() {

@@ -132,26 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::samples::{catalog, schemas};
-
-    /// Redis keys near those of the schemas.
-    fn redis_key() -> impl Strategy<Value = Vec<u8>> {
-        let piece = prop::sample::select(vec![
-            "idem:",
-            "idempotency:",
-            "lock:",
-            "done:",
-            "started:",
-            "result:",
-            "pay:",
-            ":",
-            "idem",
-            "order-1",
-            "k",
-        ]);
-        (prop::collection::vec(piece, 0..4), prop::collection::vec(any::<u8>(), 0..4))
-            .prop_map(|(pieces, rest)| [pieces.concat().as_bytes(), &rest[..]].concat())
-    }
+    use crate::domain::samples::{any_key, catalog, schemas};
 
     #[test]
     fn an_unknown_name_is_named_and_a_repeated_one_counts_once() {
@@ -196,14 +177,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_redis_key_has_one_owning_template(redis_key in redis_key(), prefix in prop::option::of(Just("pay:"))) {
+        fn a_redis_key_has_one_owning_template(redis_key in any_key(), prefix in prop::option::of(Just("pay:"))) {
             let catalog = catalog(&[], prefix);
             let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, slot)| &schema.slots[slot].template).collect();
             prop_assert!(templates.iter().all(|template| *template == templates[0]));
         }
 
         #[test]
-        fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in redis_key()) {
+        fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in any_key()) {
             let catalog = catalog(&[], None);
             let specificity = |(schema, slot): (&Arc<Schema>, usize)| schema.slots[slot].template.specificity();
             let best = catalog.owners(&redis_key).next().map_or(0, specificity);

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use proptest::prelude::*;
+
 use crate::domain::catalog::Catalog;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::record::Record;
@@ -130,3 +132,22 @@ pub(crate) const CHI_LOCK: &str = r#"{"status":0}"#;
 
 /// The result of a go-chi record.
 pub(crate) const CHI_RESULT: &str = r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;
+
+/// Idempotency keys, Redis keys near those of the schemas, and what looks like either.
+pub fn any_key() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop::sample::select(vec![
+        "idem:",
+        "idempotency:",
+        "lock:",
+        "done:",
+        "started:",
+        "result:",
+        "pay:",
+        ":",
+        "idem",
+        "order-1",
+        "k",
+    ]);
+    (prop::collection::vec(piece, 0..4), prop::collection::vec(any::<u8>(), 0..4))
+        .prop_map(|(pieces, rest)| [pieces.concat().as_bytes(), &rest[..]].concat())
+}

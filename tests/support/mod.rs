@@ -94,6 +94,12 @@ impl Server {
         self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref(), b"PX", ttl_ms.to_string().as_bytes()]);
     }
 
+    /// A user `reader` with the password `pw`, who may read and run scripts, and change nothing.
+    pub fn add_reader(&self) {
+        let rules = ["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@read", "+@connection", "-@write", "+eval"];
+        self.send::<()>(&rules.map(str::as_bytes));
+    }
+
     /// `GET key`.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
         self.send(&[b"GET", key.as_bytes()])

@@ -6,11 +6,11 @@ use super::Args;
 use super::choice::Choice;
 use super::survey::Survey;
 use crate::args::Output;
+use crate::change::{came_to_its_end, write_report};
 use crate::context::Context;
 use crate::domain::bulk::{Ended, Purged};
-use crate::exit::{self, Exit, Stop};
+use crate::exit::Exit;
 use crate::render::change;
-use crate::render::escape;
 use crate::render::style::Palette;
 
 /// What is chosen, before anybody is asked, or, where nobody is, after.
@@ -39,14 +39,7 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
 /// # Errors
 /// When stdout cannot be written.
 pub(super) fn report(context: &mut Context, args: &Args, found: &Survey, purged: &Purged) -> Result<()> {
-    let value = change::purge(&found.tally, purged);
-    let text = match args.output {
-        Output::Table => return Ok(()),
-        Output::Json => serde_json::to_string_pretty(&value)?,
-        Output::Jsonl => value.to_string(),
-    };
-    context.ui.data(format!("{}\n", escape::json(text)))?;
-    Ok(context.ui.flush()?)
+    write_report(context, args.output, &change::purge(&found.tally, purged))
 }
 
 /// How far it got; `counted` is true when all that is chosen was counted before.
@@ -64,14 +57,7 @@ pub(super) fn finish(
     let knows_all = counted || purged.outcome == Ended::Whole;
     let of_all = if knows_all { format!(" of {}", found.tally.total()) } else { String::new() };
     let so_far = format!("{}{of_all} records purged{backup}", purged.done);
-    if let Err(error) = ended {
-        return Err(exit::between(&error, purged.done > 0, &so_far).into());
-    }
-    if purged.outcome == Ended::Interrupted {
-        return Err(Stop::interrupted(format!("interrupted: {so_far}"))
-            .hint("the same command again goes on with the rest")
-            .into());
-    }
+    came_to_its_end(ended, purged.outcome, purged.done, &so_far)?;
     if found.tally.total() > 0 {
         context.ui.status(&so_far);
     }

@@ -52,13 +52,14 @@ impl Actor<'_> {
     /// # Errors
     /// As every change; what was done before is in `swept`.
     pub(super) async fn act(&mut self, context: &Context, places: &[Place], swept: &mut Swept) -> Result<bool> {
+        // From the beginning, so that somebody who waits sees that it is waited.
+        let progress = context.ui.progress("locks looked at again");
         if self.interrupt.unless_raised(tokio::time::sleep(self.grace)).await.is_none() {
             return Ok(false);
         }
         if let Some(owners) = &mut self.owners {
             owners.forget();
         }
-        let progress = context.ui.progress("locks looked at again");
         for places in places.chunks(BATCH) {
             let Some(stuck) = self.interrupt.clone().unless_raised(self.look_again(places, swept)).await else {
                 return Ok(false);

@@ -1,0 +1,40 @@
+//! How a run that changes many records ends.
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::domain::bulk::Ended;
+use crate::exit::{self, Stop};
+use crate::render::escape;
+
+/// Shows what was found and done, where JSON is wanted: one object, in one line with `jsonl`.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
+    let text = match output {
+        Output::Table => return Ok(()),
+        Output::Json => serde_json::to_string_pretty(value)?,
+        Output::Jsonl => value.to_string(),
+    };
+    context.ui.data(format!("{}\n", escape::json(text)))?;
+    Ok(context.ui.flush()?)
+}
+
+/// Passes when the run came to its end after so many changes.
+///
+/// # Errors
+/// Interrupted, or what came in between; both say how far it got and how to go on.
+pub fn came_to_its_end(ended: Result<()>, outcome: Ended, done: u64, so_far: &str) -> Result<()> {
+    if let Err(error) = ended {
+        return Err(exit::between(&error, done > 0, so_far).into());
+    }
+    if outcome == Ended::Interrupted {
+        return Err(Stop::interrupted(format!("interrupted: {so_far}"))
+            .hint("the same command again goes on with the rest")
+            .into());
+    }
+    Ok(())
+}
