@@ -1,4 +1,4 @@
-//! idemctl: the idempotency keys that services keep in Redis, inspected, listed, unlocked and raced.
+//! idemctl: the idempotency keys that services keep in Redis, inspected, listed, unlocked, swept, purged and raced.
 //!
 //! The rooms, and the one way imports run: `cli` → `commands` → {`context`, `args`, `sim`, `render`, `store`} →
 //! `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows Redis, `ui` alone prints.
