@@ -1,4 +1,4 @@
-//! Finding the records that a KEY names: every candidate of every KEY in one round trip.
+//! Finding records: those that a KEY names, every candidate of every KEY in one round trip, and those of a walk's page.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use crate::domain::candidates::{self, Candidate};
 use crate::domain::catalog::Catalog;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
-use crate::store::{Head, Reader, Seen, StoreError};
+use crate::store::{Head, Reader, Seen, StoreError, Walk};
 
 /// What one KEY turned out to name.
 #[derive(Debug)]
@@ -20,6 +20,9 @@ pub struct Found {
     /// The first refusal, where the user may not read some of the Redis keys.
     pub denied: Option<StoreError>,
 }
+
+/// What is read of a value where the part that was read first does not tell what it is.
+const LONGER: Head = Head::Bytes(16 << 20);
 
 /// How much to read of each value, and what to find fault with.
 pub struct Lookup {
@@ -37,7 +40,16 @@ impl Lookup {
     pub async fn find(&self, reader: &mut Reader, catalog: &Catalog, keys: Vec<Vec<u8>>) -> Result<Vec<Found>> {
         let candidates: Vec<_> = keys.iter().map(|key| candidates::for_key(catalog, key)).collect();
         let wanted: Vec<_> = candidates.iter().flatten().map(|candidate| candidate.redis_keys.clone()).collect();
-        let mut seen = reader.observe(&wanted, self.head).await?.into_iter();
+        let mut seen = reader.observe(&wanted, self.head).await?;
+        for (candidate, seen) in candidates.iter().flatten().zip(&mut seen) {
+            if let Ok(first) = seen
+                && candidates::is_undecided(candidate, first)
+            {
+                let longer = reader.observe(std::slice::from_ref(&candidate.redis_keys), LONGER).await?;
+                *seen = longer.into_iter().next().unwrap_or_else(|| Ok(first.clone()));
+            }
+        }
+        let mut seen = seen.into_iter();
         let found = keys.into_iter().zip(candidates).map(|(key, candidates)| {
             let seen = seen.by_ref().take(candidates.len()).collect();
             self.sort_out(catalog, key, &candidates, seen)
@@ -60,5 +72,38 @@ impl Lookup {
             Some(error) if found.looked_at.is_empty() => Err(error.into()),
             _ => Ok(found),
         }
+    }
+}
+
+/// The records of a walk's next page whose idempotency keys `wanted` lets through, each under the first schema that
+/// reads it; perhaps none. `None` at the end. What the beginning of a value does not tell is read on.
+///
+/// # Errors
+/// As every read. After an error, or when it is given up in between, the walk cannot go on.
+pub async fn next_page(
+    walk: &mut Walk,
+    catalog: &Catalog,
+    thresholds: &Thresholds,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Result<Option<Vec<Record>>, StoreError> {
+    let Some(page) = walk.next(catalog, wanted).await? else { return Ok(None) };
+    let record = |(candidate, seen)| candidates::first_record(catalog, candidate, seen, thresholds);
+    let (open, mut records): (Vec<_>, Vec<_>) = page.into_iter().filter_map(record).partition(Record::is_undecided);
+    if open.is_empty() {
+        return Ok(Some(records));
+    }
+    let places: Vec<_> = open.into_iter().map(|record| place(catalog, record)).collect();
+    let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
+    let longer = walk.read_on(&wanted).await?;
+    records.extend(places.into_iter().zip(longer).filter_map(|(place, seen)| record((place, seen.ok()?))));
+    Ok(Some(records))
+}
+
+/// Where a record is, with every schema that keeps records there.
+fn place(catalog: &Catalog, record: Record) -> Candidate {
+    let place = Candidate::from(record);
+    match candidates::for_redis_key(catalog, &place.redis_keys[0]) {
+        Some((same, _)) if same.redis_keys == place.redis_keys => same,
+        _ => place,
     }
 }

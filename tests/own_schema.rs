@@ -189,6 +189,54 @@ fn list_and_force_unlock_and_race_work_on_it() {
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
 }
 
+/// What tells its form stands behind everything else, beyond what a scan reads of a value.
+fn late(form: &str, bytes: usize) -> String {
+    format!(r#"{{"at":1,"hash":"{}","by":"w-1","s":"{form}"}}"#, "x".repeat(bytes))
+}
+
+#[test]
+fn what_a_value_is_may_stand_at_its_end() {
+    let server = with_schema();
+    for bytes in [600, 10_000] {
+        server.send::<()>(&[
+            b"SET",
+            format!("orders:{{held-{bytes}}}:idem").as_bytes(),
+            late("held", bytes).as_bytes(),
+        ]);
+        server.set(&format!("orders:{{done-{bytes}}}:idem"), late("done", bytes), 3_000_000);
+    }
+    let states = |words: &[&str]| {
+        let mut lines = server.idemctl(&[&["list", "-o", "jsonl"], words].concat()).exits(0).json_lines();
+        lines.sort_by_key(|line| line["key"].to_string());
+        lines.iter().map(|line| format!("{} {}", line["key"], line["state"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    let held = ["held-10000 in-progress", "held-600 in-progress"];
+    assert_eq!(states(&[]), [&["done-10000 completed", "done-600 completed"], &held[..]].concat());
+    assert_eq!(states(&["--owner", "w-1"]), held);
+    let check = server.idemctl(&["sweep", "--orphaned", "--check"]).exits(1);
+    assert!(check.text().contains("no_expiry=2"), "{}", check.all());
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    assert_eq!(states(&[]), held);
+    server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
+    assert_eq!(states(&[]), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_told_is_left_alone() {
+    let server = with_schema();
+    server.send::<()>(&[b"SET", b"orders:{a}:idem", late("held", 100_000).as_bytes()]);
+    server.send::<()>(&[b"SET", b"orders:{b}:idem", late("done", 100_000).as_bytes()]);
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    let listed = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
+    assert!(listed.iter().all(|line| line["state"] == "unreadable"), "{listed:?}");
+    for (key, state) in [("a", "in-progress"), ("b", "completed")] {
+        let read = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json();
+        assert_eq!(read["records"][0]["state"], state, "one key is read as far as it takes");
+    }
+}
+
 #[test]
 fn a_deployments_prefix_goes_before_it() {
     let server = with_schema();

@@ -14,7 +14,6 @@ use self::rows::{Kept, Rows};
 use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::age;
-use crate::domain::candidates;
 use crate::domain::catalog::Catalog;
 use crate::domain::diagnosis::{self, CODES, Thresholds};
 use crate::domain::record::Record;
@@ -23,6 +22,7 @@ use crate::domain::selection::Selection;
 use crate::domain::top::Order;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
+use crate::lookup;
 use crate::store::{Head, StoreError, Walk};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
@@ -196,11 +196,10 @@ async fn page(
     selection: &Selection,
     thresholds: &Thresholds,
 ) -> Result<Option<Vec<Record>>, StoreError> {
-    let Some(page) = walk.next(catalog, |key| selection.passes_key(key)).await? else { return Ok(None) };
     // Where two schemas read the same value the record is listed once, under the first.
-    let found =
-        page.into_iter().filter_map(|(candidate, seen)| candidates::first_record(catalog, candidate, seen, thresholds));
-    let mut chosen: Vec<_> = found.filter(|record| selection.passes(record)).collect();
+    let page = lookup::next_page(walk, catalog, thresholds, |key| selection.passes_key(key)).await?;
+    let Some(mut chosen) = page else { return Ok(None) };
+    chosen.retain(|record| selection.passes(record));
     walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
     for record in &mut chosen {
         diagnosis::add_oversized(record, thresholds);

@@ -78,22 +78,28 @@ pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thr
     read.into_iter().map(record).collect()
 }
 
-/// The first of [`records`], without reading the value for the others.
+/// The first of [`records`], without reading the value for the others; a schema that cannot tell yet comes first too.
 pub fn first_record(
     catalog: &Catalog,
     candidate: Candidate,
     seen: Observation,
     thresholds: &Thresholds,
 ) -> Option<Record> {
-    let reads = |schema: &Arc<Schema>| {
-        Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| is_readable(read))
-    };
+    // One that may yet turn out to be a schema's own is no other's.
+    let may_read = |read: &[Reading]| is_readable(read) || read.iter().any(Reading::is_undecided);
+    let reads =
+        |schema: &Arc<Schema>| Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| may_read(read));
     match candidate.schemas.iter().find_map(reads) {
         Some((schema, readings)) if !seen.is_absent() => {
             Some(record(catalog, &schema, readings, (candidate.key, seen), thresholds))
         }
         _ => records(catalog, &candidate, &seen, thresholds).into_iter().next(),
     }
+}
+
+/// True when what was not read of a value decides what the record is, to any of the candidate's schemas.
+pub fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
+    candidate.schemas.iter().any(|schema| readings(schema, seen).iter().any(Reading::is_undecided))
 }
 
 fn record(

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use crate::domain::glob;
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Encoding, Schema, ValueCase};
 use crate::domain::template::KeyTemplate;
 
 /// Bytes that tell what a record of any built-in schema is.
 const HEAD_BYTES: usize = 64;
+
+/// Bytes in which an owner and times stand, too, where a JSON value holds them.
+const TELLING_HEAD_BYTES: usize = 512;
 
 /// Every known schema, and the chosen ones.
 #[derive(Debug, Clone)]
@@ -73,11 +76,17 @@ impl Catalog {
     }
 
     /// Bytes of a value that tell state, status and owner of a record of the scanned schemas: 64 do for every built-in
-    /// one, and a word that a value has to equal has to be read whole.
+    /// one, JSON with an owner or times of its own takes more, and a word that a value has to equal is read whole.
     pub fn head_bytes(&self) -> usize {
         let scanned = self.scanned();
-        let words = scanned.iter().flat_map(|schema| &schema.values).filter_map(|case| case.tests.equals.as_ref());
-        words.map(Vec::len).max().unwrap_or(0).max(HEAD_BYTES)
+        let cases = || scanned.iter().flat_map(|schema| &schema.values);
+        let words = cases().filter_map(|case| case.tests.equals.as_ref()).map(Vec::len);
+        let tells_more = |case: &ValueCase| {
+            let fields = [&case.fields.owner, &case.fields.created_at, &case.fields.completed_at];
+            case.encoding == Encoding::Json && fields.iter().any(|field| field.is_some())
+        };
+        let least = if cases().any(tells_more) { TELLING_HEAD_BYTES } else { HEAD_BYTES };
+        words.max().unwrap_or(0).max(least)
     }
 
     /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the

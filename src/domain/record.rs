@@ -118,6 +118,11 @@ impl Record {
         })
     }
 
+    /// True when only the beginning of a value was read, and what comes behind decides what the record is.
+    pub fn is_undecided(&self) -> bool {
+        self.readings.iter().any(Reading::is_undecided)
+    }
+
     /// Forgets the body of a response that was read in part.
     pub fn forget_cut_body(&mut self) {
         for reading in &mut self.readings {

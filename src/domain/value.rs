@@ -1,9 +1,12 @@
 //! Telling a slot's value: which of the schema's cases it is, and what it holds.
 
+mod fit;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use self::fit::{Fit, fits};
 use crate::domain::json::Json;
 use crate::domain::json_head;
 use crate::domain::observation::Content;
@@ -35,6 +38,11 @@ impl Reading {
         }
     }
 
+    /// True when only the beginning was read, and what comes behind decides what it is.
+    pub fn is_undecided(&self) -> bool {
+        matches!(self, Self::Unreadable(why) if why == UNDECIDED)
+    }
+
     /// The decoded value, where there is one.
     pub fn decoded(&self) -> Option<&Decoded> {
         match self {
@@ -43,6 +51,9 @@ impl Reading {
         }
     }
 }
+
+/// Why a value cannot be told of which only the beginning was read, and what comes behind decides.
+const UNDECIDED: &str = "what it is stands beyond the part that was read";
 
 /// A value of a known case.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,40 +87,28 @@ pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
     let cases = || schema.values.iter().enumerate().filter(|(_, case)| case.slot == slot);
     let wants_json = cases().any(|(_, case)| case.encoding == Encoding::Json);
     let json = wants_json.then(|| json_head::parse(head, whole));
+    // Cases that what was not read may yet decide for.
+    let mut open = Vec::new();
     for (index, case) in cases() {
         let document = match (case.encoding, &json) {
             (Encoding::Text, _) => None,
             (Encoding::Json, Some(Ok(document))) => Some(document),
             (Encoding::Json, _) => continue,
         };
-        if fits(case, head, whole, document) {
-            return Reading::Value(Box::new(decode(case, index, head, whole, document)));
+        match fits(case, head, whole, document) {
+            Fit::Yes if open.iter().all(|state| *state == case.state) => {
+                return Reading::Value(Box::new(decode(case, index, head, whole, document)));
+            }
+            Fit::Yes | Fit::Open => open.push(case.state),
+            Fit::No => {}
         }
     }
     Reading::Unreadable(match json {
+        _ if !open.is_empty() => UNDECIDED.to_owned(),
         Some(Err(why)) => format!("not JSON: {why}"),
         Some(Ok(_)) => "JSON of another shape".to_owned(),
         None => "not one of the words the schema knows".to_owned(),
     })
-}
-
-fn fits(case: &ValueCase, head: &[u8], whole: bool, document: Option<&Json<'_>>) -> bool {
-    if let Some(equals) = &case.tests.equals {
-        return whole && head == &equals[..];
-    }
-    let Some(document) = document else { return true };
-    case.tests.fields.iter().all(|(path, value)| document.pointer(path).is_some_and(|found| is_equal(found, value)))
-        && case.tests.has.iter().all(|path| document.pointer(path).is_some())
-}
-
-/// As a script compares: `1.0` and `1e0` are the number 1.
-fn is_equal(found: &Json<'_>, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Json::Number(found), Value::Number(wanted)) => found.parse::<f64>().ok() == wanted.as_f64(),
-        (Json::String(found), Value::String(wanted)) => found == wanted,
-        (Json::Bool(found), Value::Bool(wanted)) => found == wanted,
-        _ => false,
-    }
 }
 
 fn decode(case: &ValueCase, index: usize, head: &[u8], whole: bool, document: Option<&Json<'_>>) -> Decoded {
@@ -331,6 +330,26 @@ mod tests {
                 let read = decoded(&schema, &text(result_value(&schema, &response))).response.unwrap();
                 prop_assert_eq!(&read.body, &response.body, "{}", name);
             }
+        }
+
+        #[test]
+        fn the_beginning_of_a_value_tells_what_the_whole_tells_or_nothing(
+            members in Just(vec![r#""by":"w""#, r#""at":1"#, r#""pad":"done false""#]).prop_shuffle(),
+            done in prop::sample::select(vec![r#""done":true"#, r#""done":false"#, r#""done":"true""#, r#""other":1"#]),
+            place in 0..4_usize,
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let timed = schema("timed");
+            let mut members = members;
+            members.insert(place, done);
+            let value = format!("{{{}}}", members.join(","));
+            let state = |reading: &Reading| reading.decoded().map(|value| timed.values[value.case].state);
+            let whole = read(&timed, 0, &text(&value));
+            let head = value.as_bytes()[..cut.index(value.len())].to_vec();
+            let part = read(&timed, 0, &Content::Text { head, length: None });
+            prop_assert!(state(&part).is_none() || state(&part) == state(&whole), "{part:?} of {value}");
+            let told = state(&part).is_some() || part.is_undecided() || matches!(whole, Reading::Unreadable(_));
+            prop_assert!(told || matches!(&part, Reading::Unreadable(why) if why.starts_with("not JSON")), "{part:?} of {value}");
         }
 
         #[test]

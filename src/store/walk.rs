@@ -2,11 +2,17 @@
 
 use super::error::StoreError;
 use super::pages::{Found, Pages};
-use super::read::{Head, Reader};
+use super::read::{Head, Reader, Seen};
 use super::target::Target;
 use crate::domain::candidates::Candidate;
 use crate::domain::catalog::Catalog;
 use crate::domain::observation::{Content, Observation};
+
+/// What is read of a value where its beginning does not tell what it is.
+const LONGER: Head = Head::Bytes(64 * 1024);
+
+/// How many such values are read at a time: memory stays flat.
+const LONGER_READS: usize = 50;
 
 /// A walk over every node for the records of the catalog's scanned schemas.
 pub struct Walk {
@@ -53,6 +59,18 @@ impl Walk {
             pages.bring_lengths(wanted.len() * 4 > self.page_records);
         }
         self.reader.measure(wanted.into_iter()).await
+    }
+
+    /// Reads more of these records, which the last page held.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn read_on(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+        let mut seen = Vec::with_capacity(records.len());
+        for some in records.chunks(LONGER_READS) {
+            seen.extend(self.reader.observe(some, LONGER).await?);
+        }
+        Ok(seen)
     }
 
     /// Redis keys that were looked at so far.

@@ -10,7 +10,7 @@ use crate::domain::candidates::{self, Candidate};
 use crate::domain::observation::{Expiry, SeenSlot};
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::lookup::Lookup;
+use crate::lookup::{self, Lookup};
 use crate::store::{Head, Reader, Walk};
 
 /// Keys of a file that are looked up in one round trip.
@@ -88,13 +88,8 @@ impl<'a> Source<'a> {
     async fn records(&mut self, choice: &Choice) -> Result<Option<Vec<Record>>> {
         match self {
             Self::Walk(walk) => {
-                let Some(page) = walk.next(&choice.catalog, |key| choice.may_choose(key)).await? else {
-                    return Ok(None);
-                };
-                // Where two schemas read the same value the record is the first's, as in `list`.
-                let record =
-                    |(candidate, seen)| candidates::first_record(&choice.catalog, candidate, seen, &choice.thresholds);
-                Ok(Some(page.into_iter().filter_map(record).collect()))
+                let may_choose = |key: &[u8]| choice.may_choose(key);
+                Ok(lookup::next_page(walk, &choice.catalog, &choice.thresholds, may_choose).await?)
             }
             Self::Keys { file, reader, looked_at } => {
                 let keys = file.next(PAGE)?;

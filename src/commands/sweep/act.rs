@@ -82,7 +82,7 @@ impl Actor<'_> {
         let mut stuck = Vec::with_capacity(places.len());
         for (place, seen) in places.iter().zip(seen) {
             let verdict = seen.as_ref().map_or(Verdict::Changed, |now| place.first.compare(now));
-            match (verdict, seen.ok().and_then(|now| self.seeker.orphan(place.candidate.clone(), now))) {
+            match (verdict, seen.ok().and_then(|now| self.seeker.orphan_at(place.candidate.clone(), now))) {
                 (Verdict::Renewed, _) => counted.renewed += 1,
                 (Verdict::Changed, _) | (_, None) => counted.changed += 1,
                 (Verdict::Same, Some((record, orphan))) => {

@@ -13,6 +13,7 @@ use crate::domain::second_look::FirstLook;
 use crate::domain::tally::Tally;
 use crate::exit::Stop;
 use crate::interrupt::Interrupt;
+use crate::lookup;
 use crate::store::{Head, Reader, Walk};
 
 /// Orphans that are looked at twice and acted on at a time, whatever their number: memory stays flat.
@@ -55,8 +56,12 @@ pub(super) struct Survey {
 
 impl Seeker {
     /// The orphan that was seen at a candidate's Redis keys, if it is one.
-    pub(super) fn orphan(&self, candidate: Candidate, seen: Observation) -> Option<(Record, Orphan)> {
-        let record = candidates::first_record(&self.catalog, candidate, seen, &self.thresholds)?;
+    pub(super) fn orphan_at(&self, candidate: Candidate, seen: Observation) -> Option<(Record, Orphan)> {
+        self.orphan(candidates::first_record(&self.catalog, candidate, seen, &self.thresholds)?)
+    }
+
+    /// The orphan that a record is, if it is one.
+    fn orphan(&self, record: Record) -> Option<(Record, Orphan)> {
         let orphan = orphan::of(&record, &self.sought)?;
         Some((record, orphan))
     }
@@ -112,9 +117,9 @@ impl Seeker {
 
     /// The orphans of a walk's next page, the lengths of their values known; `None` at the end.
     async fn orphans(&self, walk: &mut Walk) -> Result<Option<Vec<(Record, Orphan)>>> {
-        let Some(page) = walk.next(&self.catalog, |_| true).await? else { return Ok(None) };
-        let mut orphans: Vec<_> =
-            page.into_iter().filter_map(|(candidate, seen)| self.orphan(candidate, seen)).collect();
+        let page = lookup::next_page(walk, &self.catalog, &self.thresholds, |_| true).await?;
+        let Some(page) = page else { return Ok(None) };
+        let mut orphans: Vec<_> = page.into_iter().filter_map(|record| self.orphan(record)).collect();
         walk.measure(orphans.iter_mut().map(|(record, _)| &mut record.seen)).await?;
         Ok(Some(orphans))
     }
