@@ -1,4 +1,4 @@
-//! The removal: records are found, chosen and removed as a second walk goes on.
+//! The removal: records are found, chosen and removed as a walk goes on.
 
 use std::collections::VecDeque;
 
@@ -83,7 +83,9 @@ impl Remover<'_> {
         if batch.is_empty() {
             return Ok(());
         }
+        let count = batch.len();
         let batch = source::told_apart(&mut self.reader, self.choice, batch).await?;
+        purged.changed += (count - batch.len()) as u64;
         let mut left: Vec<_> = batch.iter().map(|record| Removal { steps: steps(record), any_done: false }).collect();
         let mut turn = 0;
         while !left.is_empty() {
