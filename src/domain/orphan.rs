@@ -24,8 +24,11 @@ pub struct Orphan {
     pub slot: usize,
 }
 
-/// The orphan that a record is by these findings, if any. A stored result never is one.
+/// The orphan that a record is by these findings, if any. A stored result never is one, nor what may turn out to be.
 pub fn of(record: &Record, sought: &[&'static str]) -> Option<Orphan> {
+    if record.is_undecided() {
+        return None;
+    }
     let code = record.findings.iter().map(|finding| finding.code).find(|code| sought.contains(code))?;
     let slot = unlock::removable(record).ok().filter(|slot| *slot == record.schema.lock_slot())?;
     Some(Orphan { code, slot })

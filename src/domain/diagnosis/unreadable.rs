@@ -7,6 +7,14 @@ pub(super) const CODE: &str = "unreadable";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let why = case.record.unreadable_because().filter(|_| case.foreign.is_none())?;
+    if case.record.is_undecided() {
+        return Some(Finding {
+            code: CODE,
+            severity: Severity::Info,
+            message: format!("the value is too long to tell by its beginning: {why}"),
+            advice: "`idemctl inspect` reads more of it, with --full all of it".to_owned(),
+        });
+    }
     let retries = match case.record.next_request.answer {
         Answer::Fail => "every retry fails on it",
         Answer::Conflict => "every retry is turned away",
