@@ -302,6 +302,18 @@ fn ends_in_good_order(signal: &str) {
 }
 
 #[test]
+fn a_number_that_makes_no_sense_is_explained() {
+    let server = Server::start();
+    let says = |words: &[&str], why: &str| {
+        let run = purge(&server, words).exits(2);
+        assert!(run.stderr.contains(why), "{}", run.all());
+    };
+    says(&["--all", "--max", "-1"], "a number of records is whole, and 0 or more");
+    says(&["--older-than", "-1h"], "write 90s, 10m or 24h");
+    says(&["--key-file", "/nowhere"], "nothing was changed");
+}
+
+#[test]
 fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
     let server = Server::start();
     many(&server, 40);

@@ -44,15 +44,15 @@ pub struct Args {
     state: Vec<StateArg>,
 
     /// Only records at least this old
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
     /// Only records with less than this left
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     ttl_below: Option<Duration>,
 
     /// Only records with more than this left, those without expiry included
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     ttl_above: Option<Duration>,
 
     /// Only records without expiry

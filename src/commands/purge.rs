@@ -44,7 +44,7 @@ pub struct Args {
     state: Vec<StateArg>,
 
     /// Only records known to be at least this old
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
     /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
@@ -68,7 +68,7 @@ pub struct Args {
     all: bool,
 
     /// Refuse when more records are chosen than this, and never remove more
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
     max: Option<u64>,
 
     /// Refuse when more than this part of the schemas' records is chosen, and never remove more
@@ -152,6 +152,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.
 fn counts_first(context: &Context, args: &Args) -> bool {
     args.change.dry_run || args.change.asks_somebody(context) || args.max.is_some() || args.max_percent.is_some()
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a number of records is whole, and 0 or more".to_owned())
 }
 
 /// Parses `5`, `0.5` or `5%`.

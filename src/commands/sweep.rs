@@ -51,7 +51,7 @@ pub struct Args {
     orphaned: Vec<String>,
 
     /// Locks known to be held longer than this (`overdue`)
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
     /// Values in a lock's place that do not decode
@@ -59,7 +59,7 @@ pub struct Args {
     include: Option<String>,
 
     /// How long to wait between the two looks
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "2s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
     grace: Duration,
 
     /// Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and

@@ -23,7 +23,7 @@ impl KeyFile {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
         let file = if is_stdin { spool(io::stdin().lock(), temp_dir) } else { open(path, temp_dir) };
-        let file = file.map_err(|error| cannot_read(&name, &error))?;
+        let file = file.map_err(|error| cannot_read(&name, &error).hint("nothing was changed"))?;
         Ok(Self { file: BufReader::new(file), name, end: if null { 0 } else { b'\n' } })
     }
 
