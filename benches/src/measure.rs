@@ -3,6 +3,9 @@
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::bystander::Bystander;
@@ -42,16 +45,10 @@ pub fn program(words: &[String], socket: &Path) -> io::Result<Run> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak_kib = 0;
-    let code = loop {
-        peak_kib = peak_kib.max(peak(&status));
-        match child.try_wait()? {
-            Some(code) => break code,
-            None => std::thread::sleep(Duration::from_millis(2)),
-        }
-    };
-    let run = Run { wall: started.elapsed(), peak_kib, p99: bystander.p99() };
+    let watch = Watch::start(child.id());
+    let code = child.wait()?;
+    let wall = started.elapsed();
+    let run = Run { wall, peak_kib: watch.peak(), p99: bystander.p99() };
     if code.success() {
         return Ok(run);
     }
@@ -68,6 +65,35 @@ pub fn function(work: impl FnOnce() -> io::Result<usize>, socket: &Path) -> io::
     let started = Instant::now();
     work()?;
     Ok(Run { wall: started.elapsed(), peak_kib: 0, p99: bystander.p99() })
+}
+
+/// Looks at a program's memory from time to time: so seldom that it does not slow the program down.
+struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<u64>,
+}
+
+impl Watch {
+    fn start(process: u32) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let status = format!("/proc/{process}/status");
+            let mut highest = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                highest = highest.max(peak(&status));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            highest
+        });
+        Self { stop, thread }
+    }
+
+    /// Stops; the highest in KiB.
+    fn peak(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
 }
 
 fn peak(status: &str) -> u64 {
