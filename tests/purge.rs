@@ -275,6 +275,22 @@ fn ctrl_c_ends_the_batch_in_hand_and_says_how_to_go_on() {
 }
 
 #[test]
+fn how_it_ended_is_told_though_nobody_reads_stdout() {
+    let server = Server::start();
+    many(&server, 400);
+    let mut command = server.command();
+    command.args(["purge", "--all", "--yes", "--rate", "200/s"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    while server.send::<usize>(&[b"DBSIZE"]) == 400 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let run = Run::from(child.wait_with_output().unwrap()).exits(130);
+    assert!(run.stderr.contains("records purged; backup: "), "{}", run.all());
+}
+
+#[test]
 fn so_does_sigterm() {
     ends_in_good_order("TERM");
 }

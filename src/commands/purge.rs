@@ -142,11 +142,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let (backup, ended) = journal.close(ended).await;
     purged.backup = backup.map(|file| file.display().to_string());
     purged.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);
-    if !counted {
-        show(context, &args, &choice, &found, &name)?;
-    }
-    report(context, &args, &found, &purged)?;
-    finish(context, counted, &found, &purged, ended.map(drop))
+    let shown = if counted { Ok(()) } else { show(context, &args, &choice, &found, &name) };
+    let shown = shown.and_then(|()| report(context, &args, &found, &purged));
+    // How it ended comes before a stdout that nobody reads.
+    let exit = finish(context, counted, &found, &purged, ended.map(drop))?;
+    shown.map(|()| exit)
 }
 
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.

@@ -130,8 +130,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     args.change.confirm(context, &question(&args, survey.tally.total()), &writer.name())?;
     let ended = sweep(context, &args, &seeker, (reader, writer), &survey, &interrupt, &mut swept).await;
-    report(context, &args, &seeker, &survey, &swept)?;
-    finish(context, survey.tally.total(), &swept, ended)
+    let shown = report(context, &args, &seeker, &survey, &swept);
+    // How it ended comes before a stdout that nobody reads.
+    let exit = finish(context, survey.tally.total(), &swept, ended)?;
+    shown.map(|()| exit)
 }
 
 fn seeker(context: &Context, args: &Args) -> Result<Seeker> {

@@ -12,6 +12,9 @@ const HEAD_BYTES: usize = 64;
 /// Bytes in which an owner and times stand, too, where a JSON value holds them.
 const TELLING_HEAD_BYTES: usize = 512;
 
+/// Bytes that are read where values that do not decode are sought, for they may begin well.
+pub const LONG_HEAD_BYTES: usize = 1024;
+
 /// Every known schema, and the chosen ones.
 #[derive(Debug, Clone)]
 pub struct Catalog {

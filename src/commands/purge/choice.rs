@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::Args;
 use crate::args::StateArg;
 use crate::context::Context;
-use crate::domain::catalog::Catalog;
+use crate::domain::catalog::{Catalog, LONG_HEAD_BYTES};
 use crate::domain::diagnosis::{CODES, Thresholds};
 use crate::domain::observation::Content;
 use crate::domain::orphan::{ORPHANED, OVERDUE, UNREADABLE};
@@ -22,9 +22,6 @@ const WRONG_TYPE: &str = "wrong-type";
 
 /// The finding that takes a value's length.
 const OVERSIZED: &str = "oversized";
-
-/// Bytes that are read where values that do not decode are sought, for they may begin well.
-const LONG_HEAD_BYTES: usize = 1024;
 
 /// Schemas, and the filters a record must pass.
 pub(super) struct Choice {

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::context::Context;
 use crate::domain::candidates::{self, Candidate};
-use crate::domain::catalog::Catalog;
+use crate::domain::catalog::{Catalog, LONG_HEAD_BYTES};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::observation::Observation;
 use crate::domain::orphan::{self, Orphan, UNREADABLE};
@@ -21,9 +21,6 @@ const CHUNK: usize = 10_000;
 
 /// Bytes of each value that are read at the first look: a lock fits.
 const HEAD_BYTES: usize = 128;
-
-/// Bytes that are read where values that do not decode are sought, for they may begin well.
-const LONG_HEAD_BYTES: usize = 1024;
 
 /// What is sought.
 pub(super) struct Seeker {
