@@ -135,6 +135,12 @@ impl Context {
         SystemTime::now()
     }
 
+    /// The same in milliseconds since the epoch.
+    pub fn now_ms(&self) -> u64 {
+        let since = self.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// This machine's name.
     pub fn host(&self) -> String {
         rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -92,8 +92,7 @@ fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
 }
 
 fn calls(schema: &Schema, script: &str) -> Vec<Sent> {
-    let steps = [Some(&schema.begin), Some(&schema.complete), schema.release.as_ref()];
-    let calls = steps.into_iter().flatten().flat_map(|step| &step.calls);
+    let calls = schema.steps().flat_map(|step| &step.calls);
     calls
         .filter_map(|call| match &call.action {
             Action::Script { name, keys, args } if name == script => Some(Sent { keys: keys.len(), args: args.len() }),

@@ -130,7 +130,7 @@ mod tests {
         let names: Vec<_> = schemas.iter().map(|schema| schema.name.as_str()).collect();
         let folders: Vec<_> = BUILT_IN.iter().map(|built_in| built_in.folder).collect();
         assert_eq!(names, folders);
-        assert_eq!(names.len(), 6);
+        assert_eq!(names.len(), 7);
     }
 
     #[test]

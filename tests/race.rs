@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{Run, Server};
 
-const SCHEMAS: [&str; 6] = ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1"];
+const SCHEMAS: [&str; 7] =
+    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
 
 fn race(server: &Server, words: &[&str]) -> Run {
     server.idemctl(&[&["race", "-o", "json"], words].concat())
@@ -75,6 +76,8 @@ fn by_default_scripts_are_raced_beside_check_then_act() {
             "go-chi check-then-act not-atomic",
             "go-middleware schema atomic",
             "go-middleware check-then-act not-atomic",
+            "reference schema atomic",
+            "reference check-then-act not-atomic",
         ]
     );
     nothing_is_left(&server);

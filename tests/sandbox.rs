@@ -21,6 +21,9 @@ use idemctl::store::{Address, Entry, Head, Sandbox, Target, connect};
 use rustix::process::{Pid, Signal, kill_process};
 use support::Run;
 
+/// When seeded records were begun.
+const NOW_MS: u64 = 1_700_000_000_000;
+
 /// A folder for one test: home and temporary files of the binary under test.
 fn home() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap()
@@ -321,7 +324,8 @@ async fn codes(count: u64) -> BTreeSet<&'static str> {
         password: None,
         timeout: Duration::from_secs(5),
     };
-    let entries: Vec<Entry> = seed::entries(catalog.chosen(), count).collect();
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let entries: Vec<Entry> = seed::entries(catalog.chosen(), count, now.try_into().unwrap()).collect();
     sandbox.fill(&like, entries.clone().into_iter()).await.unwrap();
     let mut reader = connect(&sandbox.target(&like)).await.unwrap().reader();
     let thresholds = Thresholds { overdue_ms: Some(20_000), ..Thresholds::default() };
@@ -350,8 +354,8 @@ fn every_finding_occurs_in_a_seed_of_three() {
 #[test]
 fn a_seed_is_the_same_every_time_and_no_key_occurs_twice() {
     let catalog = catalog();
-    let all: Vec<_> = seed::entries(catalog.chosen(), 300).collect();
-    assert_eq!(all, seed::entries(catalog.chosen(), 300).collect::<Vec<_>>());
+    let all: Vec<_> = seed::entries(catalog.chosen(), 300, NOW_MS).collect();
+    assert_eq!(all, seed::entries(catalog.chosen(), 300, NOW_MS).collect::<Vec<_>>());
     let keys: BTreeSet<_> = all.iter().map(|entry| &entry.redis_key).collect();
     assert_eq!(keys.len(), all.len());
 }
@@ -359,6 +363,6 @@ fn a_seed_is_the_same_every_time_and_no_key_occurs_twice() {
 #[test]
 fn a_seeded_schema_of_ones_own_gets_its_ailments_too() {
     let express: Vec<_> = catalog().all().iter().filter(|schema| schema.name == "express").map(Arc::clone).collect();
-    let values: BTreeSet<_> = seed::entries(&express, 16).map(|entry| entry.ttl_ms).collect();
+    let values: BTreeSet<_> = seed::entries(&express, 16, NOW_MS).map(|entry| entry.ttl_ms).collect();
     assert!(values.contains(&None), "a lock or a result without expiry is among them");
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use support::Run;
 
-const BUILT_IN: [&str; 6] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1"];
+const BUILT_IN: [&str; 7] =
+    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
 
 fn home() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap()
@@ -72,7 +72,7 @@ fn lists_as_json() {
     assert_eq!(document["format"], 1);
     let names: Vec<_> = document["schemas"].as_array().unwrap().iter().map(|schema| &schema["name"]).collect();
     assert_eq!(names, BUILT_IN);
-    assert_eq!(idemctl(&["schema", "list", "-o", "jsonl"]).exits(0).json_lines().len(), 6);
+    assert_eq!(idemctl(&["schema", "list", "-o", "jsonl"]).exits(0).json_lines().len(), 7);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_schema_of_ones_own_is_listed_and_replaces_a_built_in_one() {
     let run = run(home.path(), &["schema", "list", "--schema-dir", "."]).exits(0);
     let line = run.text().lines().find(|line| line.starts_with("express")).unwrap().to_owned();
     assert!(line.contains("45s") && line.contains("./express"), "{line}");
-    assert_eq!(run.text().lines().count(), 7);
+    assert_eq!(run.text().lines().count(), 8);
 }
 
 #[test]

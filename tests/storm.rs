@@ -54,7 +54,7 @@ impl<'a> Operation<'a> {
 
     fn request(&self) -> Request<'_> {
         let Self { schema, key, owner, response } = self;
-        Request { schema, key: key.as_bytes(), owner, response }
+        Request::new(schema, key.as_bytes(), owner, response)
     }
 
     fn redis_keys(&self) -> Vec<Vec<u8>> {

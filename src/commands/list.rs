@@ -127,7 +127,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if catalog.scanned().is_empty() {
         return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
     }
-    let head = if args.full { Head::Whole } else { Head::Bytes(catalog.head_bytes()) };
+    let head = if args.full { Head::Whole } else { Head::Bytes(0) };
     let reader = context.reader().await?;
     let server = reader.name();
     let selection = selection(&args);

@@ -50,7 +50,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if let Some(count) = args.seed {
         let target = context.settings.target().clone();
         let bar = context.ui.progress("Filling the private server");
-        let entries = seed::entries(catalog.chosen(), count).inspect(|_| bar.inc(1));
+        let entries = seed::entries(catalog.chosen(), count, context.now_ms()).inspect(|_| bar.inc(1));
         let written = context.use_sandbox().await?.fill(&target, entries).await?;
         bar.finish_and_clear();
         let (records, schemas) = (count * catalog.chosen().len() as u64, catalog.chosen().len());

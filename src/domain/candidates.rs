@@ -20,6 +20,13 @@ pub struct Candidate {
     pub schemas: Vec<Arc<Schema>>,
 }
 
+impl Candidate {
+    /// Bytes of its values that tell what they are, under whichever of its schemas.
+    pub fn head_bytes(&self) -> usize {
+        self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
+    }
+}
+
 impl From<Record> for Candidate {
     /// Where a record was found, to look at it again.
     fn from(record: Record) -> Self {
@@ -199,7 +206,14 @@ mod tests {
         let keys: Vec<_> = places.iter().map(|place| place.redis_keys.concat()).collect();
         assert_eq!(
             keys,
-            [&b"idem:lock:kidem:done:k"[..], b"idem:started:kidem:result:k", b"idem:k", b"k", b"idempotency:k"]
+            [
+                &b"idem:lock:kidem:done:k"[..],
+                b"idem:started:kidem:result:k",
+                b"idem:k",
+                b"k",
+                b"idempotency:k",
+                b"idemkey:k"
+            ]
         );
         assert_eq!(places[4].schemas.len(), 2, "two releases share their Redis keys");
     }

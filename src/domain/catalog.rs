@@ -3,14 +3,8 @@
 use std::sync::Arc;
 
 use crate::domain::glob;
-use crate::domain::schema::{Encoding, Schema, ValueCase};
+use crate::domain::schema::Schema;
 use crate::domain::template::KeyTemplate;
-
-/// Bytes that tell what a record of any built-in schema is.
-const HEAD_BYTES: usize = 64;
-
-/// Bytes in which an owner and times stand, too, where a JSON value holds them.
-const TELLING_HEAD_BYTES: usize = 512;
 
 /// Bytes that are read where values that do not decode are sought, for they may begin well.
 pub const LONG_HEAD_BYTES: usize = 1024;
@@ -78,20 +72,6 @@ impl Catalog {
         self.chosen.iter().filter(|schema| self.named || schema.has_prefix()).cloned().collect()
     }
 
-    /// Bytes of a value that tell state, status and owner of a record of the scanned schemas: 64 do for every built-in
-    /// one, JSON with an owner or times of its own takes more, and a word that a value has to equal is read whole.
-    pub fn head_bytes(&self) -> usize {
-        let scanned = self.scanned();
-        let cases = || scanned.iter().flat_map(|schema| &schema.values);
-        let words = cases().filter_map(|case| case.tests.equals.as_ref()).map(Vec::len);
-        let tells_more = |case: &ValueCase| {
-            let fields = [&case.fields.owner, &case.fields.created_at, &case.fields.completed_at];
-            case.encoding == Encoding::Json && fields.iter().any(|field| field.is_some())
-        };
-        let least = if cases().any(tells_more) { TELLING_HEAD_BYTES } else { HEAD_BYTES };
-        words.max().unwrap_or(0).max(least)
-    }
-
     /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the
     /// keyspace serves them all: their longest common literal beginning and a star.
     pub fn scan_pattern(&self) -> Vec<u8> {
@@ -150,7 +130,7 @@ mod tests {
     fn an_unknown_name_is_named_and_a_repeated_one_counts_once() {
         assert_eq!(Catalog::new(schemas(), &["expres".to_owned()]).unwrap_err(), "expres");
         assert_eq!(catalog(&["express", "express"], None).chosen().len(), 1);
-        assert_eq!(catalog(&[], None).chosen().len(), 6);
+        assert_eq!(catalog(&[], None).chosen().len(), 7);
     }
 
     #[test]

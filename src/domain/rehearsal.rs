@@ -22,7 +22,7 @@ const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
 /// Writes a lock and a result as the schema's service does, reads them, and asks what the next request gets.
 pub fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
-    let request = Request { schema, key: b"order-1", owner: OWNER, response: &response };
+    let request = Request::new(schema, b"order-1", OWNER, &response);
     let (lock, result) = (Content::text(request.lock_value()), Content::text(request.result_value()));
     let mut found = Vec::new();
     found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));

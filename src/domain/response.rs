@@ -13,6 +13,14 @@ pub struct Response {
     pub whole: bool,
 }
 
+impl Response {
+    /// True unless a content type says that the body is no JSON.
+    pub fn is_json(&self) -> bool {
+        let kind = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        kind.is_none_or(|(_, kind)| kind.to_ascii_lowercase().contains("json"))
+    }
+}
+
 /// Header names whose values are credentials and stay hidden unless asked for.
 const SECRET_HEADERS: &[&str] = &[
     "authorization",

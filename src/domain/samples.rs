@@ -56,6 +56,7 @@ static SCHEMAS: LazyLock<Vec<Schema>> = LazyLock::new(|| {
         include_str!("../../lua/go-chi/schema.toml"),
         include_str!("../../lua/go-middleware/schema.toml"),
         include_str!("../../lua/go-middleware-v1/schema.toml"),
+        include_str!("../../lua/reference/schema.toml"),
     ]
     .map(|toml| parse(toml, None))
     .into()

@@ -1,6 +1,6 @@
 //! Replies of a step's calls, as data: which of the schema's replies one is.
 
-use crate::domain::schema::{Call, Pattern, Reply};
+use crate::domain::schema::{Call, First, Pattern, Reply};
 
 /// A reply of Redis to a step's call, as far as schemas can speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,11 @@ fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
         (Pattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
         (Pattern::Integer(number), StepReply::Integer(got)) => number == got,
         (Pattern::Nil, StepReply::Nil) | (Pattern::Text, StepReply::Text(_)) => true,
-        (Pattern::Array(first), StepReply::Array(items)) => items.first() == Some(&StepReply::Integer(*first)),
+        (Pattern::Array(first), StepReply::Array(items)) => match (first, items.first()) {
+            (First::Integer(number), Some(StepReply::Integer(got))) => number == got,
+            (First::Word(word), Some(StepReply::Text(text))) => word.as_bytes() == text,
+            _ => false,
+        },
         // Redis 6.2 wraps an error raised inside a script: the code stands somewhere in its text.
         (Pattern::Error(wanted), StepReply::Error { code, message }) => {
             wanted == "*"

@@ -190,8 +190,8 @@ fn answer(call: &Call, reply: &StepReply) -> Option<Answer> {
             let carried = step::carries_response(&known.pattern).then(|| reply.stored()).flatten();
             Answer::Replay(carried.map(<[u8]>::to_vec))
         }
-        Meaning::Fail => Answer::Wrong(format!("the request fails on {}", words(reply))),
-        Meaning::Stored => Answer::Stored,
+        Meaning::Fail | Meaning::Mismatch => Answer::Wrong(format!("the request fails on {}", words(reply))),
+        Meaning::Stored | Meaning::Renewed => Answer::Stored,
         Meaning::Refused => Answer::Refused,
         Meaning::Released => Answer::Released,
     })

@@ -53,7 +53,7 @@ impl<'r, 's> Seat<'r, 's> {
         // Every worker answers differently, so that a replay tells whose response it is.
         let body = format!(r#"{{"worker":{}}}"#, worker.id).into_bytes();
         let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
-        let begin = service.begin(&Request { schema: service.schema, key, owner: &worker.owner, response: &response });
+        let begin = service.begin(&Request::new(service.schema, key, &worker.owner, &response));
         Self {
             worker,
             service,
@@ -98,10 +98,9 @@ impl<'r, 's> Seat<'r, 's> {
     }
 
     async fn finish(&mut self, fails: bool) {
-        let request =
-            Request { schema: self.service.schema, key: self.key, owner: &self.worker.owner, response: &self.response };
+        let request = Request::new(self.service.schema, self.key, &self.worker.owner, &self.response);
         if !fails {
-            let (step, stores) = (self.service.complete(&request), request.result_value());
+            let (step, stores) = (self.service.complete(&request), request.replayed());
             self.perform(&step, Act::Complete(stores)).await;
         } else if let Some(step) = self.service.release(&request) {
             self.perform(&step, Act::Release).await;

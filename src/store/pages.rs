@@ -42,9 +42,8 @@ pub(super) struct Pages {
     scan: Scan,
     pace: Pace,
     pattern: Vec<u8>,
+    /// The least that is read of a value.
     head: Head,
-    /// The index of the last byte to read, as it is sent.
-    last_byte: String,
     lengths: bool,
     scanning: bool,
     asked: Option<Asked>,
@@ -57,15 +56,9 @@ impl Pages {
     /// As [`Stream::connect`].
     pub(super) async fn open(target: &Target, pattern: &[u8], head: Head) -> Result<Self, StoreError> {
         let (stream, round_trip) = Stream::connect(target).await?;
-        let last_byte = match head {
-            // One byte more tells a value that is longer from one that just fits.
-            Head::Bytes(bytes) => bytes.to_string(),
-            Head::Whole => "-1".to_owned(),
-        };
         let (scan, pace) = (Scan::new(), Pace::new(round_trip));
         let pattern = pattern.to_vec();
-        let mut pages =
-            Self { stream, scan, pace, pattern, head, last_byte, lengths: false, scanning: false, asked: None };
+        let mut pages = Self { stream, scan, pace, pattern, head, lengths: false, scanning: false, asked: None };
         pages.ask_for_page();
         pages.stream.send().await?;
         Ok(pages)
@@ -107,15 +100,30 @@ impl Pages {
         }
         let (looked_at, places) = self.page(catalog, wanted).await?;
         self.ask_for_page();
-        for redis_key in places.iter().flat_map(|(candidate, _)| &candidate.redis_keys) {
-            self.stream.ask(&[b"GETRANGE", redis_key, b"0", self.last_byte.as_bytes()]);
-            self.stream.ask(&[b"PTTL", redis_key]);
-            if self.lengths {
-                self.stream.ask(&[b"STRLEN", redis_key]);
+        for (candidate, _) in &places {
+            let last_byte = match self.head_of(candidate) {
+                // One byte more tells a value that is longer from one that just fits.
+                Head::Bytes(bytes) => bytes.to_string(),
+                Head::Whole => "-1".to_owned(),
+            };
+            for redis_key in &candidate.redis_keys {
+                self.stream.ask(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
+                self.stream.ask(&[b"PTTL", redis_key]);
+                if self.lengths {
+                    self.stream.ask(&[b"STRLEN", redis_key]);
+                }
             }
         }
         self.asked = Some(Asked { looked_at, places, lengths: self.lengths, at: Instant::now() });
         self.stream.send().await
+    }
+
+    /// How much is read of a record's values: no less than tells what they are.
+    fn head_of(&self, candidate: &Candidate) -> Head {
+        match self.head {
+            Head::Bytes(bytes) => Head::Bytes(bytes.max(candidate.head_bytes())),
+            Head::Whole => Head::Whole,
+        }
     }
 
     fn ask_for_page(&mut self) {
@@ -159,9 +167,9 @@ impl Pages {
     /// Reads the replies about one record; it may be out of bounds for the user.
     async fn seen(&mut self, candidate: &Candidate, lengths: bool) -> Result<Seen, StoreError> {
         let mut slots = Vec::with_capacity(candidate.redis_keys.len());
-        let mut forbidden = None;
+        let (head, mut forbidden) = (self.head_of(candidate), None);
         for redis_key in &candidate.redis_keys {
-            let mut content = self.content().await?;
+            let mut content = self.content(head).await?;
             let pttl = self.number("PTTL").await?;
             if lengths {
                 let now = self.number("STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
@@ -182,11 +190,11 @@ impl Pages {
         })
     }
 
-    async fn content(&mut self) -> Result<Result<Content, StoreError>, StoreError> {
+    async fn content(&mut self, head: Head) -> Result<Result<Content, StoreError>, StoreError> {
         match self.stream.token().await? {
             Token::Text(value) => {
                 let value = self.stream.bytes(value);
-                let is_longer = matches!(self.head, Head::Bytes(most) if value.len() > most);
+                let is_longer = matches!(head, Head::Bytes(most) if value.len() > most);
                 let head = &value[..value.len() - usize::from(is_longer)];
                 let length = (!is_longer).then_some(head.len() as u64);
                 Ok(Ok(Content::Text { head: head.to_vec(), length }))

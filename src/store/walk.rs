@@ -27,7 +27,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Starts at the beginning.
+    /// Starts at the beginning. Of each value that many bytes are read, and more where its schema needs them to tell
+    /// what it is.
     ///
     /// # Errors
     /// As every read.
@@ -135,7 +136,12 @@ impl Walk {
             return Ok(());
         }
         let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
-        let seen = self.reader.observe(&wanted, self.head).await?;
+        let telling = doubtful.iter().map(|index| records[*index].0.head_bytes()).max().unwrap_or(0);
+        let head = match self.head {
+            Head::Bytes(bytes) => Head::Bytes(bytes.max(telling)),
+            Head::Whole => Head::Whole,
+        };
+        let seen = self.reader.observe(&wanted, head).await?;
         for (index, seen) in doubtful.into_iter().zip(seen) {
             if let Ok(seen) = seen {
                 records[index].1 = seen;

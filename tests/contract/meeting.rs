@@ -47,7 +47,7 @@ impl Meeting {
 }
 
 fn request<'a>(schema: &'a Schema, response: &'a Response) -> Request<'a> {
-    Request { schema, key: KEY.as_bytes(), owner: OURS, response }
+    Request::new(schema, KEY.as_bytes(), OURS, response)
 }
 
 fn response() -> Response {

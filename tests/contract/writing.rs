@@ -21,7 +21,7 @@ fn json_response() -> Response {
 
 fn play(connection: &mut Connection, schema: &Schema, step: &Step) -> String {
     let response = json_response();
-    let request = Request { schema, key: b"order-1", owner: OWNER, response: &response };
+    let request = Request::new(schema, b"order-1", OWNER, &response);
     wire::line(&wire::play(connection, step, &request).reply)
 }
 
@@ -48,7 +48,7 @@ const GO_MIDDLEWARE: &str =
     r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":"eyJpZCI6N30="}"#;
 const GO_CHI: &str = r#"{"status":1,"response":{"StatusCode":201,"Header":{"Content-Type":["application/json"]},"Body":"eyJpZCI6N30="}}"#;
 const EXPRESS: &str =
-    r#"{"status":"COMPLETED","statusCode":201,"headers":{"Content-Type":"application/json"},"body":{"id":7}}"#;
+    r#"{"status":"COMPLETED","statusCode":201,"headers":{"content-type":"application/json"},"body":{"id":7}}"#;
 
 const TOLD: [Told; 6] = [
     Told {
@@ -188,7 +188,7 @@ fn sends_the_services_commands_keys_and_arguments() {
     for (name, told) in SENT {
         let schema = wire::schema(name);
         let response = json_response();
-        let request = Request { schema: &schema, key: b"order-1", owner: OWNER, response: &response };
+        let request = Request::new(&schema, b"order-1", OWNER, &response);
         let steps = [Some(&schema.begin), Some(&schema.complete), schema.release.as_ref()];
         let calls = steps.into_iter().flatten().flat_map(|step| &step.calls);
         let sent: Vec<Vec<String>> = calls
@@ -214,7 +214,7 @@ fn a_redis_key_with_the_deployments_prefix() {
     let chi = schemas.iter().find(|schema| schema.name == "go-chi").unwrap();
     assert_eq!(chi.redis_keys(b"order-1"), [b"pay:order-1"]);
     let response = json_response();
-    let request = Request { schema: chi, key: b"order-1", owner: OWNER, response: &response };
+    let request = Request::new(chi, b"order-1", OWNER, &response);
     assert_eq!(wire::words(&chi.begin.calls[0], &request)[3], b"pay:order-1");
 }
 
@@ -268,15 +268,15 @@ fn writes_difficult_responses_as_the_services_encoders_do() {
         ("go-middleware-v1", "completed"),
         ("event-driven", "{\"statusCode\":200,\"body\":\"caf\u{e9} <b>\\n\\u0001\u{2028}\"}"),
         (
-            // JavaScript keeps the order, and has an array where a header was set more than once.
+            // JavaScript keeps the order, has an array where a header was set more than once, and names in lower case.
             "express",
-            "{\"status\":\"COMPLETED\",\"statusCode\":200,\"headers\":{\"Set-Cookie\":[\"a=1\",\"b=2\"],\"Link\":\"</orders/1>; rel=\\\"next\\\"&\"},\"body\":\"caf\u{e9} <b>\\n\\u0001\u{2028}\"}",
+            "{\"status\":\"COMPLETED\",\"statusCode\":200,\"headers\":{\"set-cookie\":[\"a=1\",\"b=2\"],\"link\":\"</orders/1>; rel=\\\"next\\\"&\"},\"body\":\"caf\u{e9} <b>\\n\\u0001\u{2028}\"}",
         ),
         ("event-consumer", "caf\u{e9} <b>\n\u{1}\u{2028}"),
     ] {
         let schema = wire::schema(name);
         let response = difficult_response();
-        let request = Request { schema: &schema, key: b"order-1", owner: OWNER, response: &response };
+        let request = Request::new(&schema, b"order-1", OWNER, &response);
         assert_eq!(String::from_utf8(request.result_value()).unwrap(), told, "{name}");
     }
 }

@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 
 use crate::support::Server;
 
-/// The six schemas, as they are compiled in.
+/// The schemas, as they are compiled in.
 pub fn built_in() -> Vec<Schema> {
     schemas::load(None, |_| Deployment::default()).unwrap()
 }

@@ -54,11 +54,16 @@ impl Choice {
         Ok(Self { catalog, thresholds, selection, reads_all: args.max_percent.is_some() })
     }
 
-    /// How much of each value is read at first.
+    /// How much of each value is read at first: what tells what a record of any of the schemas is.
     pub(super) fn head(&self) -> Head {
+        let telling = self.catalog.chosen().iter().map(|schema| schema.head_bytes()).max();
+        Head::Bytes(self.least().max(telling.unwrap_or(0)))
+    }
+
+    /// How much is read of a value whose schema needs less.
+    fn least(&self) -> usize {
         let unreadable = self.selection.states.contains(&State::Unreadable);
-        let least = if unreadable { LONG_HEAD_BYTES } else { 0 };
-        Head::Bytes(self.catalog.head_bytes().max(least))
+        if unreadable { LONG_HEAD_BYTES } else { 0 }
     }
 
     /// Starts a walk for what may be chosen.
@@ -66,7 +71,7 @@ impl Choice {
     /// # Errors
     /// As every read.
     pub(super) async fn walk(&self, reader: Reader) -> Result<Walk, StoreError> {
-        let walk = Walk::start(reader, &self.catalog, self.head()).await?;
+        let walk = Walk::start(reader, &self.catalog, Head::Bytes(self.least())).await?;
         let by_size = self.selection.findings.contains(&OVERSIZED);
         Ok(if by_size { walk } else { walk.without_lengths() })
     }

@@ -94,8 +94,7 @@ impl Seeker {
     /// As [`Walk::start`].
     pub(super) async fn walk(&self, reader: Reader) -> Result<Walk> {
         let least = if self.sought.contains(&UNREADABLE) { LONG_HEAD_BYTES } else { HEAD_BYTES };
-        let head = Head::Bytes(self.catalog.head_bytes().max(least));
-        Ok(Walk::start(reader, &self.catalog, head).await?.without_lengths())
+        Ok(Walk::start(reader, &self.catalog, Head::Bytes(least)).await?.without_lengths())
     }
 
     /// The next chunk of a walk; an empty one at its end.

@@ -1,19 +1,22 @@
 //! Reading a `schema.toml`: every name resolved, every error with its line.
 
+mod service;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::model::{
-    Action, BodyEncoding, Call, Condition, Encoding, Fields, Meaning, Origin, Pattern, Reply, Schema, Script, Slot,
-    SlotIs, SlotKey, State, Step, Timestamp, ValueCase, Where, WriteFormat,
-};
+use super::forms::{BodyEncoding, Encoding, Fields, State, Timestamp, ValueCase, Where};
+use super::model::{Origin, Schema, Script, Slot, SlotKey};
 use super::place::{At as _, Checked, line_of, wrong};
 use super::raw::{
-    RawBodyEncoding, RawCall, RawEncoding, RawFields, RawKeys, RawMeaning, RawReply, RawSchema, RawSlot, RawState,
-    RawStep, RawTimestamp, RawValue, Text,
+    RawBodyEncoding, RawCall, RawEncoding, RawFields, RawFirst, RawKeys, RawMeaning, RawReply, RawSchema, RawSlot,
+    RawState, RawStep, RawTimestamp, RawValue, Text,
 };
+use super::steps::{Action, Call, Condition, First, Meaning, Pattern, Reply, SlotIs, Step};
 use crate::domain::template::KeyTemplate;
 use crate::domain::write::Template;
 
@@ -84,13 +87,11 @@ impl Builder {
             let case = self.value(value).at(index).at("value")?;
             self.values.push(case);
         }
-        let write = WriteFormat {
-            lock_value: template(&raw.write.lock_value, Template::of_value).at("lock_value").at("write")?,
-            result_value: template(&raw.write.result_value, Template::of_value).at("result_value").at("write")?,
-            escape_html: raw.write.escape_html,
-        };
-        let begin =
-            self.step(raw.begin, "begin", &[Meaning::Acquired, Meaning::Conflict, Meaning::Replay, Meaning::Fail])?;
+        let write = service::write_format(raw.write).at("write")?;
+        let begins = [Meaning::Acquired, Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
+        let begin = self.step(raw.begin, "begin", &begins)?;
+        let renew =
+            raw.renew.map(|step| self.step(step, "renew", &[Meaning::Renewed, Meaning::Refused])).transpose()?;
         let complete = self.step(raw.complete, "complete", &[Meaning::Stored, Meaning::Refused])?;
         let release =
             raw.release.map(|step| self.step(step, "release", &[Meaning::Released, Meaning::Refused])).transpose()?;
@@ -106,7 +107,9 @@ impl Builder {
             write,
             begin,
             complete,
+            renew,
             release,
+            conduct: service::conduct(raw.service).at("service")?,
             scripts: self.scripts,
             origin,
         })
@@ -237,7 +240,7 @@ impl Builder {
             raw.integer.map(Pattern::Integer),
             raw.nil.filter(|on| *on).map(|_| Pattern::Nil),
             raw.error.map(Pattern::Error),
-            raw.array.map(Pattern::Array),
+            raw.array.map(|first| Pattern::Array(first_of(first))),
             raw.text.filter(|on| *on).map(|_| Pattern::Text),
         ];
         let mut given = patterns.into_iter().flatten();
@@ -331,6 +334,13 @@ fn fields(raw: RawFields, encoding: Encoding) -> Checked<Fields> {
     })
 }
 
+fn first_of(raw: RawFirst) -> First {
+    match raw {
+        RawFirst::Integer(number) => First::Integer(number),
+        RawFirst::Word(word) => First::Word(word),
+    }
+}
+
 fn slot_of(raw: RawSlot) -> Slot {
     match raw {
         RawSlot::Record => Slot::Record,
@@ -344,13 +354,12 @@ fn meaning_of(raw: RawMeaning) -> Meaning {
         RawMeaning::Acquired => Meaning::Acquired,
         RawMeaning::Conflict => Meaning::Conflict,
         RawMeaning::Replay => Meaning::Replay,
+        RawMeaning::Mismatch => Meaning::Mismatch,
         RawMeaning::Fail => Meaning::Fail,
+        RawMeaning::Renewed => Meaning::Renewed,
         RawMeaning::Stored => Meaning::Stored,
         RawMeaning::Refused => Meaning::Refused,
         RawMeaning::Released => Meaning::Released,
         RawMeaning::Next => Meaning::Next,
     }
 }
-
-#[cfg(test)]
-mod tests;

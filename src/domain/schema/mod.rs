@@ -1,14 +1,17 @@
 //! Schemas: how one service library stores a record, as data read from a `schema.toml`.
 
 mod check;
+mod conduct;
+mod forms;
 pub mod lua;
 mod model;
 mod place;
 mod raw;
+mod steps;
 
 pub use check::{SchemaError, SchemaSource, parse};
-pub use model::{
-    Action, BodyEncoding, Call, Condition, Encoding, Fields, Meaning, Origin, Pattern, Reply, Schema, Script, Slot,
-    SlotIs, SlotKey, State, Step, Timestamp, ValueCase, Where, WriteFormat,
-};
+pub use conduct::{Conduct, OnFailure, OnHangUp, WithoutRedis};
+pub use forms::{BodyEncoding, Encoding, Fields, State, Timestamp, ValueCase, Where};
+pub use model::{HeaderNames, Origin, Schema, Script, Slot, SlotKey, WriteFormat};
 pub use place::line_of_key;
+pub use steps::{Action, Call, Condition, First, Meaning, Pattern, Reply, SlotIs, Step};

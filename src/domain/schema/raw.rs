@@ -41,7 +41,11 @@ pub(super) struct RawSchema<'a> {
     #[serde(borrow)]
     pub complete: RawStep<'a>,
     #[serde(borrow)]
+    pub renew: Option<RawStep<'a>>,
+    #[serde(borrow)]
     pub release: Option<RawStep<'a>>,
+    #[serde(default)]
+    pub service: RawConduct,
 }
 
 #[derive(Deserialize)]
@@ -142,8 +146,53 @@ pub(super) struct RawFields {
 pub(super) struct RawWrite {
     pub lock_value: String,
     pub result_value: String,
+    pub failed_value: Option<String>,
+    pub response: Option<String>,
+    pub no_body: Option<String>,
+    #[serde(default)]
+    pub header_names: RawHeaderNames,
     #[serde(default)]
     pub escape_html: bool,
+}
+
+#[derive(Deserialize, Default, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RawHeaderNames {
+    #[default]
+    AsGiven,
+    Canonical,
+    Lower,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawConduct {
+    pub on_failure: Option<RawOnFailure>,
+    pub on_hang_up: Option<RawOnHangUp>,
+    pub without_redis: Option<RawWithoutRedis>,
+    pub stores: Option<String>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RawOnFailure {
+    Store,
+    Release,
+    Keep,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RawOnHangUp {
+    Release,
+    GoOn,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RawWithoutRedis {
+    Refuse,
+    Execute,
 }
 
 #[derive(Deserialize)]
@@ -177,12 +226,20 @@ pub(super) struct RawReply<'a> {
     pub integer: Option<i64>,
     pub nil: Option<bool>,
     pub error: Option<String>,
-    pub array: Option<i64>,
+    pub array: Option<RawFirst>,
     pub text: Option<bool>,
     pub means: RawMeaning,
     #[serde(borrow)]
     pub when: Option<RawWhen<'a>>,
     pub client: Option<String>,
+}
+
+/// The first element of an array reply.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum RawFirst {
+    Integer(i64),
+    Word(String),
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -191,8 +248,10 @@ pub(super) enum RawMeaning {
     Acquired,
     Conflict,
     Replay,
+    Mismatch,
     Fail,
     Stored,
+    Renewed,
     Refused,
     Released,
     Next,

@@ -13,7 +13,7 @@ fn response() -> impl Strategy<Value = Response> {
 }
 
 fn result_value(schema: &Schema, response: &Response) -> Vec<u8> {
-    Request { schema, key: b"k", owner: "w", response }.result_value()
+    Request::new(schema, b"k", "w", response).result_value()
 }
 
 fn decoded(schema: &Schema, content: &Content) -> Decoded {

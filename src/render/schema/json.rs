@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::words;
 use crate::domain::age::millis;
 use crate::domain::late_worker;
-use crate::domain::schema::{Action, Call, Condition, Origin, Pattern, Reply, Schema, Step, ValueCase};
+use crate::domain::schema::{Action, Call, Condition, Conduct, First, Origin, Pattern, Reply, Schema, Step, ValueCase};
 use crate::domain::write::Template;
 use crate::render::escape;
 
@@ -47,11 +47,17 @@ fn schema(schema: &Schema) -> Value {
         "write": {
             "lock_value": schema.write.lock_value.display(),
             "result_value": schema.write.result_value.display(),
+            "failed_value": schema.write.failed_value.as_ref().map(Template::display),
+            "response": schema.write.response.as_ref().map(Template::display),
+            "no_body": schema.write.no_body,
+            "header_names": words::header_names(schema.write.header_names),
             "escape_html": schema.write.escape_html,
         },
         "begin": step(schema, &schema.begin),
         "complete": step(schema, &schema.complete),
+        "renew": schema.renew.as_ref().map(|renew| step(schema, renew)),
         "release": schema.release.as_ref().map(|release| step(schema, release)),
+        "service": conduct(&schema.conduct),
         "late_worker": {
             "fenced_off": late.is_fenced_off(),
             "stores_when_absent": late.stores_when_absent,
@@ -86,6 +92,15 @@ fn step(schema: &Schema, step: &Step) -> Value {
     })
 }
 
+fn conduct(conduct: &Conduct) -> Value {
+    json!({
+        "on_failure": conduct.on_failure.map(words::on_failure),
+        "on_hang_up": conduct.on_hang_up.map(words::on_hang_up),
+        "without_redis": conduct.without_redis.map(words::without_redis),
+        "stores": conduct.stores.as_ref().map(words::stores),
+    })
+}
+
 fn call(schema: &Schema, call: &Call) -> Value {
     let list = |templates: &[Template]| templates.iter().map(Template::display).collect::<Vec<_>>();
     let mut fields = match &call.action {
@@ -102,7 +117,8 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
         Pattern::Integer(number) => json!({ "integer": number }),
         Pattern::Nil => json!({ "nil": true }),
         Pattern::Error(code) => json!({ "error": code }),
-        Pattern::Array(first) => json!({ "array": first }),
+        Pattern::Array(First::Integer(first)) => json!({ "array": first }),
+        Pattern::Array(First::Word(first)) => json!({ "array": first }),
         Pattern::Text => json!({ "text": true }),
     };
     let condition = |Condition(slots): &Condition| {

@@ -21,7 +21,11 @@ pub fn page(schema: &Schema, palette: Palette, width: Option<usize>) -> String {
     page.values();
     page.step("Begin", Some(&schema.begin));
     page.step("Complete", Some(&schema.complete));
+    if schema.renew.is_some() {
+        page.step("Renew", schema.renew.as_ref());
+    }
     page.step("Release", schema.release.as_ref());
+    page.conduct();
     page.late_worker();
     page.scripts();
     page.text
@@ -71,6 +75,12 @@ impl Page<'_> {
         self.section("Written", "");
         self.field("lock", &words::safe(&schema.write.lock_value.display()));
         self.field("result", &words::safe(&schema.write.result_value.display()));
+        if let Some(failed) = &schema.write.failed_value {
+            self.field("failed", &words::safe(&failed.display()));
+        }
+        if let Some(response) = &schema.write.response {
+            self.field("response", &words::safe(&response.display()));
+        }
     }
 
     fn step(&mut self, name: &str, step: Option<&Step>) {
@@ -106,6 +116,15 @@ impl Page<'_> {
         });
         let rows = rows.collect();
         self.grid(6, rows);
+    }
+
+    fn conduct(&mut self) {
+        let rows = words::conduct(&self.schema.conduct);
+        if rows.is_empty() {
+            return;
+        }
+        self.section("Service", "what it does around the steps");
+        self.grid(2, rows.into_iter().map(Vec::from).collect());
     }
 
     fn late_worker(&mut self) {

@@ -1,7 +1,10 @@
 //! What a schema says, in words.
 
+use std::ops::RangeInclusive;
+
 use crate::domain::schema::{
-    Action, BodyEncoding, Condition, Encoding, Fields, Origin, Pattern, Reply, Schema, SlotIs, Timestamp, ValueCase,
+    Action, BodyEncoding, Condition, Conduct, Encoding, Fields, First, HeaderNames, OnFailure, OnHangUp, Origin,
+    Pattern, Reply, Schema, SlotIs, Timestamp, ValueCase, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -98,6 +101,69 @@ pub(super) fn timestamp(unit: Timestamp) -> &'static str {
     }
 }
 
+/// The word for how header names are written in `schema.toml`.
+pub(super) fn header_names(names: HeaderNames) -> &'static str {
+    match names {
+        HeaderNames::AsGiven => "as-given",
+        HeaderNames::Canonical => "canonical",
+        HeaderNames::Lower => "lower",
+    }
+}
+
+/// The word for what a service does when its handler fails.
+pub(super) fn on_failure(does: OnFailure) -> &'static str {
+    match does {
+        OnFailure::Store => "store",
+        OnFailure::Release => "release",
+        OnFailure::Keep => "keep",
+    }
+}
+
+/// The word for what a service does when the client is gone.
+pub(super) fn on_hang_up(does: OnHangUp) -> &'static str {
+    match does {
+        OnHangUp::Release => "release",
+        OnHangUp::GoOn => "go-on",
+    }
+}
+
+/// The word for what a service does without Redis.
+pub(super) fn without_redis(does: WithoutRedis) -> &'static str {
+    match does {
+        WithoutRedis::Refuse => "refuse",
+        WithoutRedis::Execute => "execute",
+    }
+}
+
+/// The range of status codes that are stored, as in `schema.toml`.
+pub(super) fn stores(codes: &RangeInclusive<i64>) -> String {
+    format!("{}-{}", codes.start(), codes.end())
+}
+
+/// What a service does around its steps, for people: when, and what then.
+pub(super) fn conduct(conduct: &Conduct) -> Vec<[String; 2]> {
+    let failure = conduct.on_failure.map(|does| match does {
+        OnFailure::Store => "the error is stored as a result",
+        OnFailure::Release => "the lock is released",
+        OnFailure::Keep => "nothing is done: the lock stays until its TTL ends",
+    });
+    let hang_up = conduct.on_hang_up.map(|does| match does {
+        OnHangUp::Release => "the lock is released, while the handler still runs",
+        OnHangUp::GoOn => "the handler goes on and its result is stored",
+    });
+    let without = conduct.without_redis.map(|does| match does {
+        WithoutRedis::Refuse => "requests are refused (fail closed)",
+        WithoutRedis::Execute => "requests are executed all the same (fail open)",
+    });
+    let told = [
+        ("The handler fails", failure.map(str::to_owned)),
+        ("The client hangs up", hang_up.map(str::to_owned)),
+        ("Redis is not reachable", without.map(str::to_owned)),
+        ("Responses stored", conduct.stores.as_ref().map(|codes| format!("status {}", stores(codes)))),
+    ];
+    told.into_iter().filter_map(|(when, does)| Some([when.to_owned(), does?])).collect()
+}
+
 /// What a call sends.
 pub(super) fn sent(action: &Action) -> String {
     let words = |templates: &[crate::domain::write::Template]| {
@@ -122,7 +188,8 @@ pub(super) fn pattern(pattern: &Pattern) -> String {
         Pattern::Nil => "nil".to_owned(),
         Pattern::Error(code) if code == "*" => "any error".to_owned(),
         Pattern::Error(code) => format!("error {}", safe(code)),
-        Pattern::Array(first) => format!("{{{first}, …}}"),
+        Pattern::Array(First::Integer(first)) => format!("{{{first}, …}}"),
+        Pattern::Array(First::Word(first)) => format!("{{{}, …}}", safe(first)),
         Pattern::Text => "<text>".to_owned(),
     }
 }

@@ -12,8 +12,8 @@ use crate::domain::schema::{Schema, State};
 use crate::domain::write::Request;
 use crate::store::{Entry, EntryValue};
 
-/// The Redis keys of `count` records of each schema.
-pub fn entries(schemas: &[Arc<Schema>], count: u64) -> impl Iterator<Item = Entry> {
+/// The Redis keys of `count` records of each schema; those that hold a time are of `now_ms`.
+pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterator<Item = Entry> {
     let deal = Deal::new(schemas, count);
     let schemas = schemas.to_vec();
     (0..count).flat_map(move |number| {
@@ -22,7 +22,7 @@ pub fn entries(schemas: &[Arc<Schema>], count: u64) -> impl Iterator<Item = Entr
             .enumerate()
             .flat_map(|(index, schema)| {
                 let overall = number * schemas.len() as u64 + index as u64;
-                Record::new(schema, overall).entries(deal.situation(index, number))
+                Record::new(schema, overall, now_ms).entries(deal.situation(index, number))
             })
             .collect();
         all
@@ -35,13 +35,14 @@ struct Record<'a> {
     number: u64,
     rng: Rng,
     key: String,
+    now_ms: u64,
 }
 
 impl<'a> Record<'a> {
-    fn new(schema: &'a Schema, number: u64) -> Self {
+    fn new(schema: &'a Schema, number: u64, now_ms: u64) -> Self {
         let mut rng = Rng::with_seed(number);
         let key = operation::key(&mut rng, number, is_of_messages(schema));
-        Self { schema, number, rng, key }
+        Self { schema, number, rng, key, now_ms }
     }
 
     fn entries(mut self, situation: Situation) -> Vec<Entry> {
@@ -77,7 +78,8 @@ impl<'a> Record<'a> {
     fn lock(&mut self, ttl_ms: Option<u64>) -> Entry {
         let owner = operation::uuid(&mut self.rng);
         let response = operation::response(&mut self.rng, &self.key, self.number);
-        let request = Request { schema: self.schema, key: self.key.as_bytes(), owner: &owner, response: &response };
+        let request =
+            Request { now_ms: self.now_ms, ..Request::new(self.schema, self.key.as_bytes(), &owner, &response) };
         self.at(self.schema.lock_slot(), EntryValue::Text(request.lock_value()), ttl_ms)
     }
 
@@ -106,7 +108,9 @@ impl<'a> Record<'a> {
             (Some(marker), None) if self.rng.bool() => return marker.clone(),
             _ => {}
         }
-        Request { schema: self.schema, key: self.key.as_bytes(), owner: &owner, response: &response }.result_value()
+        let request =
+            Request { now_ms: self.now_ms, ..Request::new(self.schema, self.key.as_bytes(), &owner, &response) };
+        request.result_value()
     }
 
     fn at(&self, slot: usize, value: EntryValue, ttl_ms: Option<u64>) -> Entry {

@@ -79,5 +79,5 @@ pub(super) fn huge_body() -> Vec<u8> {
 
 fn sample(schema: &Schema, body: Vec<u8>) -> Vec<u8> {
     let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
-    Request { schema, key: b"k", owner: "o", response: &response }.result_value()
+    Request::new(schema, b"k", "o", &response).result_value()
 }

@@ -1,0 +1,116 @@
+//! The forms that a slot's value can have, and how they are told apart.
+
+use serde_json::Value;
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// No Redis key of the record exists.
+    Absent,
+    /// A lock is held and no result is stored.
+    InProgress,
+    /// A result is stored.
+    Completed,
+    /// Something is stored that the schema cannot read.
+    Unreadable,
+}
+
+impl State {
+    /// The stable word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::InProgress => "in-progress",
+            Self::Completed => "completed",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// How a value's bytes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// Bytes as they are.
+    Text,
+    /// A JSON document.
+    Json,
+}
+
+/// How a response body sits inside a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BodyEncoding {
+    /// The text itself.
+    #[default]
+    Text,
+    /// Base64 of the bytes.
+    Base64,
+    /// Any JSON value; a string stands for its text.
+    Json,
+}
+
+/// The unit of the timestamps in a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Timestamp {
+    /// Milliseconds since the epoch.
+    #[default]
+    Milliseconds,
+    /// Seconds since the epoch, a fraction allowed.
+    Seconds,
+    /// RFC 3339 text.
+    Rfc3339,
+}
+
+/// One kind of value that a slot can hold: how to tell it, what it says of the record.
+#[derive(Debug, Clone)]
+pub struct ValueCase {
+    /// The name that `when` conditions use.
+    pub name: String,
+    /// Which slot (an index into [`Schema::slots`]).
+    pub slot: usize,
+    /// How the bytes are read.
+    pub encoding: Encoding,
+    /// What must hold for the value to be of this case.
+    pub tests: Where,
+    /// The state of a record that holds it.
+    pub state: State,
+    /// Where the fields sit.
+    pub fields: Fields,
+    /// How the body is kept.
+    pub body_encoding: BodyEncoding,
+    /// The unit of timestamps.
+    pub timestamp: Timestamp,
+}
+
+/// What must hold for a value to be of a case.
+#[derive(Debug, Clone, Default)]
+pub struct Where {
+    /// The whole value equals these bytes.
+    pub equals: Option<Vec<u8>>,
+    /// JSON pointers and the values that must be there.
+    pub fields: Vec<(String, Value)>,
+    /// JSON pointers that must be there with any value.
+    pub has: Vec<String>,
+}
+
+/// JSON pointers to what a value holds; the empty pointer is the whole value.
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    /// Who holds the lock (the fencing token).
+    pub owner: Option<String>,
+    /// A hash of the request's payload.
+    pub fingerprint: Option<String>,
+    /// When the lock was taken.
+    pub created_at: Option<String>,
+    /// When the result was stored.
+    pub completed_at: Option<String>,
+    /// The response's status code.
+    pub status: Option<String>,
+    /// The response's headers: an object of strings or of lists of strings.
+    pub headers: Option<String>,
+    /// The response's body.
+    pub body: Option<String>,
+    /// The error text of a failed operation.
+    pub error: Option<String>,
+    /// A pointer to a result kept in a blob store.
+    pub blob: Option<String>,
+}
