@@ -49,6 +49,7 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "purge" -d 'Remove m
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "restore" -d 'Bring back what a backup holds, where nothing stands now'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "audit" -d 'Show the log of what idemctl changed on this machine, the newest last'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "race" -d 'Race simultaneous requests with one idempotency key and say whether exactly one got through'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "simulate" -d 'Play the ways in which idempotency fails, and say who is hurt'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "sandbox" -d 'Run a command against a private throw-away server'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "schema" -d 'List the schemas idemctl knows, show one, or check one of your own'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "completions" -d 'Print a shell\'s completion script'
@@ -338,6 +339,35 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l askpass -d 'Ask
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l overlap -d 'Let a winner complete at once, while others still begin (set-nx always does)'
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s a -l pass -d 'Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l timeout -d 'How long connecting, and each reply, may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l expect -d 'Compare with a matrix that `--output json` wrote: only differences count' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l repeat -d 'How often what depends on chance is played' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l seed -d 'What chance there is comes from this number' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s o -l output -d 'How to show what was played' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l all -d 'Play every scenario'
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l timeline -d 'Show each cell as a sequence: when, who, what, Redis\'s reply, what the client saw'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s p -l port -d 'Server port [default: 6379]' -r

@@ -8,7 +8,7 @@ use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, completions, force_unlock, inspect, list, man, purge, race, restore, sandbox, schema, sweep,
+    audit, completions, force_unlock, inspect, list, man, purge, race, restore, sandbox, schema, simulate, sweep,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
@@ -61,6 +61,8 @@ enum Command {
     Audit(audit::Args),
     /// Race simultaneous requests with one idempotency key and say whether exactly one got through
     Race(race::Args),
+    /// Play the ways in which idempotency fails, and say who is hurt
+    Simulate(simulate::Args),
     /// Run a command against a private throw-away server
     Sandbox(sandbox::Args),
     /// List the schemas idemctl knows, show one, or check one of your own
@@ -116,6 +118,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Audit(args) => audit::run(context, args),
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
+        Command::Simulate(args) => simulate::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
         Command::Completions(args) => completions::run(context, args, self::command()),
         Command::Man(args) => man::run(context, args, self::command()),

@@ -11,4 +11,5 @@ pub mod race;
 pub mod restore;
 pub mod sandbox;
 pub mod schema;
+pub mod simulate;
 pub mod sweep;

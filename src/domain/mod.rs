@@ -24,6 +24,7 @@ pub(crate) mod samples;
 pub mod schema;
 pub mod second_look;
 pub mod selection;
+pub mod simulation;
 pub mod step;
 pub mod tally;
 pub mod template;

@@ -4,6 +4,7 @@ mod race;
 mod round;
 pub mod seed;
 mod service;
+pub mod simulate;
 mod track;
 mod worker;
 

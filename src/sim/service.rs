@@ -32,7 +32,15 @@ struct Script<'a> {
     words: Vec<Vec<u8>>,
 }
 
-impl Prepared<'_> {
+impl<'a> Prepared<'a> {
+    /// The schema's call that it is; `None` for a strategy's own.
+    pub(super) fn call(&self) -> Option<&'a Call> {
+        match self.reads {
+            Reads::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
     /// The same request with the script's text, for a server that has forgotten the digest.
     pub(super) fn whole(&self) -> Option<Packed> {
         let script = self.script.as_ref()?;
@@ -92,6 +100,11 @@ impl<'a> Service<'a> {
     /// The complete step, the schema's own whatever the strategy.
     pub(super) fn complete(&self, request: &Request) -> Vec<Prepared<'a>> {
         self.step(&self.schema.complete, request)
+    }
+
+    /// The renew step; none where the service cannot.
+    pub(super) fn renew(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
+        self.schema.renew.as_ref().map(|step| self.step(step, request))
     }
 
     /// The release step; none where the service never releases.
@@ -156,6 +169,18 @@ impl<'a> Service<'a> {
         }
     }
 
+    /// The Redis keys by which a cluster's client finds the node for a call.
+    pub(super) fn redis_keys(&self, call: &Call, request: &Request) -> Vec<Vec<u8>> {
+        match &call.action {
+            Action::Script { keys, .. } => keys.iter().map(|template| request.word(template)).collect(),
+            Action::Command(command) => {
+                let record = self.schema.redis_keys(request.key);
+                let words = command.iter().map(|template| request.word(template));
+                words.filter(|word| record.contains(word)).collect()
+            }
+        }
+    }
+
     fn get(&self, request: &Request, slot: usize) -> Prepared<'a> {
         let get = pack([b"GET", &self.redis_key(request, slot)[..]]);
         Prepared { request: get, reads: Reads::Slot(slot), script: None }
@@ -201,12 +226,13 @@ fn unknown(reply: &StepReply) -> Answer {
     Answer::Wrong(format!("the schema does not know {}", words(reply)))
 }
 
-fn words(reply: &StepReply) -> String {
+/// A reply in words.
+pub(super) fn words(reply: &StepReply) -> String {
     match reply {
         StepReply::Nil => "nil".to_owned(),
         StepReply::Integer(number) => number.to_string(),
         StepReply::Text(bytes) => format!("\"{}\"", String::from_utf8_lossy(&bytes[..bytes.len().min(80)])),
-        StepReply::Array(items) => format!("an array of {}", items.len()),
+        StepReply::Array(items) => format!("{{{}}}", items.iter().map(words).collect::<Vec<_>>().join(", ")),
         StepReply::Error { code, message } => format!("error {code} {message}"),
     }
 }

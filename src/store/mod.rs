@@ -27,7 +27,7 @@ pub use connect::{Link, connect};
 pub use error::{ErrorClass, StoreError};
 pub use read::{Head, Reader, Seen};
 pub use restore::Fate;
-pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError};
+pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError, Setup, free_port, nowhere};
 pub use target::{Address, Target};
 pub use walk::Walk;
 pub use wire::{Packed, Wire, pack};

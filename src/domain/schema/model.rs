@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::conduct::Conduct;
+use super::conduct::{Conduct, OnFailure};
 use super::forms::{Encoding, ValueCase};
 use super::steps::{Action, Call, Step};
 use crate::domain::template::KeyTemplate;
@@ -83,6 +83,20 @@ impl Schema {
     /// True when the begin step is one script, so that only one request can win by construction.
     pub fn begins_with_a_script(&self) -> bool {
         matches!(self.begin.calls.as_slice(), [Call { action: Action::Script { .. }, .. }])
+    }
+
+    /// What the service does when its handler fails; where it does not say, it releases when it has such a step.
+    pub fn on_failure(&self) -> OnFailure {
+        let derived = if self.release.is_some() { OnFailure::Release } else { OnFailure::Keep };
+        self.conduct.on_failure.unwrap_or(derived)
+    }
+
+    /// True when begin sends the lock's TTL.
+    pub fn sends_lock_ttl(&self) -> bool {
+        self.begin.calls.iter().any(|call| match &call.action {
+            Action::Script { args, .. } => args.iter().any(Template::is_lock_ttl),
+            Action::Command(command) => command.iter().any(Template::is_lock_ttl),
+        })
     }
 
     /// The steps there are, in the order of a record's life.

@@ -162,6 +162,11 @@ impl Template {
         self.0.iter().any(|part| matches!(part, Part::Place(place) if any.contains(place)))
     }
 
+    /// True when it is the lock's TTL and nothing else.
+    pub fn is_lock_ttl(&self) -> bool {
+        matches!(self.0.as_slice(), [Part::Place(Place::LockTtl)])
+    }
+
     /// True when nothing but one placeholder for a Redis key stands in it.
     pub fn is_redis_key(&self) -> bool {
         matches!(self.0.as_slice(), [Part::Place(Place::RedisKey(_))])

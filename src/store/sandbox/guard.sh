@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# guard.sh PROGRAM FOLDER [NAME]: makes FOLDER and runs a throw-away server in it, under NAME where it serves only so,
+# guard.sh PROGRAM FOLDER NAME [CONFIG]: makes FOLDER and runs a throw-away server in it, under NAME where it serves
+# only so (else empty), with more lines of CONFIG,
 # until stdin closes, which happens when idemctl ends, be it killed; then removes FOLDER. stdout is the server's alone
 # from then on, so that its end says that the server is gone.
 trap '' HUP INT TERM
@@ -12,7 +13,7 @@ program=$1
 exec 3<&0
 
 # The socket's path is relative: nothing in FOLDER's name needs quoting, or is too long to bind.
-"$program" - <<'END' 2>&1 &
+"$program" - <<END 2>&1 &
 port 0
 unixsocket s
 unixsocketperm 700
@@ -21,6 +22,7 @@ appendonly no
 databases 16
 maxmemory-policy noeviction
 loglevel warning
+$4
 END
 server=$!
 exec >/dev/null 2>&1

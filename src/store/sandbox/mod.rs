@@ -1,8 +1,10 @@
 //! The throw-away server: private, empty, and gone with the process, however that ends.
 
 mod fill;
+mod port;
 mod program;
 mod server;
 
 pub use fill::{Entry, EntryValue};
-pub use server::{Sandbox, SandboxError};
+pub use port::{free_port, nowhere};
+pub use server::{Sandbox, SandboxError, Setup};

@@ -39,7 +39,33 @@ const LAST_LINES: usize = 5;
 pub struct Sandbox {
     guard: Child,
     socket: PathBuf,
+    password: Option<String>,
     ended: oneshot::Receiver<String>,
+}
+
+/// How a throw-away server differs from the plain one.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// A port of the loopback, which a cluster's node and a replica's master need; nobody gets in without the password.
+    pub port: Option<u16>,
+    /// What clients have to log in with.
+    pub password: Option<String>,
+    /// More lines of configuration.
+    pub config: Vec<String>,
+}
+
+impl Setup {
+    /// The lines of configuration that it takes.
+    fn lines(&self) -> String {
+        let mut lines = self.config.clone();
+        if let Some(port) = self.port {
+            lines.extend(["bind 127.0.0.1".to_owned(), format!("port {port}")]);
+        }
+        if let Some(password) = &self.password {
+            lines.extend([format!("requirepass {password}"), format!("masterauth {password}")]);
+        }
+        lines.join("\n")
+    }
 }
 
 /// Why there is no throw-away server.
@@ -86,8 +112,16 @@ impl Sandbox {
     /// # Errors
     /// No program, no folder, or a server that does not come up.
     pub async fn start(path: &[PathBuf], temp_dir: &Path) -> Result<Self, SandboxError> {
+        Self::start_as(path, temp_dir, &Setup::default()).await
+    }
+
+    /// The same, set up otherwise.
+    ///
+    /// # Errors
+    /// As [`Sandbox::start`].
+    pub async fn start_as(path: &[PathBuf], temp_dir: &Path, setup: &Setup) -> Result<Self, SandboxError> {
         let program = program::find(path).ok_or(SandboxError::NoProgram)?;
-        let mut sandbox = Self::spawn(&program, &room_for_a_socket(temp_dir))
+        let mut sandbox = Self::spawn(&program, &room_for_a_socket(temp_dir), setup)
             .map_err(|why| SandboxError::System { folder: temp_dir.display().to_string(), why })?;
         let not_serving =
             |last_words| SandboxError::NotServing { program: program.path.display().to_string(), last_words };
@@ -104,7 +138,7 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    fn spawn(program: &Program, temp_dir: &Path) -> std::io::Result<Self> {
+    fn spawn(program: &Program, temp_dir: &Path, setup: &Setup) -> std::io::Result<Self> {
         if !temp_dir.is_dir() {
             return Err(std::io::ErrorKind::NotFound.into());
         }
@@ -113,7 +147,7 @@ impl Sandbox {
             .args(["-c", GUARD, "idemctl-sandbox"])
             .arg(&program.path)
             .arg(&folder)
-            .args(program.by_name.then_some(SERVER_NAME))
+            .args([if program.by_name { SERVER_NAME } else { "" }, &setup.lines()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -126,7 +160,7 @@ impl Sandbox {
                 let _ = tell.send(last_lines(words));
             });
         }
-        Ok(Self { guard, socket: folder.join(SOCKET), ended })
+        Ok(Self { guard, socket: folder.join(SOCKET), password: setup.password.clone(), ended })
     }
 
     /// The socket it listens on.
@@ -140,7 +174,7 @@ impl Sandbox {
             address: Address::Unix(self.socket.clone()),
             db: like.db,
             user: None,
-            password: None,
+            password: self.password.clone(),
             timeout: like.timeout,
         }
     }

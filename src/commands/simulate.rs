@@ -1,0 +1,180 @@
+//! `idemctl simulate`: every way idempotency fails, played through a schema's own steps.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValue;
+
+use crate::args::{Output, SchemaArgs};
+use crate::context::Context;
+use crate::domain::schema::Schema;
+use crate::domain::simulation::{Accepted, Difference, Story};
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
+use crate::render::simulation::{self as render, Shown};
+use crate::render::style::Palette;
+use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simulate};
+
+/// `--schema` takes this word for every schema there is.
+const ALL: &str = "all";
+
+/// In place of a scenario: show which there are.
+const LIST: &str = "list";
+
+/// Play the ways in which idempotency fails, and say who is hurt
+///
+/// Each scenario is a short story: a worker dies, comes back too late, loses Redis; a client asks again, hangs up, uses
+/// a key twice. It is played with workers that perform the schema's own steps on a real server, with locks of one
+/// second, and ends in a verdict that follows from what happened: how often the operation was made, which is counted
+/// outside Redis, and what each client was told.
+///
+/// A schema folder of your own (--schema-dir) is played like a built-in one: that is how to test scripts before they are
+/// shipped. What a service does around its steps is told by [service] in its schema.toml.
+///
+/// Without a server that is named or answers, a private throw-away server is used. What a shared server must not be put
+/// through (no memory left, failover, a cluster, SCRIPT FLUSH, locks without TTL) always runs on private ones. Keys are
+/// named idemctl-simulate-*, and are removed at the end, however it ends.
+///
+/// Exit status 1 when a cell is worse than `blocked`; with --expect, when a cell is not as it was accepted.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Scenarios to play; `list` shows them
+    #[arg(value_name = "SCENARIO", value_parser = scenario_names(), conflicts_with = "all", required_unless_present = "all")]
+    scenarios: Vec<String>,
+
+    /// Play every scenario
+    #[arg(long)]
+    all: bool,
+
+    /// Show each cell as a sequence: when, who, what, Redis's reply, what the client saw
+    #[arg(long)]
+    timeline: bool,
+
+    /// Compare with a matrix that `--output json` wrote: only differences count
+    #[arg(long, value_name = "FILE")]
+    expect: Option<PathBuf>,
+
+    /// How often what depends on chance is played
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeat: u64,
+
+    /// What chance there is comes from this number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// How to show what was played
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    /// Which schemas; for `simulate` the word `all` is every one, and the default is the context's, else all.
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+fn scenario_names() -> Vec<PossibleValue> {
+    let list = PossibleValue::new(LIST).help("show the scenarios");
+    let scenario = |scenario: &Scenario| PossibleValue::new(scenario.story.name).help(scenario.story.summary);
+    [list].into_iter().chain(SCENARIOS.iter().map(scenario)).collect()
+}
+
+/// Runs `idemctl simulate`.
+///
+/// # Errors
+/// Usage, a server that cannot be reached or refuses, interrupted.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let palette = Palette::new(context.ui.is_colored());
+    if args.scenarios.iter().any(|name| name == LIST) {
+        let stories: Vec<Story> = SCENARIOS.iter().map(|scenario| scenario.story).collect();
+        context.ui.data(render::list(&stories, context.ui.width(), palette))?;
+        return Ok(Exit::Done);
+    }
+    let accepted = args.expect.as_deref().map(accepted).transpose()?;
+    let plan = plan(context, &args)?;
+    may_write(context)?;
+    let simulated = play(context, &plan).await?;
+    let differences = accepted.map(|accepted| accepted.differences(&simulated.cells));
+    show(context, &args, &simulated, differences.as_deref(), palette)?;
+    let bad = match &differences {
+        Some(differences) => !differences.is_empty(),
+        None => simulated.cells.iter().any(|cell| cell.judgement.verdict.is_bad()),
+    };
+    Ok(if bad { Exit::No } else { Exit::Done })
+}
+
+async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
+    let interrupt = Interrupt::listen()?;
+    interrupt.heed_terminate()?;
+    let link = context.link_or_sandbox().await?;
+    let environment = context.settings.environment();
+    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: link.target().clone() };
+    let count = plan.schemas.len() * plan.scenarios.len();
+    let progress = context.ui.progress(&format!("simulating, of {count} cells"));
+    let simulated = simulate(plan, link.target(), &servers, &interrupt, || progress.inc(1)).await;
+    progress.finish_and_clear();
+    if let Some(error) = &simulated.left_behind {
+        context.ui.warning(&format!("keys named idemctl-simulate-* may be left behind until their TTL ends: {error}"));
+    }
+    if let Some(error) = simulated.failed {
+        return Err(error.into());
+    }
+    if simulated.interrupted {
+        let played = simulated.cells.len();
+        let removed = if simulated.left_behind.is_none() { "; every key is removed" } else { "" };
+        return Err(Stop::interrupted(format!("interrupted after {played} of {count} cells{removed}")).into());
+    }
+    Ok(simulated)
+}
+
+fn show(
+    context: &mut Context,
+    args: &Args,
+    simulated: &Simulated,
+    differences: Option<&[Difference]>,
+    palette: Palette,
+) -> Result<()> {
+    let cells = &simulated.cells;
+    let shown = match args.output {
+        Output::Table => {
+            render::text(Shown { cells, timeline: args.timeline, differences }, context.ui.width(), palette)
+        }
+        Output::Json => render::document(cells, differences),
+        Output::Jsonl => render::lines(cells),
+    };
+    Ok(context.ui.data(shown)?)
+}
+
+fn plan(context: &Context, args: &Args) -> Result<Plan> {
+    let (schemas, all) = schemas(context, &args.schemas)?;
+    let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
+    let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
+    Ok(Plan { schemas, all, scenarios, repeat: usize::try_from(args.repeat)?, seed: args.seed })
+}
+
+/// The schemas to play, and every one there is.
+fn schemas(context: &Context, args: &SchemaArgs) -> Result<(Vec<Arc<Schema>>, Vec<Arc<Schema>>)> {
+    let every = args.schema.iter().any(|name| name == ALL);
+    let named: Vec<_> = args.schema.iter().filter(|name| *name != ALL).cloned().collect();
+    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
+    let all = catalog.all().to_vec();
+    Ok(if every { (all.clone(), all) } else { (catalog.chosen().to_vec(), all) })
+}
+
+fn accepted(file: &Path) -> Result<Accepted> {
+    let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
+    let json = std::fs::read(file).map_err(|error| named(error.to_string()))?;
+    Ok(Accepted::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
+}
+
+/// A simulation writes, and puts load on the server.
+fn may_write(context: &Context) -> Result<(), Stop> {
+    let name = context.settings.context_name().unwrap_or_default();
+    let kept = match (context.settings.is_read_only(), context.settings.is_protected()) {
+        (true, _) => "read-only",
+        (_, true) => "protected",
+        _ => return Ok(()),
+    };
+    Err(Stop::usage(format!("context `{name}` is {kept}: nothing is simulated through it"))
+        .hint("--sandbox plays on a private throw-away server"))
+}

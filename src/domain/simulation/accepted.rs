@@ -1,0 +1,143 @@
+//! A matrix that was accepted before, to compare with.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::domain::simulation::cell::Cell;
+use crate::domain::simulation::verdict::Verdict;
+
+/// The verdicts of a matrix, by schema and scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted(BTreeMap<(String, String), Verdict>);
+
+/// A cell that is not as it was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The schema's name.
+    pub schema: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// What it was accepted as; `None` when it was not there.
+    pub accepted: Option<Verdict>,
+    /// What it is.
+    pub now: Verdict,
+}
+
+/// Which way a cell changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is worse.
+    Worse,
+    /// It is better.
+    Better,
+    /// It was not there.
+    New,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    format: u64,
+    cells: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    schema: String,
+    scenario: String,
+    verdict: String,
+}
+
+impl Accepted {
+    /// Reads what `--output json` wrote.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
+        let document: Document = serde_json::from_slice(json).map_err(|why| why.to_string())?;
+        if document.format != 1 {
+            return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
+        }
+        let verdict = |line: Line| {
+            let known = Verdict::from_word(&line.verdict);
+            let known = known.ok_or_else(|| format!("`{}` is no verdict", line.verdict))?;
+            Ok(((line.schema, line.scenario), known))
+        };
+        document.cells.into_iter().map(verdict).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The cells that are not as they were accepted, the worse ones first. Cells that were accepted and not played now
+    /// are no difference: a part of the matrix can be compared.
+    pub fn differences(&self, cells: &[Cell]) -> Vec<Difference> {
+        let mut differences: Vec<_> = cells
+            .iter()
+            .filter_map(|cell| {
+                let (schema, scenario) = (cell.schema.clone(), cell.scenario.name.to_owned());
+                let accepted = self.0.get(&(schema.clone(), scenario.clone())).copied();
+                let now = cell.judgement.verdict;
+                (accepted != Some(now)).then_some(Difference { schema, scenario, accepted, now })
+            })
+            .collect();
+        differences.sort_by_key(|difference| (difference.change() != Change::Worse, std::cmp::Reverse(difference.now)));
+        differences
+    }
+}
+
+impl Difference {
+    /// Which way it changed.
+    pub fn change(&self) -> Change {
+        match self.accepted {
+            None => Change::New,
+            Some(accepted) if self.now > accepted => Change::Worse,
+            Some(_) => Change::Better,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::simulation::cell::Story;
+    use crate::domain::simulation::judge::Judgement;
+
+    fn cell(scenario: &'static str, verdict: Verdict) -> Cell {
+        let story = Story { name: scenario, summary: "", remedy: "" };
+        let mut cell = Cell::not_applicable("mine", story, String::new());
+        cell.judgement = Judgement { verdict, ..cell.judgement };
+        cell
+    }
+
+    fn accepted(lines: &[(&str, &str)]) -> Accepted {
+        let cells: Vec<_> = lines
+            .iter()
+            .map(
+                |(scenario, verdict)| serde_json::json!({ "schema": "mine", "scenario": scenario, "verdict": verdict }),
+            )
+            .collect();
+        Accepted::parse(serde_json::json!({ "format": 1, "cells": cells }).to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn every_change_counts_the_worse_first() {
+        let accepted = accepted(&[("a", "safe"), ("b", "duplicate"), ("c", "safe"), ("e", "stuck")]);
+        let now =
+            [cell("a", Verdict::Safe), cell("b", Verdict::Safe), cell("c", Verdict::Blocked), cell("d", Verdict::Safe)];
+        let found: Vec<_> = accepted
+            .differences(&now)
+            .into_iter()
+            .map(|difference| (difference.scenario.clone(), difference.change()))
+            .collect();
+        assert_eq!(found[0], ("c".to_owned(), Change::Worse));
+        assert!(found.contains(&("b".to_owned(), Change::Better)) && found.contains(&("d".to_owned(), Change::New)));
+        assert_eq!(found.len(), 3, "what was not played is no difference");
+    }
+
+    #[test]
+    fn what_is_no_matrix_is_refused() {
+        for wrong in ["", "[]", r#"{"format":2,"cells":[]}"#, r#"{"format":1}"#] {
+            assert!(Accepted::parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        let unknown = r#"{"format":1,"cells":[{"schema":"s","scenario":"x","verdict":"fine"}]}"#;
+        assert!(Accepted::parse(unknown.as_bytes()).unwrap_err().contains("fine"));
+    }
+}

@@ -1,0 +1,90 @@
+//! One scenario played with one schema.
+
+use crate::domain::simulation::history::History;
+use crate::domain::simulation::judge::{Judgement, judge};
+use crate::domain::simulation::verdict::Verdict;
+
+/// What a scenario tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Story {
+    /// The stable name.
+    pub name: &'static str,
+    /// The story in one line.
+    pub summary: &'static str,
+    /// What to change where it ends badly.
+    pub remedy: &'static str,
+}
+
+/// One scenario played with one schema: all takes, and what the worst comes to.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// The schema's name.
+    pub schema: String,
+    /// The scenario.
+    pub scenario: Story,
+    /// What the worst take comes to.
+    pub judgement: Judgement,
+    /// The takes, in the order they were played.
+    pub takes: Vec<History>,
+    /// The index of the worst take.
+    pub worst: usize,
+}
+
+impl Cell {
+    /// A scenario that was played; without a take it says nothing of the schema.
+    pub fn played(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
+        let judged: Vec<_> = takes.iter().map(judge).collect();
+        // The first of several that are equally bad.
+        let worst = (0..judged.len()).rev().max_by_key(|index| {
+            let judgement = &judged[*index];
+            (judgement.verdict, judgement.blocked_ms.filter(|_| judgement.verdict == Verdict::Blocked))
+        });
+        let Some(worst) = worst else {
+            return Self::not_applicable(schema, scenario, "there is nothing to play".to_owned());
+        };
+        let mut judgement = judged[worst].clone();
+        if takes.len() > 1 && !takes[worst].take.is_empty() && judgement.verdict != Verdict::Safe {
+            judgement.why = format!("{}: {}", takes[worst].take, judgement.why);
+        }
+        Self { schema: schema.to_owned(), scenario, judgement, takes, worst }
+    }
+
+    /// A scenario that says nothing of the schema.
+    pub fn not_applicable(schema: &str, scenario: Story, why: String) -> Self {
+        let judgement = Judgement { verdict: Verdict::NotApplicable, effects: 0, blocked_ms: None, why };
+        Self { schema: schema.to_owned(), scenario, judgement, takes: Vec::new(), worst: 0 }
+    }
+
+    /// The take that the verdict comes from.
+    pub fn worst_take(&self) -> Option<&History> {
+        self.takes.get(self.worst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::simulation::history::{Execution, Told};
+
+    const STORY: Story = Story { name: "x", summary: "", remedy: "" };
+
+    fn take(title: &str, effects: usize) -> History {
+        let ran = Execution { worker: "w".into(), operation: "payment", effect: true, response: b"r".to_vec() };
+        History { take: title.into(), executions: vec![ran; effects], ..History::default() }
+    }
+
+    #[test]
+    fn the_worst_take_counts_and_is_named() {
+        let cell = Cell::played("s", STORY, vec![take("one", 1), take("two", 2), take("three", 2)]);
+        assert_eq!((cell.judgement.verdict, cell.worst), (Verdict::Duplicate, 1));
+        assert!(cell.judgement.why.starts_with("two: "), "{}", cell.judgement.why);
+        let mut refused = take("error", 0);
+        refused.answer("payment", Told::Error("no".into()));
+        assert_eq!(Cell::played("s", STORY, vec![take("one", 1), refused]).worst, 1);
+    }
+
+    #[test]
+    fn without_a_take_nothing_is_said() {
+        assert_eq!(Cell::played("s", STORY, Vec::new()).judgement.verdict, Verdict::NotApplicable);
+    }
+}

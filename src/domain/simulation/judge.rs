@@ -1,0 +1,208 @@
+//! The verdict on a take, from what happened and nothing else.
+//!
+//! An operation whose effect came about more than once is a duplicate. A client told that its operation is done was
+//! told right when the response is one that a handler gave for that very operation, and not one of a handler without
+//! effect although another had had it by then. Whoever is turned away while nobody is at work is blocked: until a
+//! TTL ends, or for ever.
+
+use crate::domain::schema::Meaning;
+use crate::domain::simulation::history::{Answered, Block, Execution, History, Told};
+use crate::domain::simulation::verdict::Verdict;
+
+/// What a take, or a whole scenario, comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// How often the operation's effect came about: of the operation where that is the most.
+    pub effects: usize,
+    /// How long a client waits at most, in milliseconds; `None` when none does, or for ever.
+    pub blocked_ms: Option<u64>,
+    /// Why, as a sentence.
+    pub why: String,
+}
+
+/// Judges a take.
+pub fn judge(history: &History) -> Judgement {
+    let effects = history.effects().first().map_or(0, |(_, times)| *times);
+    let (verdict, mut why) = duplicate(history)
+        .or_else(|| wrong_answer(history))
+        .or_else(|| blocked(history))
+        .or_else(|| refused(history))
+        .unwrap_or_else(|| (Verdict::Safe, safe(effects)));
+    for note in &history.notes {
+        why.push_str("; ");
+        why.push_str(note);
+    }
+    let blocked_ms = history.block.as_ref().and_then(|block| block.ms);
+    Judgement { verdict, effects, blocked_ms, why }
+}
+
+type Found = Option<(Verdict, String)>;
+
+fn duplicate(history: &History) -> Found {
+    let (operation, times) = history.effects().into_iter().find(|(_, times)| *times > 1)?;
+    let ran = history.executions.iter().filter(|execution| execution.operation == operation && execution.effect);
+    let workers: Vec<_> = ran.map(|execution| execution.worker.as_str()).collect();
+    Some((Verdict::Duplicate, format!("the {operation} was made {times} times: by {}", workers.join(" and "))))
+}
+
+fn wrong_answer(history: &History) -> Found {
+    history.answers.iter().find_map(|answered| {
+        let Told::Done(response) = &answered.told else { return None };
+        let why = match response {
+            Some(response) => wrong_response(history, answered, response),
+            None => empty_promise(history, answered),
+        };
+        why.map(|why| (Verdict::WrongAnswer, why))
+    })
+}
+
+fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Option<String> {
+    let operation = answered.operation;
+    let before = &history.executions[..answered.after];
+    let own = |execution: &&Execution| execution.operation == operation;
+    let Some(source) = before.iter().filter(own).find(|execution| execution.response == response) else {
+        let other = before.iter().find(|execution| execution.response == response);
+        return Some(match other {
+            Some(other) => format!("who asked for the {operation} got the response of the {}", other.operation),
+            None => format!("who asked for the {operation} got a response that no handler gave"),
+        });
+    };
+    let doer = before.iter().filter(own).find(|execution| execution.effect)?;
+    (!source.effect).then(|| {
+        format!(
+            "who asked for the {operation} got the answer of {}, that nothing was done, although {} had done it",
+            source.worker, doer.worker
+        )
+    })
+}
+
+fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
+    let done = history.executions[..answered.after].iter().any(|execution| execution.operation == answered.operation);
+    (!done).then(|| format!("who asked for the {} was told that it is done, which it never was", answered.operation))
+}
+
+fn blocked(history: &History) -> Found {
+    let Block { ms, by, reply } = history.block.as_ref()?;
+    let what = match by {
+        Meaning::Conflict => "is turned away".to_owned(),
+        Meaning::Mismatch => "is told of another payload".to_owned(),
+        _ => format!("gets an error ({reply})"),
+    };
+    Some(match ms {
+        Some(_) => (Verdict::Blocked, format!("nobody is at work, and the client {what} until a TTL ends")),
+        None => (Verdict::Stuck, format!("nobody is at work, and the client {what} for ever: no TTL ends it")),
+    })
+}
+
+fn refused(history: &History) -> Found {
+    history.answers.iter().find_map(|answered| match &answered.told {
+        Told::Error(why) => {
+            Some((Verdict::Refused, format!("a request gets an error, and nothing is left of it: {why}")))
+        }
+        Told::Done(_) => None,
+    })
+}
+
+fn safe(effects: usize) -> String {
+    match effects {
+        0 => "nothing was done, and nobody was told otherwise".to_owned(),
+        _ => "it was done once, and nobody was told otherwise".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAY: &str = "payment of 10";
+    const OTHER: &str = "payment of 99";
+
+    fn ran(worker: &str, operation: &'static str, effect: bool) -> Execution {
+        Execution {
+            worker: worker.to_owned(),
+            operation,
+            effect,
+            response: format!("{worker} {operation}").into_bytes(),
+        }
+    }
+
+    fn history(executions: Vec<Execution>) -> History {
+        History { executions, ..History::default() }
+    }
+
+    fn told(mut history: History, operation: &'static str, response: Option<&str>) -> Judgement {
+        history.answer(operation, Told::Done(response.map(|text| text.as_bytes().to_vec())));
+        judge(&history)
+    }
+
+    #[test]
+    fn one_effect_and_its_own_response_are_safe() {
+        let once = history(vec![ran("a", PAY, true)]);
+        assert_eq!(told(once.clone(), PAY, Some("a payment of 10")).verdict, Verdict::Safe);
+        assert_eq!(told(once, PAY, None).verdict, Verdict::Safe);
+        assert_eq!(judge(&History::default()).effects, 0);
+    }
+
+    #[test]
+    fn a_failed_handler_is_no_effect_and_its_error_is_its_own_response() {
+        let failed = history(vec![ran("a", PAY, false)]);
+        assert_eq!(told(failed.clone(), PAY, Some("a payment of 10")).verdict, Verdict::Safe);
+        let again = history(vec![ran("a", PAY, false), ran("b", PAY, true)]);
+        assert_eq!(judge(&again).effects, 1);
+        let wrong = told(again, PAY, Some("a payment of 10"));
+        assert_eq!(wrong.verdict, Verdict::WrongAnswer);
+        assert!(wrong.why.contains("nothing was done, although b"), "{}", wrong.why);
+    }
+
+    #[test]
+    fn the_same_operation_twice_is_a_duplicate_and_two_operations_are_none() {
+        let twice = judge(&history(vec![ran("a", PAY, true), ran("b", PAY, true)]));
+        assert_eq!((twice.verdict, twice.effects), (Verdict::Duplicate, 2));
+        assert!(twice.why.contains("by a and b"), "{}", twice.why);
+        assert_eq!(judge(&history(vec![ran("a", PAY, true), ran("b", OTHER, true)])).verdict, Verdict::Safe);
+    }
+
+    #[test]
+    fn the_response_of_another_operation_is_wrong_and_so_is_one_of_nobody() {
+        let once = history(vec![ran("a", PAY, true)]);
+        for (response, why) in
+            [(Some("a payment of 10"), "of the payment of 10"), (Some("x"), "no handler gave"), (None, "never was")]
+        {
+            let judged = told(once.clone(), OTHER, response);
+            assert_eq!(judged.verdict, Verdict::WrongAnswer);
+            assert!(judged.why.contains(why), "{}", judged.why);
+        }
+    }
+
+    #[test]
+    fn what_comes_later_excuses_nothing() {
+        let mut early = history(vec![]);
+        early.answer(PAY, Told::Done(None));
+        early.executions.push(ran("a", PAY, true));
+        assert_eq!(judge(&early).verdict, Verdict::WrongAnswer);
+    }
+
+    #[test]
+    fn a_block_ends_or_does_not() {
+        let block = |ms| History {
+            block: Some(Block { ms, by: Meaning::Conflict, reply: "CONFLICT".into() }),
+            notes: vec!["and more".into()],
+            ..history(vec![ran("a", PAY, true)])
+        };
+        let blocked = judge(&block(Some(30_000)));
+        assert_eq!((blocked.verdict, blocked.blocked_ms), (Verdict::Blocked, Some(30_000)));
+        assert!(blocked.why.ends_with("; and more"), "{}", blocked.why);
+        assert_eq!((judge(&block(None)).verdict, judge(&block(None)).blocked_ms), (Verdict::Stuck, None));
+    }
+
+    #[test]
+    fn an_error_alone_is_refused_and_hides_nothing_worse() {
+        let mut failed = history(vec![ran("a", PAY, true)]);
+        failed.answer(PAY, Told::Error("ERR".into()));
+        assert_eq!(judge(&failed).verdict, Verdict::Refused);
+        failed.executions.push(ran("b", PAY, true));
+        assert_eq!(judge(&failed).verdict, Verdict::Duplicate);
+    }
+}

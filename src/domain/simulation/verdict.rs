@@ -1,0 +1,69 @@
+//! How a scenario ends for the clients.
+
+/// The verdicts, the mildest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// The scenario says nothing of this schema.
+    NotApplicable,
+    /// The operation ran once, and nobody was told anything else.
+    Safe,
+    /// A request got an error and nothing was done; another try is free to go.
+    Refused,
+    /// Nobody is hurt, but a client waits.
+    Blocked,
+    /// A client is turned away for ever.
+    Stuck,
+    /// A client got a response that is not its operation's.
+    WrongAnswer,
+    /// The operation ran more than once.
+    Duplicate,
+}
+
+impl Verdict {
+    /// Every verdict, the mildest first.
+    pub const ALL: [Self; 7] = [
+        Self::NotApplicable,
+        Self::Safe,
+        Self::Refused,
+        Self::Blocked,
+        Self::Stuck,
+        Self::WrongAnswer,
+        Self::Duplicate,
+    ];
+
+    /// The stable word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NotApplicable => "n/a",
+            Self::Safe => "safe",
+            Self::Refused => "refused",
+            Self::Blocked => "blocked",
+            Self::Stuck => "stuck",
+            Self::WrongAnswer => "wrong-answer",
+            Self::Duplicate => "duplicate",
+        }
+    }
+
+    /// What it means, for a legend.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::NotApplicable => "the scenario says nothing of this schema; the reason is given",
+            Self::Safe => "the operation ran once, or not at all where it failed, and nobody was told otherwise",
+            Self::Refused => "a request got an error; nothing was done, and another try is free to go",
+            Self::Blocked => "nobody is hurt, but the client waits at most that long",
+            Self::Stuck => "the client is turned away for ever",
+            Self::WrongAnswer => "a client got a response that is not its operation's",
+            Self::Duplicate => "the operation ran more than once",
+        }
+    }
+
+    /// The verdict that this word is for.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.word() == word)
+    }
+
+    /// True when somebody is hurt: worse than waiting.
+    pub fn is_bad(self) -> bool {
+        self > Self::Blocked
+    }
+}

@@ -1,0 +1,75 @@
+//! What went wrong and what to change, the worst first.
+
+use std::cmp::Reverse;
+
+use crate::domain::simulation::{Cell, Verdict};
+use crate::render::escape;
+use crate::render::fold::fold;
+use crate::render::simulation::matrix::{style, words};
+use crate::render::style::Palette;
+
+/// Cells with the same scenario, verdict and reason.
+struct Group<'a> {
+    cells: Vec<&'a Cell>,
+}
+
+/// A paragraph for each scenario that did not end safely, with the reasons.
+pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> String {
+    let mut bad = groups(cells.iter().filter(|cell| cell.judgement.verdict > Verdict::Safe));
+    let told = |cell: &Cell| cells.iter().position(|other| other.scenario == cell.scenario);
+    bad.sort_by_key(|group| (Reverse(group.cells[0].judgement.verdict), told(group.cells[0])));
+    let mut text = String::new();
+    let mut remedied: Vec<&str> = Vec::new();
+    for (index, group) in bad.iter().enumerate() {
+        let cell = group.cells[0];
+        let word = palette.paint(style(cell.judgement.verdict), &words(cell));
+        text.push_str(&format!("{word}  {}: {}\n", palette.bold(cell.scenario.name), group.schemas()));
+        text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
+        let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
+        // Once for each scenario, behind the last of its reasons that stand together.
+        if next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
+            remedied.push(cell.scenario.name);
+            text.push_str(&indented(&format!("{} {}", palette.bold("→"), cell.scenario.remedy), width));
+        }
+    }
+    text
+}
+
+/// Why scenarios say nothing of schemas.
+pub(super) fn not_applicable(cells: &[Cell], width: Option<usize>, palette: Palette) -> String {
+    let skipped = cells.iter().filter(|cell| cell.takes.is_empty());
+    let mut text = String::new();
+    for group in groups(skipped) {
+        let cell = group.cells[0];
+        let why = escape::text(cell.judgement.why.as_bytes());
+        let line = format!("{}: {} ({why})", cell.scenario.name, group.schemas());
+        text.push_str(&indented(&palette.dim(&line), width));
+    }
+    text
+}
+
+fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for cell in cells {
+        let same = |group: &&mut Group<'_>| {
+            let key = |of: &Cell| (of.scenario.name, words(of), of.judgement.why.clone());
+            key(group.cells[0]) == key(cell)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.cells.push(cell),
+            None => groups.push(Group { cells: vec![cell] }),
+        }
+    }
+    groups
+}
+
+impl Group<'_> {
+    fn schemas(&self) -> String {
+        let names: Vec<_> = self.cells.iter().map(|cell| escape::text(cell.schema.as_bytes())).collect();
+        names.join(", ")
+    }
+}
+
+fn indented(text: &str, width: Option<usize>) -> String {
+    fold(text, width.map(|width| width.saturating_sub(2))).iter().map(|line| format!("  {line}\n")).collect()
+}

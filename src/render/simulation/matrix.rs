@@ -1,0 +1,188 @@
+//! Schemas side by side, a scenario a line.
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::domain::duration;
+use crate::domain::simulation::{Cell, Story, Verdict};
+use crate::render::escape;
+use crate::render::style::Palette;
+
+/// Columns between two columns of the matrix.
+const GAP: usize = 2;
+
+/// The whole matrix: as many schemas side by side as fit, the others below.
+pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> String {
+    let stories = stories(cells);
+    let first = stories.iter().map(|story| story.name.len()).max().unwrap_or(0);
+    let mut blocks = Vec::new();
+    let mut open: Vec<Column<'_>> = Vec::new();
+    let mut used = first;
+    for column in columns(cells) {
+        if !open.is_empty() && width.is_some_and(|width| used + GAP + column.width > width) {
+            blocks.push(block(&stories, first, &open, palette));
+            open.clear();
+            used = first;
+        }
+        used += GAP + column.width;
+        open.push(column);
+    }
+    blocks.push(block(&stories, first, &open, palette));
+    blocks.join("\n")
+}
+
+/// The same as a table in Markdown.
+pub fn markdown(cells: &[Cell]) -> String {
+    let columns = columns(cells);
+    let mut text = String::from("| scenario |");
+    for column in &columns {
+        text.push_str(&format!(" {} |", column.schema));
+    }
+    text.push_str(&format!("\n|---|{}\n", "---|".repeat(columns.len())));
+    for story in stories(cells) {
+        text.push_str(&format!("| `{}` |", story.name));
+        for column in &columns {
+            let (verdict, words) = column.at(&story);
+            text.push_str(&if verdict.is_bad() { format!(" **{words}** |") } else { format!(" {words} |") });
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What the words in the matrix mean, those that occur.
+pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
+    let occurs = |verdict: &Verdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
+    let line = |verdict: Verdict| {
+        let word = palette.paint(style(verdict), &format!("{:<13}", verdict.word()));
+        format!("  {word}{}\n", verdict.meaning())
+    };
+    Verdict::ALL.into_iter().rev().filter(occurs).map(line).collect()
+}
+
+/// A cell's verdict in words: `blocked 30s`, `duplicate x3`.
+pub(super) fn words(cell: &Cell) -> String {
+    let judgement = &cell.judgement;
+    match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
+        (Verdict::Blocked, Some(ms), _) => format!("blocked {}", duration::short(ms)),
+        (Verdict::Duplicate, _, effects) if effects > 2 => format!("duplicate x{effects}"),
+        (verdict, ..) => verdict.word().to_owned(),
+    }
+}
+
+/// How a verdict looks.
+pub(super) fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::NotApplicable => Style::new().dimmed(),
+        Verdict::Safe => AnsiColor::Green.on_default(),
+        Verdict::Refused => AnsiColor::Cyan.on_default(),
+        Verdict::Blocked => AnsiColor::Yellow.on_default(),
+        Verdict::Stuck | Verdict::WrongAnswer | Verdict::Duplicate => AnsiColor::Red.on_default().bold(),
+    }
+}
+
+/// A schema's column.
+struct Column<'a> {
+    schema: String,
+    cells: Vec<&'a Cell>,
+    width: usize,
+}
+
+impl Column<'_> {
+    fn at(&self, story: &Story) -> (Verdict, String) {
+        match self.cells.iter().find(|cell| cell.scenario == *story) {
+            Some(cell) => (cell.judgement.verdict, words(cell)),
+            None => (Verdict::NotApplicable, String::new()),
+        }
+    }
+}
+
+fn columns(cells: &[Cell]) -> Vec<Column<'_>> {
+    let mut columns: Vec<Column<'_>> = Vec::new();
+    for cell in cells {
+        let schema = escape::text(cell.schema.as_bytes());
+        let index = columns.iter().position(|column| column.schema == schema).unwrap_or_else(|| {
+            let width = schema.width();
+            columns.push(Column { schema, cells: Vec::new(), width });
+            columns.len() - 1
+        });
+        columns[index].width = columns[index].width.max(words(cell).width());
+        columns[index].cells.push(cell);
+    }
+    columns
+}
+
+/// The scenarios in the order they are told.
+fn stories(cells: &[Cell]) -> Vec<Story> {
+    let mut stories: Vec<Story> = Vec::new();
+    for cell in cells {
+        if !stories.contains(&cell.scenario) {
+            stories.push(cell.scenario);
+        }
+    }
+    stories
+}
+
+fn block(stories: &[Story], first: usize, columns: &[Column<'_>], palette: Palette) -> String {
+    let padded = |text: &str, width: usize| " ".repeat(GAP + width.saturating_sub(text.width()));
+    let mut text = " ".repeat(first);
+    for (index, column) in columns.iter().enumerate() {
+        text.push_str(&format!("{}{}", " ".repeat(GAP), palette.bold(&column.schema)));
+        if index + 1 < columns.len() {
+            text.push_str(&padded(&column.schema, column.width)[GAP..]);
+        }
+    }
+    text.push('\n');
+    for story in stories {
+        let mut line = format!("{:<first$}", story.name);
+        let mut gap = " ".repeat(GAP);
+        for column in columns {
+            let (verdict, words) = column.at(story);
+            line.push_str(&gap);
+            line.push_str(&palette.paint(style(verdict), &words));
+            gap = padded(&words, column.width);
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::simulation::Judgement;
+
+    fn cell(schema: &str, name: &'static str, verdict: Verdict, blocked_ms: Option<u64>, effects: usize) -> Cell {
+        let story = Story { name, summary: "", remedy: "" };
+        let judgement = Judgement { verdict, effects, blocked_ms, why: String::new() };
+        Cell { judgement, ..Cell::not_applicable(schema, story, String::new()) }
+    }
+
+    fn cells() -> Vec<Cell> {
+        vec![
+            cell("one", "first", Verdict::Safe, None, 1),
+            cell("one", "second", Verdict::Blocked, Some(30_000), 1),
+            cell("another", "first", Verdict::Duplicate, None, 3),
+            cell("another", "second", Verdict::NotApplicable, None, 0),
+        ]
+    }
+
+    #[test]
+    fn columns_stand_below_their_schemas() {
+        let expected = "        one          another\nfirst   safe         duplicate x3\nsecond  blocked 30s  n/a\n";
+        assert_eq!(text(&cells(), None, Palette::new(false)), expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_stands_below() {
+        let narrow = text(&cells(), Some(24), Palette::new(false));
+        assert_eq!(narrow.lines().filter(|line| line.starts_with("first")).count(), 2);
+        assert!(narrow.lines().all(|line| line.width() <= 24), "{narrow}");
+    }
+
+    #[test]
+    fn bad_cells_stand_out_in_markdown() {
+        assert!(markdown(&cells()).contains("| `first` | safe | **duplicate x3** |"));
+    }
+}

@@ -1,0 +1,13 @@
+//! Simulations for people and programs.
+
+mod advice;
+mod json;
+mod list;
+mod matrix;
+mod report;
+mod sequence;
+
+pub use json::{document, lines};
+pub use list::list;
+pub use matrix::markdown;
+pub use report::{Shown, text};

@@ -1,0 +1,48 @@
+//! One cell as a sequence: who did what when, what Redis answered, what the client saw.
+
+use crate::domain::simulation::{Cell, History, Told};
+use crate::render::escape;
+use crate::render::fold::fold;
+use crate::render::grid;
+use crate::render::simulation::matrix::{style, words};
+use crate::render::style::Palette;
+
+/// A cell's verdict, why, and each take's sequence.
+pub(super) fn text(cell: &Cell, width: Option<usize>, palette: Palette) -> String {
+    let verdict = palette.paint(style(cell.judgement.verdict), &words(cell));
+    let schema = escape::text(cell.schema.as_bytes());
+    let mut text = format!("{}  {schema}: {verdict}\n", palette.bold(cell.scenario.name));
+    for line in fold(&escape::text(cell.judgement.why.as_bytes()), width) {
+        text.push_str(&format!("{line}\n"));
+    }
+    for take in &cell.takes {
+        text.push('\n');
+        if !take.take.is_empty() {
+            text.push_str(&format!("  {}\n", palette.dim(&escape::text(take.take.as_bytes()))));
+        }
+        text.push_str(&sequence(take, width, palette));
+    }
+    text
+}
+
+fn sequence(take: &History, width: Option<usize>, palette: Palette) -> String {
+    let line = |text: &Option<String>| escape::text(text.as_deref().unwrap_or_default().as_bytes());
+    let rows = take.events.iter().map(|event| {
+        vec![
+            format!("{}.{}", event.at_us / 1_000, event.at_us % 1_000 / 100),
+            escape::text(event.actor.as_bytes()),
+            escape::text(event.step.as_bytes()),
+            line(&event.reply),
+            line(&event.client),
+        ]
+    });
+    let heading = ["MS", "WHO", "DOES", "REDIS", "CLIENT SEES"];
+    let mut text = grid::grid(palette, width, 2, &heading, rows.collect());
+    let effects: Vec<_> =
+        take.effects().into_iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
+    let errors = take.answers.iter().filter(|answered| matches!(answered.told, Told::Error(_))).count();
+    let made = if effects.is_empty() { "nothing".to_owned() } else { effects.join(", ") };
+    let failed = if errors == 0 { String::new() } else { format!("; requests that got an error: {errors}") };
+    text.push_str(&format!("  {}\n", palette.dim(&format!("made: {made}{failed}"))));
+    text
+}

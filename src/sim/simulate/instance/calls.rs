@@ -1,0 +1,124 @@
+//! Sending a step's calls, and what comes back.
+
+use super::Instance;
+use crate::domain::schema::{Action, Call, Meaning};
+use crate::domain::step::{self, StepReply};
+use crate::domain::write::Template;
+use crate::sim::service::{Prepared, words};
+use crate::sim::simulate::stage::{Cut, Played};
+use crate::store::{StoreError, Wire, nowhere};
+
+/// What a call came to.
+pub(super) enum Met {
+    /// A reply that the schema knows.
+    Said(Said),
+    /// An error, or a reply that the schema does not know.
+    Error(String),
+    /// Nothing: Redis could not be reached.
+    Unreachable(String),
+}
+
+/// A reply that the schema knows.
+pub(super) struct Said {
+    pub(super) means: Meaning,
+    pub(super) words: String,
+    /// The stored response, where the reply carries it.
+    pub(super) carried: Option<Vec<u8>>,
+    /// What the schema says that the client gets.
+    client: Option<String>,
+}
+
+impl Met {
+    pub(super) fn means(&self) -> Option<Meaning> {
+        match self {
+            Self::Said(said) => Some(said.means),
+            _ => None,
+        }
+    }
+}
+
+impl<'s> Instance<'s> {
+    /// Performs calls until one decides; `None` when none did.
+    pub(super) async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
+        for prepared in step {
+            let Some(call) = prepared.call() else { continue };
+            self.take.meets(&self.take.service.redis_keys(call, &self.request())).await?;
+            let met = match self.asks(prepared).await? {
+                Ok(reply) => match step::recognise(call, &reply) {
+                    Some(known) => {
+                        let carried = step::carries_response(&known.pattern).then(|| reply.stored()).flatten();
+                        Met::Said(Said {
+                            means: known.means,
+                            words: words(&reply),
+                            carried: carried.map(<[u8]>::to_vec),
+                            client: known.client.clone(),
+                        })
+                    }
+                    None => Met::Error(words(&reply)),
+                },
+                Err(error) if error.lost_the_reply() => Met::Unreachable(error.to_string()),
+                Err(error) => Met::Error(error.to_string()),
+            };
+            self.notes(&format!("{what} ({})", name(call)), &met);
+            if met.means() != Some(Meaning::Next) {
+                return Ok(Some(met));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends one call, the whole script where the server has forgotten it. The inner error is one that the story can go
+    /// on with: Redis refuses, or this worker is cut off.
+    async fn asks(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
+        let Some(wire) = &mut self.wire else {
+            let target = nowhere(&self.take.target).map_err(|why| Cut::NotApplicable(why.to_string()))?;
+            return Ok(Wire::connect(&target).await.map(|_| StepReply::Nil));
+        };
+        let mut reply = wire.ask(&prepared.request).await;
+        if matches!(&reply, Ok(StepReply::Error { code, .. }) if code == "NOSCRIPT")
+            && let Some(whole) = prepared.whole()
+        {
+            self.take.note(&self.name, "sends the script by its digest", Some("NOSCRIPT: sends it whole".into()), None);
+            reply = wire.ask(&whole).await;
+        }
+        match reply {
+            Err(error) if error.lost_the_reply() => Err(error.into()),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Adds a call to the sequence, unless it came to what it came to before.
+    fn notes(&mut self, what: &str, met: &Met) {
+        let (reply, client) = match met {
+            Met::Said(said) => (format!("{} ({})", said.words, said.means.word()), self.client_sees(said)),
+            Met::Error(why) | Met::Unreachable(why) => (why.clone(), Some("an error".to_owned())),
+        };
+        if self.last.as_ref() != Some(&reply) {
+            self.take.note(&self.name, what, Some(reply.clone()), client);
+        }
+        self.last = Some(reply);
+    }
+
+    fn client_sees(&self, said: &Said) -> Option<String> {
+        if said.client.is_some() {
+            return said.client.clone();
+        }
+        Some(match said.means {
+            Meaning::Conflict => "turned away".to_owned(),
+            Meaning::Replay if said.carried.is_some() => "the stored response".to_owned(),
+            Meaning::Replay => "done".to_owned(),
+            Meaning::Mismatch => "a mismatch".to_owned(),
+            Meaning::Fail => "an error".to_owned(),
+            Meaning::Stored => format!("its response, {}", self.response.status.unwrap_or_default()),
+            _ => return None,
+        })
+    }
+}
+
+/// What a call is called: its script's name, or its command's.
+fn name(call: &Call) -> String {
+    match &call.action {
+        Action::Script { name, .. } => name.clone(),
+        Action::Command(command) => command.first().map(Template::display).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,129 @@
+//! Plays scenarios with schemas, many at a time, for most of the time they wait for a lock to run out.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+
+use crate::domain::schema::Schema;
+use crate::domain::simulation::Cell;
+use crate::interrupt::Interrupt;
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::servers::Servers;
+use crate::sim::simulate::stage::{Cut, Left, Stage};
+use crate::store::{StoreError, Target, Wire, pack};
+
+/// How many scenarios are played at a time.
+const AT_ONCE: usize = 40;
+
+/// How long locks live that are to run out. Where the machine is too slow for the first, the next is played.
+const LOCK_TTLS: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(10)];
+
+/// How many Redis keys are removed at once.
+const REMOVED_AT_ONCE: usize = 100;
+
+/// What is played.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The schemas whose services play.
+    pub schemas: Vec<Arc<Schema>>,
+    /// Every schema there is, for some share Redis keys.
+    pub all: Vec<Arc<Schema>>,
+    /// The scenarios.
+    pub scenarios: Vec<Scenario>,
+    /// How often what depends on chance is played.
+    pub repeat: usize,
+    /// What chance there is comes from this.
+    pub seed: u64,
+}
+
+/// What was played.
+#[derive(Debug)]
+pub struct Simulated {
+    /// One cell a schema and scenario, by schema; fewer after an interrupt or an error.
+    pub cells: Vec<Cell>,
+    /// Why it ended early; `None` where it did not, or was interrupted.
+    pub failed: Option<StoreError>,
+    /// True when the operator stopped it.
+    pub interrupted: bool,
+    /// Why Redis keys may be left behind, if they are; each still has a TTL.
+    pub left_behind: Option<StoreError>,
+}
+
+/// Plays every scenario with every schema on this server; those that need one of their own get a private one. Every
+/// Redis key made is removed before it returns, however it ends.
+pub async fn simulate(
+    plan: &Plan,
+    target: &Target,
+    servers: &Servers,
+    interrupt: &Interrupt,
+    mut on_cell: impl FnMut(),
+) -> Simulated {
+    let left = Left::default();
+    let schemas = &plan.schemas;
+    let pairs = plan.scenarios.iter().enumerate().rev().flat_map(|(order, scenario)| {
+        schemas.iter().enumerate().map(move |(index, schema)| ((index, order), scenario, schema))
+    });
+    // Those that take longest stand last in the order of telling, and are played first.
+    let playing = pairs.map(|(place, scenario, schema)| {
+        let left = Rc::clone(&left);
+        async move { (place, cell(plan, scenario, schema, (target, servers), &left).await) }
+    });
+    let mut playing = stream::iter(playing).buffer_unordered(AT_ONCE);
+    let mut cells = Vec::new();
+    let (mut failed, mut interrupted) = (None, false);
+    loop {
+        match interrupt.unless_raised(playing.next()).await {
+            None => interrupted = true,
+            Some(None) => {}
+            Some(Some((place, Ok(cell)))) => {
+                cells.push((place, cell));
+                on_cell();
+                continue;
+            }
+            Some(Some((_, Err(error)))) => failed = Some(error),
+        }
+        break;
+    }
+    drop(playing);
+    cells.sort_by_key(|(place, _)| *place);
+    let cells = cells.into_iter().map(|(_, cell)| cell).collect();
+    let left_behind = remove(target, &left).await.err();
+    Simulated { cells, failed, interrupted, left_behind }
+}
+
+async fn cell(
+    plan: &Plan,
+    scenario: &Scenario,
+    schema: &Schema,
+    (target, servers): (&Target, &Servers),
+    left: &Left,
+) -> Result<Cell, StoreError> {
+    for lock_ttl in LOCK_TTLS {
+        let chance = (plan.repeat, plan.seed);
+        let stage = Stage::new((schema, &plan.all), (target, servers), lock_ttl, chance, left);
+        match (scenario.play)(&stage).await {
+            Ok(()) => return Ok(Cell::played(&schema.name, scenario.story, stage.histories())),
+            Err(Cut::NotApplicable(why)) => return Ok(Cell::not_applicable(&schema.name, scenario.story, why)),
+            Err(Cut::Store(error)) => return Err(error),
+            Err(Cut::Late) => {}
+        }
+    }
+    let why = "this machine is too slow to tell: locks ended before their moment".to_owned();
+    Ok(Cell::not_applicable(&schema.name, scenario.story, why))
+}
+
+async fn remove(target: &Target, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), StoreError> {
+    let redis_keys = left.take();
+    if redis_keys.is_empty() {
+        return Ok(());
+    }
+    let mut wire = Wire::connect(target).await?;
+    for batch in redis_keys.chunks(REMOVED_AT_ONCE) {
+        wire.ask(&pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)))).await?;
+    }
+    Ok(())
+}

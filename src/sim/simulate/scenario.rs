@@ -1,0 +1,26 @@
+//! What a scenario is.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::stage::{Played, Stage};
+
+/// A story in the making.
+pub(super) type Playing<'a> = Pin<Box<dyn Future<Output = Played> + 'a>>;
+
+/// A story of how idempotency can fail, for any schema.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// What it tells.
+    pub story: Story,
+    /// Plays it.
+    pub(super) play: for<'a, 's> fn(&'a Stage<'s>) -> Playing<'a>,
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.story.name)
+    }
+}

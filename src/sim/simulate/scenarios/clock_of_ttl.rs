@@ -1,0 +1,36 @@
+//! A lock TTL is sent that is no whole number of seconds, or none at all.
+
+use crate::domain::simulation::{Story, Told};
+use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Cut, Played, Stage};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "clock-of-ttl",
+        summary: "a fraction of a second, or zero, is sent as lock TTL",
+        remedy: "round TTLs up to whole seconds before they are sent, never down to 0, and validate them before SET",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+async fn play(stage: &Stage<'_>) -> Played {
+    if !stage.schema.sends_lock_ttl() {
+        return Err(Cut::NotApplicable("its begin sends no lock TTL".to_owned()));
+    }
+    for ttl in ["1.5", "0"] {
+        let take = stage.take(&format!("a TTL of {ttl}")).await?;
+        let mut first = take.worker("worker 1", PAYMENT, Lock::Raw(ttl)).await?;
+        match first.begins().await? {
+            Begun::Acquired => {
+                take.asks("retry", PAYMENT).await?;
+                first.works();
+                first.completes().await?;
+            }
+            Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
+            _ => {}
+        }
+        take.retries("later retry", PAYMENT).await?;
+    }
+    Ok(())
+}

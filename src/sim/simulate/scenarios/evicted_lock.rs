@@ -1,0 +1,95 @@
+//! Redis runs out of memory while a worker holds the lock, under each policy of what to do then.
+
+use crate::domain::simulation::Story;
+use crate::domain::step::StepReply;
+use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Played, Stage};
+use crate::sim::simulate::take::Take;
+use crate::store::pack;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "evicted-lock",
+        summary: "Redis runs out of memory while a lock is held, under each maxmemory-policy",
+        remedy: "keep idempotency keys on a server with maxmemory-policy noeviction, apart from caches",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+/// Every policy that all engines know.
+const POLICIES: [&str; 8] = [
+    "noeviction",
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+];
+
+/// Memory beyond what the empty server takes, in bytes.
+const ROOM: u64 = 256 * 1024;
+
+/// How large what fills it is, in bytes.
+const FILLER: usize = 4 * 1024;
+
+/// How many fillers are written at most: a hundred times what there is room for, so that chance spares no lock.
+const MOST_FILLERS: usize = 6_400;
+
+/// How many are written between two looks at the lock.
+const BATCH: usize = 64;
+
+async fn play(stage: &Stage<'_>) -> Played {
+    let server = stage.servers.start(&[]).await?;
+    for policy in POLICIES {
+        let take = stage.take_on(policy, &server.target).await?;
+        let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
+        let Begun::Acquired = first.begins().await? else { return Ok(()) };
+        fill(&take, policy).await?;
+        take.asks("retry", PAYMENT).await?;
+        first.works();
+        first.completes().await?;
+        take.asks("later retry", PAYMENT).await?;
+        take.ask(&pack(["FLUSHALL"])).await?;
+    }
+    Ok(())
+}
+
+/// Fills the memory until the lock is gone, or as long as chance could have spared it.
+async fn fill(take: &Take<'_>, policy: &str) -> Played {
+    let lock = take.schema().slots[take.schema().lock_slot()].template.redis_key(&take.key);
+    let used = used_memory(take).await?;
+    take.ask(&pack(["CONFIG", "SET", "maxmemory-policy", policy])).await?;
+    take.ask(&pack(["CONFIG", "SET", "maxmemory", &(used + ROOM).to_string()])).await?;
+    let filler = "x".repeat(FILLER);
+    let mut is_full = false;
+    for number in 0..MOST_FILLERS {
+        // As results do, they live longer than locks.
+        let set = pack(["SET", &format!("filler:{number}"), &filler, "EX", "86400"]);
+        is_full = take.ask(&set).await.is_err();
+        if is_full {
+            break;
+        }
+        if number % BATCH == 0 && take.ask(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(0) {
+            break;
+        }
+    }
+    let kept = take.ask(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(1);
+    let what = match (kept, is_full) {
+        (false, _) => "memory is full: the lock is evicted",
+        (true, true) => "memory is full: Redis refuses writes",
+        (true, false) => "memory is full: the lock is spared",
+    };
+    take.note("world", what, None, None);
+    take.ask(&pack(["CONFIG", "SET", "maxmemory", "0"])).await?;
+    Ok(())
+}
+
+async fn used_memory(take: &Take<'_>) -> Played<u64> {
+    let StepReply::Text(info) = take.ask(&pack(["INFO", "memory"])).await? else { return Ok(0) };
+    let info = String::from_utf8_lossy(&info);
+    let used = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    Ok(used.and_then(|used| used.trim().parse().ok()).unwrap_or(0))
+}

@@ -1,0 +1,25 @@
+//! A request is served, and its client, who lost the response, asks again.
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Played, Stage};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "first-then-retry",
+        summary: "a request is served, and its client asks again",
+        remedy: "look the result up before anything else, and store it before the client gets its response",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+async fn play(stage: &Stage<'_>) -> Played {
+    let take = stage.take("").await?;
+    let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
+    if let Begun::Acquired = first.begins().await? {
+        first.works();
+        first.completes().await?;
+    }
+    take.asks("retry", PAYMENT).await
+}

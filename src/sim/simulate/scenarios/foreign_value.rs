@@ -1,0 +1,35 @@
+//! Another schema shares the Redis keys, such as the service's older release, and its values are met.
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::instance::{Lock, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Cut, Played, Stage};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "foreign-value",
+        summary: "a value of another release on the same Redis key is met",
+        remedy: "give a new release its own Redis keys, or let its begin read what the older one wrote",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+async fn play(stage: &Stage<'_>) -> Played {
+    let others = || {
+        let shares = |other: &&std::sync::Arc<_>| stage.schema.has_templates_of(other);
+        stage.all.iter().filter(shares).filter(|other| other.name != stage.schema.name)
+    };
+    if others().next().is_none() {
+        return Err(Cut::NotApplicable("no other schema writes its Redis keys".to_owned()));
+    }
+    for other in others() {
+        let take = stage.take(&format!("a lock of {}", other.name)).await?;
+        take.worker("other release", PAYMENT, Lock::Short).await?.leaves_lock_of(other).await?;
+        take.retries("retry", PAYMENT).await?;
+
+        let take = stage.take(&format!("a result of {}", other.name)).await?;
+        take.worker("other release", PAYMENT, Lock::Short).await?.leaves_result_of(other).await?;
+        take.retries("retry", PAYMENT).await?;
+    }
+    Ok(())
+}

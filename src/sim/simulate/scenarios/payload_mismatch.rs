@@ -1,0 +1,32 @@
+//! Another operation comes with the key of one that is made already, or is being made.
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::instance::{Begun, Lock, OTHER_PAYMENT, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Played, Stage};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "payload-mismatch",
+        summary: "the same key comes with another payload",
+        remedy: "store a hash of the payload with the lock, compare it at begin, and answer 422 when it differs",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+async fn play(stage: &Stage<'_>) -> Played {
+    for (title, completed) in [("after the first completed", true), ("while the first is at work", false)] {
+        let take = stage.take(title).await?;
+        let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
+        let Begun::Acquired = first.begins().await? else { return Ok(()) };
+        first.works();
+        if completed {
+            first.completes().await?;
+        }
+        take.asks("other client", OTHER_PAYMENT).await?;
+        if !completed {
+            first.completes().await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! The operation is made, and then Redis cannot be reached to store the result.
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Played, Stage};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "result-not-stored",
+        summary: "the operation is made, but Redis cannot be reached to store the result",
+        remedy: "no script can help: pass the idempotency key on to the provider, or keep the result in the operation's own \
+             transaction; by hand, `idemctl complete` stores the true response before the lock's TTL ends",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+async fn play(stage: &Stage<'_>) -> Played {
+    let take = stage.take("").await?;
+    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+    if let Begun::Acquired = first.begins().await? {
+        first.works();
+        first.loses_redis();
+        first.completes().await?;
+    }
+    take.retries("retry", PAYMENT).await
+}

@@ -1,0 +1,36 @@
+//! Redis cannot be reached when a request comes. Does the service refuse, or execute without a lock?
+
+use crate::domain::schema::WithoutRedis;
+use crate::domain::simulation::{Story, Told};
+use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Cut, Played, Stage};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "store-down",
+        summary: "Redis cannot be reached when the request and its retry come",
+        remedy: "fail closed: answer 503 when Redis cannot be reached, for a request executed without a lock has no retry",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+async fn play(stage: &Stage<'_>) -> Played {
+    let Some(does) = stage.schema.conduct.without_redis else {
+        return Err(Cut::NotApplicable(
+            "schema.toml does not say what the service does then (without_redis)".to_owned(),
+        ));
+    };
+    let take = stage.take("").await?;
+    for name in ["worker 1", "retry"] {
+        let mut worker = take.worker(name, PAYMENT, Lock::Long).await?;
+        worker.loses_redis();
+        if let Begun::Unreachable(why) = worker.begins().await? {
+            match does {
+                WithoutRedis::Refuse => take.told(PAYMENT, Told::Error(why)),
+                WithoutRedis::Execute => worker.works(),
+            }
+        }
+    }
+    Ok(())
+}

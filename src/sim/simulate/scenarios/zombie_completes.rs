@@ -1,0 +1,54 @@
+//! A worker is paused beyond its lock. Another takes the lock and is at work when the first comes back.
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::stage::{Played, Stage};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    story: Story {
+        name: "zombie-completes",
+        summary: "a worker paused beyond its lock comes back while another is at work",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
+    },
+    play: |stage| Box::pin(play(stage)),
+};
+
+async fn play(stage: &Stage<'_>) -> Played {
+    comes_back_to_work(stage).await?;
+    comes_back_to_complete(stage).await
+}
+
+/// It was paused before it did anything, and goes on.
+async fn comes_back_to_work(stage: &Stage<'_>) -> Played {
+    let take = stage.take("it goes on working").await?;
+    let mut zombie = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+    let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
+    let Begun::Acquired = zombie.begins().await? else { return Ok(()) };
+    take.lock_runs_out().await?;
+    let Begun::Acquired = second.begins().await? else { return Ok(()) };
+    if zombie.may_go_on().await? {
+        zombie.works();
+        zombie.completes_late("worker 2's lock").await?;
+    }
+    take.asks("retry", PAYMENT).await?;
+    second.works();
+    second.completes().await?;
+    take.asks("later retry", PAYMENT).await
+}
+
+/// What it asked for did not come about, and it comes back with that for an answer.
+async fn comes_back_to_complete(stage: &Stage<'_>) -> Played {
+    let take = stage.take("it completes what had no effect").await?;
+    let mut zombie = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+    let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
+    let Begun::Acquired = zombie.begins().await? else { return Ok(()) };
+    zombie.works_in_vain();
+    take.lock_runs_out().await?;
+    let Begun::Acquired = second.begins().await? else { return Ok(()) };
+    second.works();
+    zombie.completes_late("worker 2's lock").await?;
+    take.asks("retry", PAYMENT).await?;
+    second.completes().await?;
+    take.asks("later retry", PAYMENT).await
+}

@@ -1,0 +1,278 @@
+//! One take: the story once on one key, with the workers in it and the world around them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+use crate::domain::age::millis;
+use crate::domain::next_request;
+use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::race::Strategy;
+use crate::domain::schema::{Meaning, Schema};
+use crate::domain::simulation::{Block, Event, History, Told};
+use crate::domain::step::StepReply;
+use crate::domain::value;
+use crate::sim::service::{Service, words};
+use crate::sim::simulate::cluster::Cluster;
+use crate::sim::simulate::instance::{Begun, Instance, Lock, Operation};
+use crate::sim::simulate::stage::{Cut, Played};
+use crate::store::{Packed, StoreError, Target, Wire, pack};
+
+/// How soon a client asks again that is turned away.
+const RETRY: Duration = Duration::from_millis(25);
+
+/// The story once.
+pub(super) struct Take<'s> {
+    pub(super) service: Service<'s>,
+    pub(super) key: Vec<u8>,
+    pub(super) target: Target,
+    /// How long a lock lives that is to run out.
+    pub(super) lock_ttl: Duration,
+    /// The server's time when it began, in milliseconds since the epoch.
+    pub(super) now_ms: u64,
+    pub(super) history: Rc<RefCell<History>>,
+    /// Since when the lock is held that is to run out.
+    held_since: RefCell<Option<Instant>>,
+    cluster: RefCell<Option<Rc<Cluster>>>,
+    control: Mutex<Wire>,
+    clock: Instant,
+}
+
+impl<'s> Take<'s> {
+    pub(super) async fn begin(
+        schema: &'s Schema,
+        key: Vec<u8>,
+        target: &Target,
+        lock_ttl: Duration,
+        history: Rc<RefCell<History>>,
+    ) -> Result<Self, StoreError> {
+        let mut control = Wire::connect(target).await?;
+        let service = Service::introduce(schema, Strategy::Schema, &mut control).await?;
+        let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?);
+        Ok(Self {
+            service,
+            key,
+            target: target.clone(),
+            lock_ttl,
+            now_ms,
+            history,
+            held_since: RefCell::default(),
+            cluster: RefCell::default(),
+            control: Mutex::new(control),
+            clock: Instant::now(),
+        })
+    }
+
+    /// From here on each call meets the node of its Redis keys.
+    pub(super) fn runs_on(&self, cluster: &Rc<Cluster>) {
+        *self.cluster.borrow_mut() = Some(Rc::clone(cluster));
+    }
+
+    /// On a cluster, makes sure that a call with these Redis keys meets their node.
+    pub(super) async fn meets(&self, named: &[Vec<u8>]) -> Played {
+        let cluster = self.cluster.borrow().clone();
+        match cluster {
+            Some(cluster) => cluster.serves(named, &self.schema().redis_keys(&self.key)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The schema whose service plays.
+    pub(super) fn schema(&self) -> &'s Schema {
+        self.service.schema
+    }
+
+    /// A worker of the service, on a connection of its own.
+    pub(super) async fn worker(self: &Rc<Self>, name: &str, operation: Operation, lock: Lock) -> Played<Instance<'s>> {
+        self.worker_at(&self.target, name, operation, lock).await
+    }
+
+    /// The same on another server.
+    pub(super) async fn worker_at(
+        self: &Rc<Self>,
+        target: &Target,
+        name: &str,
+        operation: Operation,
+        lock: Lock,
+    ) -> Played<Instance<'s>> {
+        let wire = Wire::connect(target).await?;
+        Ok(Instance::new(Rc::clone(self), name, operation, lock, wire))
+    }
+
+    /// A client asks once; when it gets the lock the operation is made.
+    pub(super) async fn asks(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
+        let mut worker = self.worker(client, operation, Lock::Long).await?;
+        match worker.begins().await? {
+            Begun::Acquired => {
+                worker.works();
+                worker.completes().await?;
+            }
+            Begun::Fails(why) | Begun::Unreachable(why) => self.told(operation, Told::Error(why)),
+            Begun::Conflict(_) | Begun::Replayed | Begun::Mismatch(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A client asks again and again until it is served; how long that takes is what it waits with nobody at work.
+    pub(super) async fn retries(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
+        let mut worker = self.worker(client, operation, Lock::Short).await?;
+        let first = worker.begins().await?;
+        self.in_time()?;
+        let (by, reply) = match first {
+            Begun::Acquired => {
+                worker.works();
+                worker.completes().await?;
+                return Ok(());
+            }
+            Begun::Replayed => return Ok(()),
+            Begun::Conflict(reply) => (Meaning::Conflict, reply),
+            Begun::Mismatch(reply) => (Meaning::Mismatch, reply),
+            Begun::Fails(reply) => (Meaning::Fail, reply),
+            Begun::Unreachable(reply) => {
+                self.told(operation, Told::Error(reply));
+                return Ok(());
+            }
+        };
+        let until = self.until().await?;
+        let ms = until.map(|ms| self.in_the_schemas_time(ms));
+        self.history.borrow_mut().block = Some(Block { ms, by, reply });
+        self.waits(worker, until).await
+    }
+
+    /// Waits and asks until it is served, or as long as tells that waiting does not help.
+    async fn waits(&self, mut worker: Instance<'s>, until: Option<u64>) -> Played {
+        let lock_ms = millis(self.lock_ttl);
+        let patience = match until {
+            // A result's TTL: nobody waits for that here. That it goes on is seen once more.
+            Some(ms) if ms > lock_ms => Duration::ZERO,
+            Some(ms) => Duration::from_millis(ms) + self.lock_ttl * 4,
+            None => self.lock_ttl + self.lock_ttl / 4,
+        };
+        let since = Instant::now();
+        loop {
+            let left = patience.saturating_sub(since.elapsed());
+            tokio::time::sleep(left.min(RETRY)).await;
+            match worker.begins_again().await? {
+                Begun::Acquired => {
+                    worker.works();
+                    worker.completes().await?;
+                    return Ok(());
+                }
+                Begun::Replayed => return Ok(()),
+                _ if left.is_zero() => break,
+                _ => {}
+            }
+        }
+        match until {
+            // It should have ended, and did not: the machine is too slow to tell.
+            Some(ms) if ms <= lock_ms => Err(Cut::Late),
+            _ => Ok(()),
+        }
+    }
+
+    /// Until when the next request gets what it gets now, in milliseconds; `None` for ever.
+    async fn until(&self) -> Played<Option<u64>> {
+        let seen = self.observe().await?;
+        let schema = self.schema();
+        let readings: Vec<_> =
+            seen.slots.iter().enumerate().map(|(slot, seen)| value::read(schema, slot, &seen.content)).collect();
+        let until = next_request::of(schema, &readings, &seen).until;
+        Ok(until.unwrap_or(Expiry::In(0)).millis())
+    }
+
+    /// What stands at the record's Redis keys.
+    async fn observe(&self) -> Played<Observation> {
+        let mut slots = Vec::new();
+        for redis_key in self.schema().redis_keys(&self.key) {
+            self.meets(std::slice::from_ref(&redis_key)).await?;
+            let StepReply::Integer(pttl) = self.ask(&pack([b"PTTL", &redis_key[..]])).await? else { continue };
+            let content = match self.ask(&pack([b"GET", &redis_key[..]])).await? {
+                StepReply::Text(text) => Content::text(text),
+                StepReply::Nil => Content::Absent,
+                _ => Content::Other("another type".to_owned()),
+            };
+            slots.push(SeenSlot { redis_key, content, expiry: Expiry::from_pttl(pttl), idle: None, memory: None });
+        }
+        Ok(Observation { server_ms: None, atomic: false, slots })
+    }
+
+    /// A time that was played, in the time of the schema: locks are played much shorter than they are.
+    fn in_the_schemas_time(&self, ms: u64) -> u64 {
+        if ms <= millis(self.lock_ttl) { millis(self.schema().lock_ttl) } else { ms.div_ceil(1_000) * 1_000 }
+    }
+
+    /// Time passes until the lock is gone.
+    pub(super) async fn lock_runs_out(&self) -> Played {
+        let lock = self.schema().slots[self.schema().lock_slot()].template.redis_key(&self.key);
+        loop {
+            let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { continue };
+            match left {
+                -2 => break,
+                -1 => return Err(Cut::NotApplicable("its lock never runs out: it has no TTL".to_owned())),
+                left if u64::try_from(left).is_ok_and(|left| left > 2 * millis(self.lock_ttl)) => {
+                    return Err(Cut::NotApplicable(
+                        "its lock does not take the TTL that begin is sent: it outlives the simulation".to_owned(),
+                    ));
+                }
+                left => tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0) + 1)).await,
+            }
+        }
+        *self.held_since.borrow_mut() = None;
+        self.note("time", "the lock's TTL ends", None, None);
+        Ok(())
+    }
+
+    /// A lock that is to run out is held from now on.
+    pub(super) fn holds_since_now(&self) {
+        *self.held_since.borrow_mut() = Some(Instant::now());
+    }
+
+    /// Passes while the lock that is to run out is held for certain.
+    pub(super) fn in_time(&self) -> Played {
+        match *self.held_since.borrow() {
+            Some(since) if since.elapsed() > self.lock_ttl / 2 => Err(Cut::Late),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a line to the sequence.
+    pub(super) fn note(&self, actor: &str, step: &str, reply: Option<String>, client: Option<String>) {
+        let at_us = u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let (actor, step) = (actor.to_owned(), step.to_owned());
+        self.history.borrow_mut().events.push(Event { at_us, actor, step, reply, client });
+    }
+
+    /// Adds what else deserves to be said.
+    pub(super) fn remark(&self, note: String) {
+        self.history.borrow_mut().notes.push(note);
+    }
+
+    /// Notes what a client was told.
+    pub(super) fn told(&self, operation: Operation, told: Told) {
+        self.history.borrow_mut().answer(operation.what, told);
+    }
+
+    /// Sends something that is no worker's, and says so in the sequence.
+    pub(super) async fn happens(&self, what: &str, request: &Packed) -> Played<StepReply> {
+        let reply = self.ask(request).await?;
+        self.note("world", what, Some(words(&reply)), None);
+        Ok(reply)
+    }
+
+    /// Sends something that is no part of the story.
+    pub(super) async fn ask(&self, request: &Packed) -> Played<StepReply> {
+        Ok(self.control.lock().await.ask(request).await?)
+    }
+}
+
+/// The reply of TIME in milliseconds; 0 where it may not be asked.
+fn server_ms(reply: &StepReply) -> u64 {
+    let StepReply::Array(items) = reply else { return 0 };
+    let number = |index: usize| match items.get(index) {
+        Some(StepReply::Text(text)) => String::from_utf8_lossy(text).parse().unwrap_or(0),
+        _ => 0u64,
+    };
+    number(0) * 1_000 + number(1) / 1_000
+}
