@@ -1,7 +1,6 @@
 //! `idemctl simulate`: every way idempotency fails, played through a schema's own steps.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -9,7 +8,6 @@ use clap::builder::PossibleValue;
 
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
-use crate::domain::schema::Schema;
 use crate::domain::simulation::{Accepted, Difference, Story};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -146,19 +144,14 @@ fn show(
 }
 
 fn plan(context: &Context, args: &Args) -> Result<Plan> {
-    let (schemas, all) = schemas(context, &args.schemas)?;
+    let every = args.schemas.schema.iter().any(|name| name == ALL);
+    let named = args.schemas.schema.iter().filter(|name| *name != ALL).cloned().collect();
+    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.schemas.clone() })?;
+    let schemas = if every { catalog.all() } else { catalog.chosen() }.to_vec();
     let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
     let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
-    Ok(Plan { schemas, all, scenarios, repeat: usize::try_from(args.repeat)?, seed: args.seed })
-}
-
-/// The schemas to play, and every one there is.
-fn schemas(context: &Context, args: &SchemaArgs) -> Result<(Vec<Arc<Schema>>, Vec<Arc<Schema>>)> {
-    let every = args.schema.iter().any(|name| name == ALL);
-    let named: Vec<_> = args.schema.iter().filter(|name| *name != ALL).cloned().collect();
-    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
-    let all = catalog.all().to_vec();
-    Ok(if every { (all.clone(), all) } else { (catalog.chosen().to_vec(), all) })
+    let repeat = usize::try_from(args.repeat)?;
+    Ok(Plan { schemas, all: catalog.all().to_vec(), scenarios, repeat, seed: args.seed })
 }
 
 fn accepted(file: &Path) -> Result<Accepted> {

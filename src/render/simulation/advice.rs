@@ -27,7 +27,8 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
         let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
         // Once for each scenario, behind the last of its reasons that stand together.
-        if next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
+        let is_hurt = cell.judgement.verdict > Verdict::Refused;
+        if is_hurt && next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
             remedied.push(cell.scenario.name);
             text.push_str(&indented(&format!("{} {}", palette.bold("→"), cell.scenario.remedy), width));
         }

@@ -128,7 +128,7 @@ impl<'s> Instance<'s> {
             Met::Said(said) => match said.means {
                 Meaning::Acquired => {
                     if self.short {
-                        self.take.holds_since_now();
+                        self.take.is_held();
                     }
                     Begun::Acquired
                 }

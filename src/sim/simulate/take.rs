@@ -33,8 +33,8 @@ pub(super) struct Take<'s> {
     /// The server's time when it began, in milliseconds since the epoch.
     pub(super) now_ms: u64,
     pub(super) history: Rc<RefCell<History>>,
-    /// Since when the lock is held that is to run out.
-    held_since: RefCell<Option<Instant>>,
+    /// Until when the lock that is to run out is held for certain.
+    held_until: RefCell<Option<Instant>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
     control: Mutex<Wire>,
     clock: Instant,
@@ -58,7 +58,7 @@ impl<'s> Take<'s> {
             lock_ttl,
             now_ms,
             history,
-            held_since: RefCell::default(),
+            held_until: RefCell::default(),
             cluster: RefCell::default(),
             control: Mutex::new(control),
             clock: Instant::now(),
@@ -118,8 +118,11 @@ impl<'s> Take<'s> {
     /// A client asks again and again until it is served; how long that takes is what it waits with nobody at work.
     pub(super) async fn retries(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
         let mut worker = self.worker(client, operation, Lock::Short).await?;
+        let held_until = *self.held_until.borrow();
         let first = worker.begins().await?;
-        self.in_time()?;
+        if held_until.is_some_and(|until| Instant::now() > until) {
+            return Err(Cut::Late);
+        }
         let (by, reply) = match first {
             Begun::Acquired => {
                 worker.works();
@@ -219,22 +222,14 @@ impl<'s> Take<'s> {
                 left => tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0) + 1)).await,
             }
         }
-        *self.held_since.borrow_mut() = None;
+        *self.held_until.borrow_mut() = None;
         self.note("time", "the lock's TTL ends", None, None);
         Ok(())
     }
 
-    /// A lock that is to run out is held from now on.
-    pub(super) fn holds_since_now(&self) {
-        *self.held_since.borrow_mut() = Some(Instant::now());
-    }
-
-    /// Passes while the lock that is to run out is held for certain.
-    pub(super) fn in_time(&self) -> Played {
-        match *self.held_since.borrow() {
-            Some(since) if since.elapsed() > self.lock_ttl / 2 => Err(Cut::Late),
-            _ => Ok(()),
-        }
+    /// A lock that is to run out was taken just now. Half of its TTL is left for the slowness of the machine.
+    pub(super) fn is_held(&self) {
+        *self.held_until.borrow_mut() = Some(Instant::now() + self.lock_ttl / 2);
     }
 
     /// Adds a line to the sequence.

@@ -49,15 +49,15 @@ impl<'s> Instance<'s> {
                         let carried = step::carries_response(&known.pattern).then(|| reply.stored()).flatten();
                         Met::Said(Said {
                             means: known.means,
-                            words: words(&reply),
+                            words: plain(&words(&reply)),
                             carried: carried.map(<[u8]>::to_vec),
                             client: known.client.clone(),
                         })
                     }
-                    None => Met::Error(words(&reply)),
+                    None => Met::Error(plain(&words(&reply))),
                 },
-                Err(error) if error.lost_the_reply() => Met::Unreachable(error.to_string()),
-                Err(error) => Met::Error(error.to_string()),
+                Err(error) if error.lost_the_reply() => Met::Unreachable("Redis cannot be reached".to_owned()),
+                Err(error) => Met::Error(plain(&error.to_string())),
             };
             self.notes(&format!("{what} ({})", name(call)), &met);
             if met.means() != Some(Meaning::Next) {
@@ -113,6 +113,13 @@ impl<'s> Instance<'s> {
             _ => return None,
         })
     }
+}
+
+/// An error without the digests and line numbers that Redis adds, each release in its own way.
+fn plain(text: &str) -> String {
+    let behind = text.rsplit_once("@user_script: ").and_then(|(_, rest)| rest.split_once(": "));
+    let text = behind.map_or_else(|| text.to_owned(), |(_, message)| format!("error {message}"));
+    text.split(" script: ").next().unwrap_or_default().trim_end_matches('.').to_owned()
 }
 
 /// What a call is called: its script's name, or its command's.

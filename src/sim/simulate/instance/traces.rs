@@ -21,7 +21,7 @@ impl Instance<'_> {
     pub(in crate::sim::simulate) async fn leaves_lock_of(&self, other: &Schema) -> Played {
         let request = Request { schema: other, ..self.request() };
         let reply = self.sets(Schema::lock_slot, &request.lock_value(), &[b"EX", self.lock_ttl.as_bytes()]).await?;
-        self.take.holds_since_now();
+        self.take.is_held();
         self.take.note(&self.name, &format!("takes the lock as {} does, and crashes", other.name), Some(reply), None);
         Ok(())
     }
