@@ -3,8 +3,8 @@
 -- KEYS[1]  record       idemkey:{key}
 -- ARGV[1]  owner        this request's own token, such as a UUID, never used for another; 1 to 128 bytes
 -- ARGV[2]  fingerprint  a hash of the request's payload, such as SHA-256 in hex; 0 to 128 bytes
--- ARGV[3]  lock_ttl     seconds the lock lives without renew, above 0
--- ARGV[4]  on_failed    retry or replay, what becomes of a request whose operation failed before
+-- ARGV[3]  lock_ttl     seconds the lock lives without renew, above 0, such as 30 or 1.5
+-- ARGV[4]  on_failed    retry or replay: what becomes of a request whose operation failed before
 --
 -- Replies
 --   {ACQUIRED}            the lock is this owner's: execute, then complete or release

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  record    idemkey:{key}
 -- ARGV[1]  owner     the token given to begin
--- ARGV[2]  lock_ttl  seconds the lock lives from now on, above 0
+-- ARGV[2]  lock_ttl  seconds the lock lives from now on, above 0, such as 30 or 1.5
 --
 -- Replies
 --   RENEWED           the lock is this owner's for another TTL

@@ -67,6 +67,11 @@ pub(super) fn holds(case: &ValueCase) -> String {
             ("body", BodyEncoding::Json) => " (JSON)",
             _ => "",
         };
+        let name = match name {
+            "created_at" => "start time",
+            "completed_at" => "end time",
+            name => name,
+        };
         match path {
             "" => format!("{name}: the value itself{encoding}"),
             path => format!("{name} at {}{encoding}", safe(path)),
