@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 
+use idemctl::domain::response::Response;
 use idemctl::domain::step::StepReply;
+use idemctl::domain::write::Request;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;
@@ -37,6 +39,32 @@ impl Reference {
     fn forget(&self) {
         wire::ask(&mut self.connection.borrow_mut(), &["DEL", KEY]);
     }
+}
+
+#[test]
+fn the_schema_writes_what_the_scripts_write() {
+    let reference = Reference::start();
+    let schema = wire::schema("reference");
+    let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
+    let request = Request { fingerprint: "print", ..Request::new(&schema, b"order-1", "a", &response) };
+    for error in [None, Some("card declined")] {
+        let request = Request { error, ..request.clone() };
+        reference.forget();
+        let connection = &mut reference.connection.borrow_mut();
+        let mut stored = |step| {
+            wire::play(connection, step, &request);
+            String::from_utf8(wire::ask(connection, &["GET", KEY]).stored().unwrap().to_vec()).unwrap()
+        };
+        assert_eq!(without_times(&stored(&schema.begin)).into_bytes(), request.lock_value());
+        assert_eq!(without_times(&stored(&schema.complete)).into_bytes(), request.result_value());
+    }
+}
+
+/// A record as it would stand there at the beginning of time.
+fn without_times(record: &str) -> String {
+    let mut parts = record.split("_at\":");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "_at\":0" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 fn runner(cases: u32) -> TestRunner {
