@@ -235,10 +235,16 @@ fn a_failure_a_fingerprint_and_a_response_must_read_back() {
         ("\"/response/error\"", "\"/error\"", "failed_value = ", "the error text is not found again"),
         ("\"state\":\"failed\"", "\"state\":\"broken\"", "failed_value = ", "is read back as unreadable"),
         (
-            "\"in-progress\",\"owner\":\"{owner}\",\"fingerprint\":\"{fingerprint}\"",
-            "\"in-progress\",\"owner\":\"{owner}\",\"fingerprint\":\"none\"",
+            "fingerprint = \"/fingerprint\"",
+            "fingerprint = \"/owner\"",
             "lock_value = ",
-            "the fingerprint is read back as \"none\"",
+            "the fingerprint is read back as",
+        ),
+        (
+            "fingerprint = \"/fingerprint\"",
+            "fingerprint = \"/print\"",
+            "result_value = ",
+            "the fingerprint is not found again where `fields.fingerprint` says",
         ),
         (
             "\"response\":{response}",

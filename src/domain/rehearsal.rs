@@ -79,15 +79,12 @@ fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
     Some(Mismatch { about: "lock_value", message })
 }
 
+/// Only where the fingerprint is written: a service may keep one that idemctl does not know.
 fn keeps_fingerprint(schema: &Schema, slot: usize, content: &Content, about: &'static str) -> Option<Mismatch> {
     let reading = value::read(schema, slot, content);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.fingerprint.as_ref()?;
-    let message = match decoded.fingerprint.as_deref() {
-        Some(FINGERPRINT) => return None,
-        Some(other) => format!("the fingerprint is read back as {other:?}"),
-        None => "the fingerprint is not found again where `fields.fingerprint` says".to_owned(),
-    };
+    let message = lost(content, FINGERPRINT, decoded.fingerprint.as_deref(), "the fingerprint", "fields.fingerprint")?;
     Some(Mismatch { about, message })
 }
 
@@ -95,21 +92,30 @@ fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
     let reading = value::read(schema, schema.result_slot(), failed);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.error.as_ref()?;
-    let message = match decoded.error.as_deref() {
-        Some(ERROR) => return None,
-        Some(other) => format!("the error text is read back as {other:?}"),
-        None => "the error text is not found again where `fields.error` says".to_owned(),
-    };
+    let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
     Some(Mismatch { about: "failed_value", message })
+}
+
+/// What to say when a text that stands in a value is not what is read there.
+fn lost(content: &Content, written: &str, read: Option<&str>, what: &str, field: &str) -> Option<String> {
+    let Content::Text { head, .. } = content else { return None };
+    if read == Some(written) || !contains(head, written.as_bytes()) {
+        return None;
+    }
+    Some(match read {
+        Some(other) => format!("{what} is read back as {other:?}"),
+        None => format!("{what} is not found again where `{field}` says"),
+    })
+}
+
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && whole.windows(part.len()).any(|bytes| bytes == part)
 }
 
 /// A replay brings the response back as it stands in the result.
 fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
     request.schema.write.response.as_ref()?;
-    let (result, response) = (request.result_value(), request.replayed());
-    // An empty response is one that a replay cannot tell from none.
-    let is_there = !response.is_empty() && result.windows(response.len()).any(|part| part == response);
-    (!is_there).then(|| Mismatch {
+    (!contains(&request.result_value(), &request.replayed())).then(|| Mismatch {
         about: "response",
         message: "the response does not stand in `result_value`: is there a {response} in it?".to_owned(),
     })
