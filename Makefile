@@ -21,7 +21,7 @@ bench: ## Run the benchmarks (100k records, about a minute; N=1000000 for more)
 install: ## Install idemctl for this user
 	cargo install --locked --path .
 
-generate: ## Write completions/ and man/ anew
+generate: ## Write completions/, man/ and the tables of lua/reference/README.md anew
 	IDEMCTL_BLESS=1 cargo test --locked --test generated
 
 clean-tools: ## Remove the programs that test and check have fetched

@@ -1,12 +1,18 @@
-//! `completions/` and `man/` are what the binary generates. `IDEMCTL_BLESS=1` (`make generate`) writes them anew.
+//! `completions/` and `man/` are what the binary generates, and the tables of `lua/reference/README.md` what the headers
+//! of its scripts say. `IDEMCTL_BLESS=1` (`make generate`) writes them anew.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+#[path = "support/header.rs"]
+mod header;
 mod support;
+#[path = "support/wire.rs"]
+mod wire;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use header::Script;
 use support::Run;
 
 /// Files by name.
@@ -76,6 +82,41 @@ fn manual_pages_are_fresh() {
     let folder = tempfile::tempdir().unwrap();
     run(&["man", folder.path().to_str().unwrap()]);
     hold("man", &files_in(folder.path()));
+}
+
+const TABLES_BEGIN: &str = "<!-- What follows is written by `make generate` from the headers of the scripts. -->\n";
+const TABLES_END: &str = "<!-- Here it ends. -->";
+
+/// A script's positions and replies as tables.
+fn tables(script: &Script) -> String {
+    let (name, summary) = (&script.name, &script.summary);
+    let mut text = format!("\n### `{name}`: {}\n\n", summary.trim_end_matches('.'));
+    text.push_str("| position | name | meaning |\n|---|---|---|\n");
+    for position in &script.positions {
+        let header::Position { list, index, name, meaning } = position;
+        let meaning = if list == "KEYS" { format!("`{meaning}`") } else { meaning.clone() };
+        text.push_str(&format!("| `{list}[{index}]` | {name} | {meaning} |\n"));
+    }
+    text.push_str("\n| reply | meaning |\n|---|---|\n");
+    for (reply, meaning) in script.replies.iter().zip(&script.meanings) {
+        text.push_str(&format!("| `{reply}` | {meaning} |\n"));
+    }
+    text
+}
+
+#[test]
+fn the_tables_of_the_reference_scripts_are_fresh() {
+    let file = wire::lua().join("reference/README.md");
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, rest) = text.split_once(TABLES_BEGIN).unwrap();
+    let (_, after) = rest.split_once(TABLES_END).unwrap();
+    let scripts = ["begin", "renew", "complete", "release"].map(|name| Script::read(&format!("reference/{name}")));
+    let tables: String = scripts.iter().map(tables).collect();
+    let wanted = format!("{before}{TABLES_BEGIN}{tables}\n{TABLES_END}{after}");
+    if std::env::var_os("IDEMCTL_BLESS").is_some() {
+        fs::write(&file, &wanted).unwrap();
+    }
+    assert!(fs::read_to_string(&file).unwrap() == wanted, "{}: `make generate` writes it anew", file.display());
 }
 
 #[test]

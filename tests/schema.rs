@@ -107,6 +107,30 @@ fn shows_a_schema_as_json() {
 }
 
 #[test]
+fn shows_a_schema_with_every_step_and_what_the_service_does() {
+    insta::assert_snapshot!(idemctl(&["schema", "show", "reference"]).exits(0).text());
+}
+
+#[test]
+fn shows_what_is_written_and_what_the_service_does_as_json() {
+    let schema = idemctl(&["schema", "show", "reference", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    let service = serde_json::json!({
+        "on_failure": "store",
+        "on_hang_up": "go-on",
+        "without_redis": "refuse",
+        "stores": null,
+    });
+    assert_eq!(schema["service"], service);
+    assert_eq!(schema["renew"]["calls"][0]["replies"][0]["means"], "renewed");
+    assert_eq!(schema["begin"]["calls"][0]["replies"][0]["array"], "ACQUIRED");
+    assert_eq!(schema["values"][0]["fields"]["fingerprint"], "/fingerprint");
+    assert_eq!(schema["values"][2]["fields"]["error"], "/response/error");
+    assert_eq!(schema["values"][2]["timestamp"], "ms");
+    assert!(schema["write"]["failed_value"].as_str().unwrap().contains("\"failed\""));
+    assert_eq!(schema["write"]["header_names"], "as-given");
+}
+
+#[test]
 fn prints_a_script_byte_for_byte() {
     let run = idemctl(&["schema", "show", "express", "--script", "start_processing"]).exits(0);
     assert_eq!(run.stdout, fs::read(lua("express/start_processing.lua")).unwrap());
@@ -202,6 +226,38 @@ fn what_is_written_must_read_back() {
 
     let run = checked("go-chi", |_, text| text.replace("body_encoding = \"base64\"", "")).exits(1);
     assert!(run.text().contains("the body is read back as"), "{}", run.all());
+}
+
+#[test]
+fn a_failure_a_fingerprint_and_a_response_must_read_back() {
+    let line_of = |text: &str| line_of("reference/schema.toml", text);
+    for (from, to, at, message) in [
+        ("\"/response/error\"", "\"/error\"", "failed_value = ", "the error text is not found again"),
+        ("\"state\":\"failed\"", "\"state\":\"broken\"", "failed_value = ", "is read back as unreadable"),
+        (
+            "fingerprint = \"/fingerprint\"",
+            "fingerprint = \"/owner\"",
+            "lock_value = ",
+            "the fingerprint is read back as",
+        ),
+        (
+            "fingerprint = \"/fingerprint\"",
+            "fingerprint = \"/print\"",
+            "result_value = ",
+            "the fingerprint is not found again where `fields.fingerprint` says",
+        ),
+        (
+            "\"response\":{response}",
+            "\"response\":{\"status\":{status},\"body\":\"{body_base64}\"}",
+            "response = ",
+            "the response does not stand in `result_value`",
+        ),
+    ] {
+        let run = checked("reference", |name, text| if name == "schema.toml" { text.replace(from, to) } else { text });
+        let run = run.exits(1);
+        let expected = format!("mine/schema.toml:{}: error: ", line_of(at));
+        assert!(run.text().contains(&expected) && run.text().contains(message), "{from}: {}", run.all());
+    }
 }
 
 #[test]

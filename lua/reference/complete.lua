@@ -3,8 +3,8 @@
 -- KEYS[1]  record      idemkey:{key}
 -- ARGV[1]  owner       the token given to begin
 -- ARGV[2]  outcome     completed or failed
--- ARGV[3]  response    JSON text that a replay brings back byte for byte
--- ARGV[4]  result_ttl  seconds the result lives, above 0
+-- ARGV[3]  response    what a replay brings back byte for byte, JSON text; not empty
+-- ARGV[4]  result_ttl  seconds the result lives, above 0, such as 86400
 --
 -- Replies
 --   STORED            the result is stored, and the lock with it is over
@@ -19,31 +19,32 @@
 local record = KEYS[1]
 local owner = ARGV[1]
 local outcome = ARGV[2]
-local response = ARGV[3]
+local response = ARGV[3] or ''
 local result_ttl = tonumber(ARGV[4])
 
 if outcome ~= 'completed' and outcome ~= 'failed' then
   return redis.error_reply('INVALID the outcome is completed or failed')
 end
 if response == '' then
-  return redis.error_reply('INVALID the response is JSON text, null where there is none')
+  return redis.error_reply('INVALID the response is empty: send null where there is none')
 end
 if not result_ttl or not (result_ttl > 0 and result_ttl <= 1e9) then
-  return redis.error_reply('INVALID the result TTL is a number of seconds above 0')
+  return redis.error_reply('INVALID the result TTL is a number of seconds above 0, at most 1000000000')
 end
 
 local stored = redis.call('GET', record)
 if not stored then
   return 'LOST'
 end
-local state, begun, holder = string.match(stored, '^{"state":"([%a-]+)"(,"owner":"([^"]+)","fingerprint":"[^"]*","created_at":%d+)')
-if not state then
+local begun, holder = string.match(stored, '^{"state":"in%-progress"(,"owner":"([^"]+)","fingerprint":"[^"]*","created_at":%d+)}$')
+local earlier, author = string.match(stored, '^{"state":"(%a+)","owner":"([^"]+)","fingerprint":"[^"]*","created_at":%d+,"completed_at":%d+,"response":.+}$')
+if not begun and earlier ~= 'completed' and earlier ~= 'failed' then
   return redis.error_reply('UNREADABLE the Redis key holds something else than a record')
 end
-if holder ~= owner then
+if (holder or author) ~= owner then
   return 'FENCED'
 end
-if state ~= 'in-progress' then
+if not begun then
   return 'ALREADY'
 end
 

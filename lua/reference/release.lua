@@ -18,11 +18,12 @@ local stored = redis.call('GET', record)
 if not stored then
   return 'LOST'
 end
-local state, holder = string.match(stored, '^{"state":"([%a-]+)","owner":"([^"]+)"')
-if not state then
+local holder = string.match(stored, '^{"state":"in%-progress","owner":"([^"]+)","fingerprint":"[^"]*","created_at":%d+}$')
+local outcome = string.match(stored, '^{"state":"(%a+)","owner":"[^"]+","fingerprint":"[^"]*","created_at":%d+,"completed_at":%d+,"response":.+}$')
+if not holder and outcome ~= 'completed' and outcome ~= 'failed' then
   return redis.error_reply('UNREADABLE the Redis key holds something else than a record')
 end
-if state ~= 'in-progress' or holder ~= owner then
+if not holder or holder ~= owner then
   return 'FENCED'
 end
 

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  record    idemkey:{key}
 -- ARGV[1]  owner     the token given to begin
--- ARGV[2]  lock_ttl  seconds the lock lives from now on, above 0
+-- ARGV[2]  lock_ttl  seconds the lock lives from now on, above 0, such as 30 or 1.5
 --
 -- Replies
 --   RENEWED           the lock is this owner's for another TTL
@@ -18,18 +18,19 @@ local owner = ARGV[1]
 local lock_ttl = tonumber(ARGV[2])
 
 if not lock_ttl or not (lock_ttl > 0 and lock_ttl <= 1e9) then
-  return redis.error_reply('INVALID the lock TTL is a number of seconds above 0')
+  return redis.error_reply('INVALID the lock TTL is a number of seconds above 0, at most 1000000000')
 end
 
 local stored = redis.call('GET', record)
 if not stored then
   return 'LOST'
 end
-local state, holder = string.match(stored, '^{"state":"([%a-]+)","owner":"([^"]+)"')
-if not state then
+local holder = string.match(stored, '^{"state":"in%-progress","owner":"([^"]+)","fingerprint":"[^"]*","created_at":%d+}$')
+local outcome = string.match(stored, '^{"state":"(%a+)","owner":"[^"]+","fingerprint":"[^"]*","created_at":%d+,"completed_at":%d+,"response":.+}$')
+if not holder and outcome ~= 'completed' and outcome ~= 'failed' then
   return redis.error_reply('UNREADABLE the Redis key holds something else than a record')
 end
-if state ~= 'in-progress' or holder ~= owner then
+if not holder or holder ~= owner then
   return 'FENCED'
 end
 

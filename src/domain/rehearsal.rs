@@ -17,18 +17,29 @@ pub struct Mismatch {
 }
 
 const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
+const FINGERPRINT: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+const ERROR: &str = "card declined";
 const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
 
-/// Writes a lock and a result as the schema's service does, reads them, and asks what the next request gets.
+/// Writes a lock and results as the schema's service does, reads them, and asks what the next request gets.
 pub fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
-    let request = Request::new(schema, b"order-1", OWNER, &response);
+    let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
     let (lock, result) = (Content::text(request.lock_value()), Content::text(request.result_value()));
     let mut found = Vec::new();
     found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));
     found.extend(reads_as(schema, schema.result_slot(), &result, State::Completed, "result_value"));
     found.extend(keeps_owner(schema, &lock));
+    found.extend(keeps_fingerprint(schema, schema.lock_slot(), &lock, "lock_value"));
+    found.extend(keeps_fingerprint(schema, schema.result_slot(), &result, "result_value"));
     found.extend(keeps_body(schema, &result));
+    found.extend(keeps_response(&request));
+    if schema.write.failed_value.is_some() {
+        let failed = Content::text(Request { error: Some(ERROR), ..request.clone() }.result_value());
+        found.extend(reads_as(schema, schema.result_slot(), &failed, State::Completed, "failed_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_slot(), &failed, "failed_value"));
+        found.extend(keeps_error(schema, &failed));
+    }
 
     let nothing = vec![Content::Absent; schema.slots.len()];
     let with = |slot: usize, content: &Content| {
@@ -66,6 +77,48 @@ fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
         None => "the owner is not found again where `fields.owner` says".to_owned(),
     };
     Some(Mismatch { about: "lock_value", message })
+}
+
+/// Only where the fingerprint is written: a service may keep one that idemctl does not know.
+fn keeps_fingerprint(schema: &Schema, slot: usize, content: &Content, about: &'static str) -> Option<Mismatch> {
+    let reading = value::read(schema, slot, content);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.fingerprint.as_ref()?;
+    let message = lost(content, FINGERPRINT, decoded.fingerprint.as_deref(), "the fingerprint", "fields.fingerprint")?;
+    Some(Mismatch { about, message })
+}
+
+fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
+    let reading = value::read(schema, schema.result_slot(), failed);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.error.as_ref()?;
+    let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
+    Some(Mismatch { about: "failed_value", message })
+}
+
+/// What to say when a text that stands in a value is not what is read there.
+fn lost(content: &Content, written: &str, read: Option<&str>, what: &str, field: &str) -> Option<String> {
+    let Content::Text { head, .. } = content else { return None };
+    if read == Some(written) || !contains(head, written.as_bytes()) {
+        return None;
+    }
+    Some(match read {
+        Some(other) => format!("{what} is read back as {other:?}"),
+        None => format!("{what} is not found again where `{field}` says"),
+    })
+}
+
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && whole.windows(part.len()).any(|bytes| bytes == part)
+}
+
+/// A replay brings the response back as it stands in the result.
+fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
+    request.schema.write.response.as_ref()?;
+    (!contains(&request.result_value(), &request.replayed())).then(|| Mismatch {
+        about: "response",
+        message: "the response does not stand in `result_value`: is there a {response} in it?".to_owned(),
+    })
 }
 
 fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {

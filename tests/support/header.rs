@@ -1,4 +1,5 @@
 //! The header of a script, taken apart by the grammar of `lua/README.md`.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use crate::wire;
@@ -9,8 +10,12 @@ pub struct Script {
     pub path: String,
     /// The name its first line gives.
     pub name: String,
+    /// What its first line says of it.
+    pub summary: String,
     pub positions: Vec<Position>,
     pub replies: Vec<String>,
+    /// What each reply means.
+    pub meanings: Vec<String>,
     /// The lines behind the header, comments removed.
     pub body: Vec<String>,
 }
@@ -54,11 +59,14 @@ impl Script {
         let (name, summary) = title.split_once(": ").unwrap_or_else(|| panic!("{path}: no `name: summary`"));
         assert!(summary.ends_with('.') && !summary.trim_end_matches('.').contains(". "), "{path}: not one sentence");
         assert_eq!(replies.first(), Some(&"Replies"), "{path}");
+        let (replies, meanings) = replies[1..].iter().map(|line| reply(path, line)).unzip();
         Self {
             path: path.to_owned(),
             name: name.to_owned(),
+            summary: summary.to_owned(),
             positions: positions.iter().map(|line| position(path, line)).collect(),
-            replies: replies[1..].iter().map(|line| reply(path, line)).collect(),
+            replies,
+            meanings,
             body: body.lines().map(without_comment).filter(|line| !line.trim().is_empty()).collect(),
         }
     }
@@ -97,10 +105,10 @@ fn position(path: &str, line: &str) -> Position {
     Position { list: list.to_owned(), index: index.to_owned(), name: name.to_owned(), meaning: meaning.to_owned() }
 }
 
-fn reply(path: &str, line: &str) -> String {
-    let [reply, _meaning] = columns(line)[..] else { panic!("{path}: `{line}` has not two columns") };
+fn reply(path: &str, line: &str) -> (String, String) {
+    let [reply, meaning] = columns(line)[..] else { panic!("{path}: `{line}` has not two columns") };
     assert!(line.starts_with("  "), "{path}: `{line}` is not indented");
-    reply.to_owned()
+    (reply.to_owned(), meaning.to_owned())
 }
 
 fn without_comment(line: &str) -> String {

@@ -236,7 +236,7 @@ pub(super) struct RawReply<'a> {
 
 /// The first element of an array reply.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the first element of an array is a whole number or a word")]
 pub(super) enum RawFirst {
     Integer(i64),
     Word(String),

@@ -20,10 +20,10 @@ pub fn page(schema: &Schema, palette: Palette, width: Option<usize>) -> String {
     page.head();
     page.values();
     page.step("Begin", Some(&schema.begin));
-    page.step("Complete", Some(&schema.complete));
     if schema.renew.is_some() {
         page.step("Renew", schema.renew.as_ref());
     }
+    page.step("Complete", Some(&schema.complete));
     page.step("Release", schema.release.as_ref());
     page.conduct();
     page.late_worker();

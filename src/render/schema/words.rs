@@ -34,7 +34,10 @@ pub(super) fn templates(schema: &Schema) -> Vec<String> {
 /// How a value is told.
 pub(super) fn told_by(case: &ValueCase) -> String {
     let mut tests: Vec<_> = case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
-    tests.extend(case.tests.has.iter().map(|path| format!("{} present", safe(path))));
+    if !case.tests.has.is_empty() {
+        let there: Vec<_> = case.tests.has.iter().map(|path| safe(path)).collect();
+        tests.push(format!("{} present", there.join(", ")));
+    }
     match (case.encoding, &case.tests.equals) {
         (_, Some(bytes)) => format!("exactly {}", escape::text(bytes)),
         (Encoding::Text, None) => "any text".to_owned(),
@@ -66,6 +69,11 @@ pub(super) fn holds(case: &ValueCase) -> String {
             ("body", BodyEncoding::Base64) => " (base64)",
             ("body", BodyEncoding::Json) => " (JSON)",
             _ => "",
+        };
+        let name = match name {
+            "created_at" => "start time",
+            "completed_at" => "end time",
+            name => name,
         };
         match path {
             "" => format!("{name}: the value itself{encoding}"),

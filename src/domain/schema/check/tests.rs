@@ -183,3 +183,58 @@ fn steps_calls_and_replies() {
     let call = &SOUND[SOUND.find("[[complete.call]]").unwrap()..];
     wrong(call, "call = []", 50, "[complete] has no [[complete.call]]");
 }
+
+#[test]
+fn what_is_written() {
+    let more = |line: &str| format!("[write]\n{line}");
+    wrong("[write]", &more("response = '{\"a\":{response}}'"), 28, "`{response}` is no placeholder here");
+    wrong("[write]", &more("response = '{owner}'"), 28, "`{owner}` is no placeholder here");
+    wrong("[write]", &more("failed_value = '{outcome}'"), 28, "`{outcome}` is no placeholder here");
+    wrong("[write]", &more("header_names = \"upper\""), 28, "unknown variant `upper`, expected one of `as-given`");
+    wrong("\"{lock_ttl}\"", "\"{now}\"", 43, "`{now}` is no placeholder here");
+    wrong("\"{lock_ttl}\"", "\"{error_text}\"", 43, "`{error_text}` is no placeholder here");
+    wrong("fields = { body", "fields = { timestamp = \"/at\", body", 25, "unknown field `timestamp`");
+    wrong("state = \"completed\"", "state = \"completed\"\ntimestamp = \"ns\"", 25, "unknown variant `ns`");
+    wrong("fields = { body", "fields = { created_at = \"at\", body", 25, "`at` is not a JSON pointer");
+}
+
+#[test]
+fn what_the_service_does() {
+    let service = |line: &str| format!("[service]\n{line}\n\n[complete]\n");
+    for codes in ["200", "200-", "-299", "299-200", "2xx", "200 - 299", ""] {
+        let message = format!("`{codes}` is no range of status codes: write 200-299");
+        wrong("[complete]\n", &service(&format!("stores = \"{codes}\"")), 51, &message);
+    }
+    wrong("[complete]\n", &service("on_failure = \"ignore\""), 51, "unknown variant `ignore`, expected one of `store`");
+    wrong("[complete]\n", &service("on_hang_up = \"stop\""), 51, "unknown variant `stop`");
+    wrong("[complete]\n", &service("without_redis = \"wait\""), 51, "unknown variant `wait`");
+    wrong("[complete]\n", &service("on_timeout = \"wait\""), 51, "unknown field `on_timeout`");
+}
+
+#[test]
+fn the_renew_step() {
+    let renew = |replies: &str| {
+        format!("[[renew.call]]\ncommand = [\"PERSIST\", \"{{lock}}\"]\nreplies = [\n{replies}\n]\n\n[complete]\n")
+    };
+    let reply = |means: &str| renew(&format!("  {{ integer = 1, means = \"{means}\" }},"));
+    wrong("[complete]\n", &reply("stored"), 53, "a reply of [renew] cannot mean `stored` here");
+    wrong("[complete]\n", &reply("refused"), 50, "no reply of [renew] means `renewed`");
+    wrong("\"stored\", when = {}", "\"renewed\"", 55, "a reply of [complete] cannot mean `renewed` here");
+    wrong("\"conflict\"", "\"renewed\"", 47, "a reply of [begin] cannot mean `renewed` here");
+    wrong("\"stored\", when = {}", "\"mismatch\"", 55, "a reply of [complete] cannot mean `mismatch` here");
+}
+
+#[test]
+fn the_first_element_of_an_array_is_a_whole_number_or_a_word() {
+    for first in ["true", "1.5", "[1]", "{ word = \"OK\" }"] {
+        wrong(
+            "nil = true",
+            &format!("array = {first}"),
+            47,
+            "the first element of an array is a whole number or a word",
+        );
+    }
+    for first in ["1", "\"HELD\""] {
+        read(&SOUND.replacen("nil = true", &format!("array = {first}"), 1)).unwrap();
+    }
+}
