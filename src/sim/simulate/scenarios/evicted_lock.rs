@@ -1,6 +1,6 @@
 //! Redis runs out of memory while a worker holds the lock, under each policy of what to do then.
 
-use crate::domain::simulation::Story;
+use crate::domain::simulation::{Story, Told};
 use crate::domain::step::StepReply;
 use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
 use crate::sim::simulate::scenario::Scenario;
@@ -45,23 +45,28 @@ async fn play(stage: &Stage<'_>) -> Played {
     let server = stage.servers.start(&[]).await?;
     for policy in POLICIES {
         let take = stage.take_on(policy, &server.target).await?;
+        take.ask(&pack(["CONFIG", "SET", "maxmemory-policy", policy])).await?;
         let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
-        let Begun::Acquired = first.begins().await? else { return Ok(()) };
-        fill(&take, policy).await?;
-        take.asks("retry", PAYMENT).await?;
-        first.works();
-        first.completes().await?;
-        take.asks("later retry", PAYMENT).await?;
+        match first.begins().await? {
+            Begun::Acquired => {
+                fill(&take).await?;
+                take.asks("retry", PAYMENT).await?;
+                first.works();
+                first.completes().await?;
+                take.asks("later retry", PAYMENT).await?;
+            }
+            Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
+            _ => {}
+        }
         take.ask(&pack(["FLUSHALL"])).await?;
     }
     Ok(())
 }
 
 /// Fills the memory until the lock is gone, or as long as chance could have spared it.
-async fn fill(take: &Take<'_>, policy: &str) -> Played {
+async fn fill(take: &Take<'_>) -> Played {
     let lock = take.schema().slots[take.schema().lock_slot()].template.redis_key(&take.key);
     let used = used_memory(take).await?;
-    take.ask(&pack(["CONFIG", "SET", "maxmemory-policy", policy])).await?;
     take.ask(&pack(["CONFIG", "SET", "maxmemory", &(used + ROOM).to_string()])).await?;
     let filler = "x".repeat(FILLER);
     let mut is_full = false;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::domain::simulation::Story;
+use crate::domain::simulation::{Story, Told};
 use crate::domain::step::StepReply;
 use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
 use crate::sim::simulate::scenario::Scenario;
@@ -34,8 +34,11 @@ async fn play(stage: &Stage<'_>) -> Played {
     // The replica cannot come back under another password: what a broken network does, at a moment of our choosing.
     take.ask(&pack(["CONFIG", "SET", "requirepass", &self::password()])).await?;
     take.happens("the replica loses its link to the master", &pack(["CLIENT", "KILL", "TYPE", "replica"])).await?;
-    let Begun::Acquired = first.begins().await? else { return Ok(()) };
-    first.works();
+    match first.begins().await? {
+        Begun::Acquired => first.works(),
+        Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
+        _ => {}
+    }
     first.crashes();
     drop(master);
     take.note("world", "the master dies", None, None);

@@ -16,10 +16,10 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 async fn play(stage: &Stage<'_>) -> Played {
     let take = stage.take("").await?;
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
+    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
     if let Begun::Acquired = first.begins().await? {
         first.works();
         first.completes().await?;
     }
-    take.asks("retry", PAYMENT).await
+    take.retries("retry", PAYMENT).await
 }

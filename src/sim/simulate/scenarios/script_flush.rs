@@ -22,7 +22,7 @@ async fn play(stage: &Stage<'_>) -> Played {
     let server = stage.servers.start(&[]).await?;
     let take = stage.take_on("", &server.target).await?;
     let flush = pack(["SCRIPT", "FLUSH"]);
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
+    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
     take.happens("the scripts are flushed", &flush).await?;
     if let Begun::Acquired = first.begins().await? {
         first.works();
@@ -30,5 +30,5 @@ async fn play(stage: &Stage<'_>) -> Played {
         first.completes().await?;
     }
     take.happens("the scripts are flushed", &flush).await?;
-    take.asks("retry", PAYMENT).await
+    take.retries("retry", PAYMENT).await
 }
