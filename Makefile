@@ -21,8 +21,8 @@ bench: ## Run the benchmarks (100k records, about a minute; N=1000000 for more)
 install: ## Install idemctl for this user
 	cargo install --locked --path .
 
-generate: ## Write completions/, man/ and the tables of lua/reference/README.md anew
-	IDEMCTL_BLESS=1 cargo test --locked --test generated
+generate: ## Write completions/, man/, the tables of lua/reference/README.md and the matrix of README.md anew
+	IDEMCTL_BLESS=1 cargo test --locked --test generated --test matrix
 
 clean-tools: ## Remove the programs that test and check have fetched
 	rm -rf .engines .tools

@@ -44,7 +44,8 @@ fn duplicate(history: &History) -> Found {
     let (operation, times) = history.effects().into_iter().find(|(_, times)| *times > 1)?;
     let ran = history.executions.iter().filter(|execution| execution.operation == operation && execution.effect);
     let workers: Vec<_> = ran.map(|execution| execution.worker.as_str()).collect();
-    Some((Verdict::Duplicate, format!("the {operation} was made {times} times: by {}", workers.join(" and "))))
+    let times = if times == 2 { "twice".to_owned() } else { format!("{times} times") };
+    Some((Verdict::Duplicate, format!("the {operation} was made {times}, by {}", workers.join(" and "))))
 }
 
 fn wrong_answer(history: &History) -> Found {

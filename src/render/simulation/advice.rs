@@ -22,8 +22,10 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
     let mut remedied: Vec<&str> = Vec::new();
     for (index, group) in bad.iter().enumerate() {
         let cell = group.cells[0];
-        let word = palette.paint(style(cell.judgement.verdict), &words(cell));
-        text.push_str(&format!("{word}  {}: {}\n", palette.bold(cell.scenario.name), group.schemas()));
+        let verdict = cell.judgement.verdict;
+        let word = palette.paint(style(verdict), verdict.word());
+        let heading = format!("{word}  {}: {}", palette.bold(cell.scenario.name), group.schemas());
+        text.push_str(&hanging(&heading, width));
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
         let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
         // Once for each scenario, behind the last of its reasons that stand together.
@@ -53,7 +55,7 @@ fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for cell in cells {
         let same = |group: &&mut Group<'_>| {
-            let key = |of: &Cell| (of.scenario.name, words(of), of.judgement.why.clone());
+            let key = |of: &Cell| (of.scenario.name, of.judgement.verdict, of.judgement.why.clone());
             key(group.cells[0]) == key(cell)
         };
         match groups.iter_mut().find(same) {
@@ -65,12 +67,25 @@ fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Group<'a>> {
 }
 
 impl Group<'_> {
+    /// The schemas, each with what its own verdict says beyond the word.
     fn schemas(&self) -> String {
-        let names: Vec<_> = self.cells.iter().map(|cell| escape::text(cell.schema.as_bytes())).collect();
-        names.join(", ")
+        let one = |cell: &&Cell| {
+            let schema = escape::text(cell.schema.as_bytes());
+            match words(cell).strip_prefix(cell.judgement.verdict.word()) {
+                Some(more) if !more.is_empty() => format!("{schema}{more}"),
+                _ => schema,
+            }
+        };
+        self.cells.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
 
 fn indented(text: &str, width: Option<usize>) -> String {
     fold(text, width.map(|width| width.saturating_sub(2))).iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// The first line at the margin, the others below it indented.
+fn hanging(text: &str, width: Option<usize>) -> String {
+    let text = indented(text, width);
+    text.strip_prefix("  ").map_or_else(|| text.clone(), str::to_owned)
 }

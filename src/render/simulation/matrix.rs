@@ -31,25 +31,6 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
     blocks.join("\n")
 }
 
-/// The same as a table in Markdown.
-pub fn markdown(cells: &[Cell]) -> String {
-    let columns = columns(cells);
-    let mut text = String::from("| scenario |");
-    for column in &columns {
-        text.push_str(&format!(" {} |", column.schema));
-    }
-    text.push_str(&format!("\n|---|{}\n", "---|".repeat(columns.len())));
-    for story in stories(cells) {
-        text.push_str(&format!("| `{}` |", story.name));
-        for column in &columns {
-            let (verdict, words) = column.at(&story);
-            text.push_str(&if verdict.is_bad() { format!(" **{words}** |") } else { format!(" {words} |") });
-        }
-        text.push('\n');
-    }
-    text
-}
-
 /// What the words in the matrix mean, those that occur.
 pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
     let occurs = |verdict: &Verdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
@@ -179,10 +160,5 @@ mod tests {
         let narrow = text(&cells(), Some(24), Palette::new(false));
         assert_eq!(narrow.lines().filter(|line| line.starts_with("first")).count(), 2);
         assert!(narrow.lines().all(|line| line.width() <= 24), "{narrow}");
-    }
-
-    #[test]
-    fn bad_cells_stand_out_in_markdown() {
-        assert!(markdown(&cells()).contains("| `first` | safe | **duplicate x3** |"));
     }
 }

@@ -9,5 +9,4 @@ mod sequence;
 
 pub use json::{document, lines};
 pub use list::list;
-pub use matrix::markdown;
 pub use report::{Shown, text};

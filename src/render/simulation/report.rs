@@ -26,7 +26,7 @@ pub fn text(shown: Shown<'_>, width: Option<usize>, palette: Palette) -> String 
     parts.push(matrix::text(cells, width, palette));
     parts.push(matrix::legend(cells, palette));
     parts.push(headed("What to change, the worst first", advice::text(cells, width, palette), palette));
-    parts.push(headed("Says nothing of", advice::not_applicable(cells, width, palette), palette));
+    parts.push(headed("Not applicable", advice::not_applicable(cells, width, palette), palette));
     if let Some(differences) = differences {
         parts.push(compared(differences, palette));
     }

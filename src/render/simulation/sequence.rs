@@ -7,6 +7,9 @@ use crate::render::grid;
 use crate::render::simulation::matrix::{style, words};
 use crate::render::style::Palette;
 
+/// The columns of a reply.
+const LONGEST_REPLY: usize = 48;
+
 /// A cell's verdict, why, and each take's sequence.
 pub(super) fn text(cell: &Cell, width: Option<usize>, palette: Palette) -> String {
     let verdict = palette.paint(style(cell.judgement.verdict), &words(cell));
@@ -25,6 +28,17 @@ pub(super) fn text(cell: &Cell, width: Option<usize>, palette: Palette) -> Strin
     text
 }
 
+/// The beginning of a reply and what it means, which stands at its end.
+fn short(reply: &str) -> String {
+    let characters = reply.chars().count();
+    if characters <= LONGEST_REPLY {
+        return reply.to_owned();
+    }
+    let (text, meaning) = reply.rsplit_once(" (").unwrap_or((reply, ""));
+    let head: String = text.chars().take(LONGEST_REPLY.saturating_sub(meaning.chars().count() + 3)).collect();
+    if meaning.is_empty() { format!("{head}…") } else { format!("{head}… ({meaning}") }
+}
+
 fn sequence(take: &History, width: Option<usize>, palette: Palette) -> String {
     let line = |text: &Option<String>| escape::text(text.as_deref().unwrap_or_default().as_bytes());
     let rows = take.events.iter().map(|event| {
@@ -32,7 +46,7 @@ fn sequence(take: &History, width: Option<usize>, palette: Palette) -> String {
             format!("{}.{}", event.at_us / 1_000, event.at_us % 1_000 / 100),
             escape::text(event.actor.as_bytes()),
             escape::text(event.step.as_bytes()),
-            line(&event.reply),
+            short(&line(&event.reply)),
             line(&event.client),
         ]
     });

@@ -76,7 +76,9 @@ pub(super) struct Instance<'s> {
     wire: Option<Wire>,
     response: Response,
     error: Option<String>,
-    last: Option<String>,
+    /// What the calls of the last step came to, one by one, and the last of them in words.
+    seen: Vec<Option<Meaning>>,
+    said: String,
 }
 
 impl<'s> Instance<'s> {
@@ -97,13 +99,14 @@ impl<'s> Instance<'s> {
             wire: Some(wire),
             response: Response::default(),
             error: None,
-            last: None,
+            seen: Vec::new(),
+            said: String::new(),
         }
     }
 
     /// The begin step.
     pub(super) async fn begins(&mut self) -> Played<Begun> {
-        self.last = None;
+        self.seen.clear();
         self.begins_again().await
     }
 
@@ -121,7 +124,8 @@ impl<'s> Instance<'s> {
     /// Some calls of the begin step; `None` when the next ones decide.
     pub(super) async fn begins_with(&mut self, calls: Range<usize>) -> Played<Option<Begun>> {
         let step = self.take.service.begin(&self.request());
-        let Some(met) = self.performs("begins", &step[calls]).await? else { return Ok(None) };
+        let before = std::mem::take(&mut self.seen);
+        let Some(met) = self.performs("begins", &step[calls], &before).await? else { return Ok(None) };
         let begun = match met {
             Met::Error(why) => Begun::Fails(why),
             Met::Unreachable(why) => Begun::Unreachable(why),
@@ -168,7 +172,7 @@ impl<'s> Instance<'s> {
     /// Before it goes on after a pause, a service that can asks for its lock: false when that is not its own any more.
     pub(super) async fn may_go_on(&mut self) -> Played<bool> {
         let Some(step) = self.take.service.renew(&self.request()) else { return Ok(true) };
-        let met = self.performs("renews its lock", &step).await?;
+        let met = self.performs("renews its lock", &step, &[]).await?;
         let renewed = met.and_then(|met| met.means()) == Some(Meaning::Renewed);
         if !renewed {
             self.take.note(&self.name, "stops: the lock is not its own", None, Some("an error".to_owned()));
@@ -188,7 +192,7 @@ impl<'s> Instance<'s> {
         let remark = if self.completes().await? {
             format!("the late result of {name} is stored over {over}")
         } else {
-            format!("the late result of {name} is refused: {}", self.last.as_deref().unwrap_or("no reply"))
+            format!("the late result of {name} is refused: {}", self.said)
         };
         self.take.remark(remark);
         Ok(())
@@ -197,14 +201,14 @@ impl<'s> Instance<'s> {
     /// Some calls of the complete step.
     pub(super) async fn completes_with(&mut self, calls: Range<usize>) -> Played<bool> {
         let step = self.take.service.complete(&self.request());
-        let met = self.performs("completes", &step[calls]).await?;
+        let met = self.performs("completes", &step[calls], &[]).await?;
         Ok(met.and_then(|met| met.means()) == Some(Meaning::Stored))
     }
 
     /// The release step; true when the lock is gone. Services without one do nothing.
     pub(super) async fn releases(&mut self) -> Played<bool> {
         let Some(step) = self.take.service.release(&self.request()) else { return Ok(false) };
-        let met = self.performs("releases", &step).await?;
+        let met = self.performs("releases", &step, &[]).await?;
         Ok(met.and_then(|met| met.means()) == Some(Meaning::Released))
     }
 

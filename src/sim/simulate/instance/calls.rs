@@ -35,31 +35,40 @@ impl Met {
             _ => None,
         }
     }
+
+    /// The reply and what it means, in words.
+    fn words(&self) -> String {
+        match self {
+            Self::Said(said) => format!("{} ({})", said.words, said.means.word()),
+            Self::Error(why) | Self::Unreachable(why) => why.clone(),
+        }
+    }
 }
 
 impl<'s> Instance<'s> {
-    /// Performs calls until one decides; `None` when none did.
-    pub(super) async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
+    /// Performs calls until one decides; `None` when none did. What comes to the same as `before`, call by call, is not
+    /// worth another line in the sequence.
+    pub(super) async fn performs(
+        &mut self,
+        what: &str,
+        step: &[Prepared<'s>],
+        before: &[Option<Meaning>],
+    ) -> Played<Option<Met>> {
+        self.seen.clear();
         for prepared in step {
             let Some(call) = prepared.call() else { continue };
             self.take.meets(&self.take.service.redis_keys(call, &self.request())).await?;
-            let met = match self.asks(prepared).await? {
-                Ok(reply) => match step::recognise(call, &reply) {
-                    Some(known) => {
-                        let carried = step::carries_response(&known.pattern).then(|| reply.stored()).flatten();
-                        Met::Said(Said {
-                            means: known.means,
-                            words: plain(&words(&reply)),
-                            carried: carried.map(<[u8]>::to_vec),
-                            client: known.client.clone(),
-                        })
-                    }
-                    None => Met::Error(plain(&words(&reply))),
-                },
-                Err(error) if error.lost_the_reply() => Met::Unreachable("Redis cannot be reached".to_owned()),
-                Err(error) => Met::Error(plain(&error.to_string())),
-            };
-            self.notes(&format!("{what} ({})", name(call)), &met);
+            let met = met(call, self.asks(prepared).await?);
+            self.seen.push(met.means());
+            self.said = met.words();
+            if !before.starts_with(&self.seen) {
+                self.take.note(
+                    &self.name,
+                    &format!("{what} ({})", name(call)),
+                    Some(met.words()),
+                    self.client_sees(&met),
+                );
+            }
             if met.means() != Some(Meaning::Next) {
                 return Ok(Some(met));
             }
@@ -87,19 +96,8 @@ impl<'s> Instance<'s> {
         }
     }
 
-    /// Adds a call to the sequence, unless it came to what it came to before.
-    fn notes(&mut self, what: &str, met: &Met) {
-        let (reply, client) = match met {
-            Met::Said(said) => (format!("{} ({})", said.words, said.means.word()), self.client_sees(said)),
-            Met::Error(why) | Met::Unreachable(why) => (why.clone(), Some("an error".to_owned())),
-        };
-        if self.last.as_ref() != Some(&reply) {
-            self.take.note(&self.name, what, Some(reply.clone()), client);
-        }
-        self.last = Some(reply);
-    }
-
-    fn client_sees(&self, said: &Said) -> Option<String> {
+    fn client_sees(&self, met: &Met) -> Option<String> {
+        let Met::Said(said) = met else { return Some("an error".to_owned()) };
         if said.client.is_some() {
             return said.client.clone();
         }
@@ -115,11 +113,33 @@ impl<'s> Instance<'s> {
     }
 }
 
+/// What a call came to, by what came back.
+fn met(call: &Call, reply: Result<StepReply, StoreError>) -> Met {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(StoreError::Refused { code, why, .. }) => return Met::Error(plain(&format!("error {code} {why}"))),
+        Err(error) if error.lost_the_reply() => return Met::Unreachable("Redis cannot be reached".to_owned()),
+        Err(error) => return Met::Error(error.to_string()),
+    };
+    let Some(known) = step::recognise(call, &reply) else { return Met::Error(plain(&words(&reply))) };
+    let carried = step::carries_response(&known.pattern).then(|| reply.stored()).flatten();
+    Met::Said(Said {
+        means: known.means,
+        words: plain(&words(&reply)),
+        carried: carried.map(<[u8]>::to_vec),
+        client: known.client.clone(),
+    })
+}
+
 /// An error without the digests and line numbers that Redis adds, each release in its own way.
 fn plain(text: &str) -> String {
-    let behind = text.rsplit_once("@user_script: ").and_then(|(_, rest)| rest.split_once(": "));
-    let text = behind.map_or_else(|| text.to_owned(), |(_, message)| format!("error {message}"));
-    text.split(" script: ").next().unwrap_or_default().trim_end_matches('.').to_owned()
+    let text = text.split(" script: ").next().unwrap_or_default().trim_end_matches('.');
+    // Redis 6.2: `ERR Error running script (call to f_…): @user_script:25: @user_script: 25: -CODE text`.
+    let behind = text.rsplit_once("user_script:").filter(|(before, _)| before.starts_with("error ERR"));
+    match behind.and_then(|(_, rest)| rest.split_once(": ")) {
+        Some((_, message)) => format!("error {}", message.trim_start_matches('-')),
+        None => text.to_owned(),
+    }
 }
 
 /// What a call is called: its script's name, or its command's.
@@ -127,5 +147,31 @@ fn name(call: &Call) -> String {
     match &call.action {
         Action::Script { name, .. } => name.clone(),
         Action::Command(command) => command.first().map(Template::display).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reads_alike_on_every_release() {
+        for (raw, told) in [
+            ("error LOCKED the key is held", "error LOCKED the key is held"),
+            (
+                "error ERR value is not an integer or out of range script: dbde81, on @user_script:30.",
+                "error ERR value is not an integer or out of range",
+            ),
+            (
+                "error ERR user_script:25: Expected value but found invalid token script: 2fe5, on @user_script:25.",
+                "error Expected value but found invalid token",
+            ),
+            (
+                "error ERR Error running script (call to f_2fe5): @user_script:19: @user_script: 19: -OOM no memory",
+                "error OOM no memory",
+            ),
+        ] {
+            assert_eq!(plain(raw), told);
+        }
     }
 }

@@ -26,8 +26,8 @@ async fn play(stage: &Stage<'_>) -> Played {
     if does == OnHangUp::Release {
         first.releases().await?;
     }
-    take.asks("retry", PAYMENT).await?;
+    take.asks("a retry", PAYMENT).await?;
     first.works();
     first.completes().await?;
-    take.asks("later retry", PAYMENT).await
+    take.asks("a later retry", PAYMENT).await
 }

@@ -23,14 +23,14 @@ async fn play(stage: &Stage<'_>) -> Played {
         let mut first = take.worker("worker 1", PAYMENT, Lock::Raw(ttl)).await?;
         match first.begins().await? {
             Begun::Acquired => {
-                take.asks("retry", PAYMENT).await?;
+                take.asks("a retry", PAYMENT).await?;
                 first.works();
                 first.completes().await?;
             }
             Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
             _ => {}
         }
-        take.retries("later retry", PAYMENT).await?;
+        take.retries("a later retry", PAYMENT).await?;
     }
     Ok(())
 }

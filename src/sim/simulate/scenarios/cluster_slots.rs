@@ -37,5 +37,5 @@ async fn play(stage: &Stage<'_>) -> Played {
         }
         _ => return Ok(()),
     }
-    take.retries("retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }

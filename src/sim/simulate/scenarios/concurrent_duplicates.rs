@@ -54,7 +54,7 @@ async fn at_once(stage: &Stage<'_>, title: &str, rng: &mut Rng) -> Played {
         serves(worker).await
     });
     join_all(requests).await.into_iter().collect::<Played<Vec<()>>>()?;
-    take.asks("retry", PAYMENT).await
+    take.asks("a retry", PAYMENT).await
 }
 
 async fn serves(worker: &mut Instance<'_>) -> Played {

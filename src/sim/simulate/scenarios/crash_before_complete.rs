@@ -20,5 +20,5 @@ async fn play(stage: &Stage<'_>) -> Played {
     if let Begun::Acquired = first.begins().await? {
         first.crashes();
     }
-    take.retries("retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }

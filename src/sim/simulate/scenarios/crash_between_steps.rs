@@ -27,7 +27,7 @@ async fn play(stage: &Stage<'_>) -> Played {
             first.completes_with(0..done).await?;
             first.crashes();
         }
-        take.retries("retry", PAYMENT).await?;
+        take.retries("a retry", PAYMENT).await?;
     }
     if calls < 2 {
         leaves_its_lock(stage).await?;
@@ -44,5 +44,5 @@ async fn leaves_its_lock(stage: &Stage<'_>) -> Played {
         first.sets_its_result().await?;
         first.crashes();
     }
-    take.retries("retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }

@@ -50,10 +50,10 @@ async fn play(stage: &Stage<'_>) -> Played {
         match first.begins().await? {
             Begun::Acquired => {
                 fill(&take).await?;
-                take.asks("retry", PAYMENT).await?;
+                take.asks("a retry", PAYMENT).await?;
                 first.works();
                 first.completes().await?;
-                take.asks("later retry", PAYMENT).await?;
+                take.asks("a later retry", PAYMENT).await?;
             }
             Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
             _ => {}

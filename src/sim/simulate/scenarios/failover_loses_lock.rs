@@ -45,7 +45,7 @@ async fn play(stage: &Stage<'_>) -> Played {
     let mut promoted = Wire::connect(&replica.target).await?;
     promoted.ask(&pack(["REPLICAOF", "NO", "ONE"])).await?;
     take.note("world", "the replica is promoted", None, None);
-    let mut second = take.worker_at(&replica.target, "retry", PAYMENT, Lock::Long).await?;
+    let mut second = take.worker_at(&replica.target, "a retry", PAYMENT, Lock::Long).await?;
     if let Begun::Acquired = second.begins().await? {
         second.works();
         second.completes().await?;

@@ -21,5 +21,5 @@ async fn play(stage: &Stage<'_>) -> Played {
         first.works();
         first.completes().await?;
     }
-    take.retries("retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }

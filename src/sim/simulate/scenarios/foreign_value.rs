@@ -24,12 +24,12 @@ async fn play(stage: &Stage<'_>) -> Played {
     }
     for other in others() {
         let take = stage.take(&format!("a lock of {}", other.name)).await?;
-        take.worker("other release", PAYMENT, Lock::Short).await?.leaves_lock_of(other).await?;
-        take.retries("retry", PAYMENT).await?;
+        take.worker("another release", PAYMENT, Lock::Short).await?.leaves_lock_of(other).await?;
+        take.retries("a retry", PAYMENT).await?;
 
         let take = stage.take(&format!("a result of {}", other.name)).await?;
-        take.worker("other release", PAYMENT, Lock::Short).await?.leaves_result_of(other).await?;
-        take.retries("retry", PAYMENT).await?;
+        take.worker("another release", PAYMENT, Lock::Short).await?.leaves_result_of(other).await?;
+        take.retries("a retry", PAYMENT).await?;
     }
     Ok(())
 }

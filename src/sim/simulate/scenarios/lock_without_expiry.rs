@@ -25,12 +25,12 @@ async fn play(stage: &Stage<'_>) -> Played {
         let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
         first.begins_with(0..done).await?;
         first.crashes();
-        take.retries("retry", PAYMENT).await?;
+        take.retries("a retry", PAYMENT).await?;
         take.ask(&pack(["FLUSHALL"])).await?;
     }
     let take = stage.take_on("an older worker's SET NX", &server.target).await?;
     let first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
     first.leaves_a_lock_for_ever().await?;
     first.crashes();
-    take.retries("retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }

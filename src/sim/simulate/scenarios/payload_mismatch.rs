@@ -23,7 +23,7 @@ async fn play(stage: &Stage<'_>) -> Played {
         if completed {
             first.completes().await?;
         }
-        take.asks("other client", OTHER_PAYMENT).await?;
+        take.asks("another client", OTHER_PAYMENT).await?;
         if !completed {
             first.completes().await?;
         }

@@ -23,5 +23,5 @@ async fn play(stage: &Stage<'_>) -> Played {
         first.loses_redis();
         first.completes().await?;
     }
-    take.retries("retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }

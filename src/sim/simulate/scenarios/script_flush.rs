@@ -30,5 +30,5 @@ async fn play(stage: &Stage<'_>) -> Played {
         first.completes().await?;
     }
     take.happens("the scripts are flushed", &flush).await?;
-    take.retries("retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }

@@ -22,7 +22,7 @@ async fn play(stage: &Stage<'_>) -> Played {
         ));
     };
     let take = stage.take("").await?;
-    for name in ["worker 1", "retry"] {
+    for name in ["worker 1", "a retry"] {
         let mut worker = take.worker(name, PAYMENT, Lock::Long).await?;
         worker.loses_redis();
         if let Begun::Unreachable(why) = worker.begins().await? {

@@ -31,10 +31,10 @@ async fn comes_back_to_work(stage: &Stage<'_>) -> Played {
         zombie.works();
         zombie.completes_late("worker 2's lock").await?;
     }
-    take.asks("retry", PAYMENT).await?;
+    take.asks("a retry", PAYMENT).await?;
     second.works();
     second.completes().await?;
-    take.asks("later retry", PAYMENT).await
+    take.asks("a later retry", PAYMENT).await
 }
 
 /// What it asked for did not come about, and it comes back with that for an answer.
@@ -48,7 +48,7 @@ async fn comes_back_to_complete(stage: &Stage<'_>) -> Played {
     let Begun::Acquired = second.begins().await? else { return Ok(()) };
     second.works();
     zombie.completes_late("worker 2's lock").await?;
-    take.asks("retry", PAYMENT).await?;
+    take.asks("a retry", PAYMENT).await?;
     second.completes().await?;
-    take.asks("later retry", PAYMENT).await
+    take.asks("a later retry", PAYMENT).await
 }

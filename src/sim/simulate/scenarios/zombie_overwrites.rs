@@ -33,7 +33,7 @@ async fn comes_back_to_work(stage: &Stage<'_>) -> Played {
         zombie.works();
         zombie.completes_late("worker 2's result").await?;
     }
-    take.asks("retry", PAYMENT).await
+    take.asks("a retry", PAYMENT).await
 }
 
 /// What it asked for did not come about, and it comes back with that for an answer.
@@ -48,5 +48,5 @@ async fn comes_back_to_complete(stage: &Stage<'_>) -> Played {
     second.works();
     second.completes().await?;
     zombie.completes_late("worker 2's result").await?;
-    take.asks("retry", PAYMENT).await
+    take.asks("a retry", PAYMENT).await
 }
