@@ -12,5 +12,6 @@ pub mod race;
 pub mod record;
 pub mod restored;
 pub mod schema;
+pub mod step;
 pub mod style;
 pub mod words;
