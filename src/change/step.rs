@@ -79,6 +79,8 @@ pub async fn play(
     };
     let what = match &played {
         Ok(played) if played.is_done() => Some(play.what),
+        // A service may do something about a lock that it does not take, such as give it a TTL.
+        Ok(played) if !seen.is_still(&played.now.seen) => Some("changed"),
         Err(error) if is_unknown(error) => Some("outcome-unknown"),
         Err(error) if is_partial(error) => Some("partial"),
         _ => None,

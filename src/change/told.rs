@@ -31,8 +31,13 @@ pub fn told(context: &mut Context, args: &StepArgs, report: Report<'_>, played: 
     let name = &report.record.schema.name;
     let kept = played.backup.as_ref().map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
     let word = played.means.map_or("its schema does not list this reply", Meaning::word);
+    let left = match played.is_done() {
+        true => "",
+        false if report.record.seen.is_still(&played.now.seen) => "; nothing was changed",
+        false => "; it changed the record all the same",
+    };
     context.ui.status(&match &played.reply {
-        Some(reply) => format!("{name} answers {}: {word}{kept}", words::reply(reply)),
+        Some(reply) => format!("{name} answers {}: {word}{left}{kept}", words::reply(reply)),
         None => format!("The reply was lost; reading back shows that it was done: {word}{kept}"),
     });
     context.ui.status(&format!("Read back: {}.", words::then(&played.now)));

@@ -13,6 +13,7 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, Play};
 use crate::context::Context;
 use crate::domain::by_hand::{self, Completion, Given};
+use crate::domain::next_request::Answer;
 use crate::domain::record::Record;
 use crate::domain::response::Response;
 use crate::domain::schema::Meaning;
@@ -139,7 +140,9 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
     let late =
         if by_hand::is_overwritten_later(&completed) { "stores its own response over this one" } else { "is refused" };
     context.ui.status(&format!("If a worker is still at it, it {late} when it ends."));
-    context.ui.status("Make sure that the operation took effect: no retry executes it any more.");
+    if completed.next_request.answer == Answer::Replay {
+        context.ui.status("Make sure that the operation took effect: no retry executes it any more.");
+    }
 }
 
 /// The parts of a response that are there.
@@ -155,5 +158,8 @@ fn response_in_words(response: &Response) -> String {
         0 => parts.push("no body".to_owned()),
         length => parts.push(format!("a body of {}", words::bytes(length as u64))),
     }
-    parts.join(", ")
+    match parts.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => parts.concat(),
+    }
 }
