@@ -108,6 +108,7 @@ impl Play<'_> {
     /// Makes the step's calls, each guarded by what was there right before it.
     async fn calls(&self, writer: &Writer, told: impl Fn(&Record) -> Option<Meaning>) -> Result<Played> {
         let mut seen = self.record.seen.clone();
+        let mut before_hold = None;
         for (index, call) in self.step.calls.iter().enumerate() {
             let hold = self.hold().filter(|_| index == 0);
             let guard = writer.call(&seen, hold.as_ref(), self.request.words(call)).await;
@@ -116,17 +117,19 @@ impl Play<'_> {
                 Guard::Changed => return Err(self.in_between(changed().into(), index, &seen)),
                 Guard::Lost { now, why } => return self.read_back(writer, now, &why, told),
             };
+            before_hold = hold.map(|_| before).or(before_hold);
             let known = reply.as_ref().ok().and_then(|reply| step::recognise(call, reply));
             let means = known.map(|known| known.means);
-            if hold.is_some() && means != Some(Meaning::Stored) {
-                self.give_back(writer, &before, &after).await?;
+            let mut now = after;
+            if let (Some(before), false) = (&before_hold, matches!(means, Some(Meaning::Stored | Meaning::Next))) {
+                self.give_back(writer, before, &now).await?;
+                now.clone_from(before);
             }
-            let reply = reply.map_err(|error| self.in_between(error.into(), index, &seen))?;
+            let reply = reply.map_err(|error| self.in_between(error.into(), index, &now))?;
             if means != Some(Meaning::Next) {
-                let now = if hold.is_some() && means != Some(Meaning::Stored) { before } else { after };
                 return Ok(Played { means, reply: Some(reply), now: self.record_of(now), backup: None });
             }
-            seen = after;
+            seen = now;
         }
         Err(self.in_between(Stop::new(Exit::No, "no reply of the step decided").into(), self.step.calls.len(), &seen))
     }

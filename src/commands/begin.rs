@@ -22,9 +22,6 @@ use crate::render::step::Report;
 /// was taken, 1 on every other answer (conflict, replay, mismatch, fail), 8 when the record changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    #[command(flatten)]
-    step: StepArgs,
-
     /// Worker's id, where the schema keeps one [default: a new UUID, which is shown]
     #[arg(long, value_name = "ID", value_parser = parse_owner)]
     owner: Option<String>,
@@ -32,6 +29,9 @@ pub struct Args {
     /// Hash of the request's payload, where the schema compares it [default: the stored one, or none]
     #[arg(long, value_name = "TEXT", value_parser = parse_token)]
     fingerprint: Option<String>,
+
+    #[command(flatten)]
+    step: StepArgs,
 }
 
 /// Runs `idemctl begin`.
@@ -77,7 +77,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let played = change::play(context, &args.step, &writer, &play, told).await?;
     let exit = change::told(context, &args.step, report, &played)?;
     if let (Exit::Done, Some(owner)) = (exit, report.owner) {
-        context.ui.status(&format!("The lock is {0}'s: complete and release take --owner {0}", shown(owner)));
+        context.ui.status(&format!(
+            "The lock is {0}'s: complete and release take --owner {0}",
+            escape::text(owner.as_bytes())
+        ));
     }
     Ok(exit)
 }
@@ -98,18 +101,10 @@ fn explain(context: &mut Context, report: &Report<'_>) {
         context.ui.status(&format!("The service will answer {}: this takes no lock.", report.foretold.word()));
         return;
     }
-    let redis_key = shown_bytes(&report.record.seen.slots[schema.lock_slot()].redis_key);
-    let owner = report.owner.map(|owner| format!(" for worker {}", shown(owner))).unwrap_or_default();
+    let redis_key = escape::text(&report.record.seen.slots[schema.lock_slot()].redis_key);
+    let owner = report.owner.map(|owner| format!(" for worker {}", escape::text(owner.as_bytes()))).unwrap_or_default();
     let ttl = duration::short(age::millis(schema.lock_ttl));
     context.ui.status(&format!(
         "Takes the lock {redis_key}{owner}: requests with this key are turned away for {ttl}, or until it is completed or released."
     ));
-}
-
-fn shown(text: &str) -> String {
-    shown_bytes(text.as_bytes())
-}
-
-fn shown_bytes(bytes: &[u8]) -> String {
-    escape::text(bytes)
 }

@@ -32,9 +32,6 @@ use crate::render::{escape, words};
 /// service refused or nothing is there, 2 when a result is stored already, 8 when the record changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    #[command(flatten)]
-    step: StepArgs,
-
     /// In whose name, where the schema checks it [default: asked for on a terminal]
     #[arg(long, value_name = "ID", value_parser = parse_owner)]
     owner: Option<String>,
@@ -66,6 +63,9 @@ pub struct Args {
     /// Hash of the request's payload, where the schema compares it and there is no lock that has it
     #[arg(long, value_name = "TEXT", value_parser = parse_token)]
     fingerprint: Option<String>,
+
+    #[command(flatten)]
+    step: StepArgs,
 }
 
 /// Runs `idemctl complete`.

@@ -24,12 +24,12 @@ use crate::render::{escape, words};
 /// 8 when the record changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    #[command(flatten)]
-    step: StepArgs,
-
     /// In whose name, where the schema checks it [default: asked for on a terminal]
     #[arg(long, value_name = "ID", value_parser = parse_owner)]
     owner: Option<String>,
+
+    #[command(flatten)]
+    step: StepArgs,
 }
 
 /// Runs `idemctl release`.
