@@ -1,5 +1,6 @@
 //! Option groups that several commands share.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -206,6 +207,26 @@ pub struct ChangeArgs {
     pub no_backup: bool,
 }
 
+/// What a step of a service is done to by hand, and how.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StepArgs {
+    /// Idempotency key or full Redis key
+    #[arg(value_name = "KEY")]
+    pub key: OsString,
+
+    /// How to show the record and what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+
+    /// How it is confirmed, explained and backed up.
+    #[command(flatten)]
+    pub change: ChangeArgs,
+
+    /// Whose step it is.
+    #[command(flatten)]
+    pub schemas: SchemaArgs,
+}
+
 /// A change with a backup is a change: what is said of the one holds for the other.
 impl std::ops::Deref for ChangeArgs {
     type Target = ConfirmArgs;
@@ -237,4 +258,20 @@ fn parse_ttl(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("a TTL is longer than zero".to_owned()),
         ttl => Ok(ttl),
     }
+}
+
+/// An owner token or a hash of a payload: one line of text.
+///
+/// # Errors
+/// What is wrong.
+pub fn parse_token(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) { Err("it has control characters".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// An owner token, which is never empty.
+///
+/// # Errors
+/// What is wrong.
+pub fn parse_owner(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("an owner is not empty".to_owned()) } else { parse_token(text) }
 }

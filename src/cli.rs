@@ -8,7 +8,8 @@ use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, completions, force_unlock, inspect, list, man, purge, race, restore, sandbox, schema, simulate, sweep,
+    audit, begin, complete, completions, force_unlock, inspect, list, man, purge, race, release, restore, sandbox,
+    schema, simulate, sweep,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{self, Exit};
@@ -51,6 +52,12 @@ enum Command {
     List(list::Args),
     /// Remove a lock that nobody will release, so that the next request executes
     ForceUnlock(force_unlock::Args),
+    /// Store the response of an operation whose worker could not, so that retries get it
+    Complete(complete::Args),
+    /// Give a lock up as the service does, so that the next request executes
+    Release(release::Args),
+    /// Take a key's lock as the service does, or learn what a request gets
+    Begin(begin::Args),
     /// Find locks that nobody will release, and remove them after two looks
     Sweep(sweep::Args),
     /// Remove many records, each only if it is still what was seen
@@ -112,6 +119,9 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
+        Command::Complete(args) => complete::run(context, args).await,
+        Command::Release(args) => release::run(context, args).await,
+        Command::Begin(args) => begin::run(context, args).await,
         Command::Sweep(args) => sweep::run(context, args).await,
         Command::Purge(args) => purge::run(context, args).await,
         Command::Restore(args) => restore::run(context, args).await,

@@ -9,7 +9,7 @@ use crate::store::{ErrorClass, StoreError};
 pub enum Exit {
     /// Done, or yes.
     Done,
-    /// The answer is no: the key is absent, the race was lost, a check found something.
+    /// The answer is no: the key is absent, a step was refused, the race was lost, a check found something.
     No,
     /// Usage, or refused for safety.
     Usage,
@@ -37,7 +37,10 @@ impl Exit {
     /// Every code of idemctl's own with its meaning, for the manual.
     pub const ALL: [(Self, &'static str); 11] = [
         (Self::Done, "done, or the answer is yes"),
-        (Self::No, "the answer is no: the key is absent, the race was lost, a check found something"),
+        (
+            Self::No,
+            "the answer is no: the key is absent, a step was refused, the race was lost, a check found something",
+        ),
         (Self::Usage, "usage error, or refused for safety"),
         (Self::Partial, "some nodes or keys were not done"),
         (Self::Permission, "authentication failed or permission denied"),

@@ -163,3 +163,19 @@ fn keys_of_the_wrong_type_are_named() {
     let listed = server.idemctl(&["list", "-o", "jsonl", "--finding", "wrong-type"]).exits(0).json_lines();
     assert_eq!(listed.len(), 3);
 }
+
+#[test]
+fn steps_by_hand_work_on_every_key() {
+    let server = seeded();
+    let complete = ["complete", "--schema", "go-middleware", "--yes", "--status", "200", "--body", "x", "-o", "jsonl"];
+    for key in hostile() {
+        let stored = with_key(&server, &complete, &key).exits(0);
+        assert_eq!(key_of(&stored.json_lines()[0]), key);
+        let replay = with_key(&server, &["begin", "--schema", "go-middleware", "--yes"], &key).exits(1);
+        let shown = [&replay.stdout[..], replay.stderr.as_bytes()].concat();
+        assert!(!shown.iter().any(|byte| *byte < b' ' && *byte != b'\n'), "{}", replay.all());
+        with_key(&server, &["begin", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
+        with_key(&server, &["release", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
+    }
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), hostile().len());
+}

@@ -8,7 +8,8 @@ use anyhow::Result;
 use super::trail::{Noted, Trail};
 use crate::args::ChangeArgs;
 use crate::context::Context;
-use crate::store::backup::Backup;
+use crate::domain::observation::{Content, Observation};
+use crate::store::backup::{About, Backup};
 use crate::store::{Action, Change, Outcome, StoreError, Writer, batches};
 
 /// The backup and the audit log of one run of a command.
@@ -63,6 +64,41 @@ impl Journal {
         });
         let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
         Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
+    }
+
+    /// Backs up every Redis key of a record that a step may change, before it does.
+    ///
+    /// # Errors
+    /// When they cannot be read or written down; nothing is to be changed then.
+    pub async fn back_up(&mut self, writer: &Writer, seen: &Observation, about: &About) -> Result<()> {
+        match &mut self.backup {
+            Some(backup) => Ok(writer.back_up_record(seen, about, backup).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that `what` was done to one Redis key of a record.
+    ///
+    /// # Errors
+    /// Partial: it was done and could not be noted.
+    pub async fn note_step(
+        &mut self,
+        writer: &Writer,
+        (about, redis_key): (&About, &[u8]),
+        what: &'static str,
+        now: SystemTime,
+    ) -> Result<()> {
+        let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
+        let noted = Noted { schema: &about.schema, key: &about.key, redis_key };
+        Ok(self.trail.note(std::iter::once(noted), what, &writer.name(), backup.as_deref(), now).await?)
+    }
+
+    /// Takes a record's backup back, for the step changed nothing.
+    pub fn nothing_changed(&mut self, seen: &Observation) {
+        let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
+        if let Some(backup) = &mut self.backup {
+            backup.take_back(&there.map(|slot| slot.redis_key.as_slice()).collect::<Vec<_>>());
+        }
     }
 
     /// The backup, where it holds anything that was removed, else there is none any more; and how the run `ended`.

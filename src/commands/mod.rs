@@ -1,6 +1,8 @@
 //! One subcommand, one file.
 
 pub mod audit;
+pub mod begin;
+pub mod complete;
 pub mod completions;
 pub mod force_unlock;
 pub mod inspect;
@@ -8,6 +10,7 @@ pub mod list;
 pub mod man;
 pub mod purge;
 pub mod race;
+pub mod release;
 pub mod restore;
 pub mod sandbox;
 pub mod schema;

@@ -85,6 +85,22 @@ pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thr
     read.into_iter().map(record).collect()
 }
 
+/// The record at a candidate's Redis keys under its first schema, whatever is there; the absent one, too.
+pub fn record_at(
+    catalog: &Catalog,
+    candidate: &Candidate,
+    seen: Observation,
+    thresholds: &Thresholds,
+) -> Option<Record> {
+    let schema = candidate.schemas.first()?;
+    Some(record(catalog, schema, readings(schema, &seen), (candidate.key.clone(), seen), thresholds))
+}
+
+/// The same of a record whose schema and idempotency key are known, without findings.
+pub fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
+    Record::new(Arc::clone(schema), key.to_vec(), seen.clone(), readings(schema, &seen))
+}
+
 /// The first of [`records`], without reading the value for the others; a schema that cannot tell yet comes first too.
 pub fn first_record(
     catalog: &Catalog,

@@ -3,6 +3,7 @@
 
 pub mod age;
 pub mod bulk;
+pub mod by_hand;
 pub mod candidates;
 pub mod catalog;
 pub mod diagnosis;

@@ -18,6 +18,12 @@ impl Observation {
     pub fn is_absent(&self) -> bool {
         self.slots.iter().all(|slot| slot.content == Content::Absent)
     }
+
+    /// True when a later look shows the same: the same bytes, and no more time left. Many locks hold the same bytes, so
+    /// one that gained an expiry, or whose TTL went up, was taken anew.
+    pub fn is_still(&self, later: &Self) -> bool {
+        self.slots.len() == later.slots.len() && self.slots.iter().zip(&later.slots).all(|(a, b)| a.is_still(b))
+    }
 }
 
 /// One Redis key as it was read.
@@ -33,6 +39,20 @@ pub struct SeenSlot {
     pub idle: Option<Duration>,
     /// Bytes of memory the server says the key takes; `None` where unknown.
     pub memory: Option<u64>,
+}
+
+impl SeenSlot {
+    fn is_still(&self, later: &Self) -> bool {
+        let same_content = match (&self.content, &later.content) {
+            (Content::Other(_), Content::Other(_)) => true,
+            (seen, now) => seen.is_whole() && seen == now,
+        };
+        let no_more_time = match (self.expiry, later.expiry) {
+            (Expiry::In(seen), Expiry::In(now)) => now <= seen,
+            (seen, now) => seen == now,
+        };
+        self.redis_key == later.redis_key && same_content && (self.content == Content::Absent || no_more_time)
+    }
 }
 
 /// What stands at a Redis key.
@@ -87,5 +107,43 @@ impl Expiry {
             Self::Never => None,
             Self::In(ms) => Some(ms),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::{schema, seen, text};
+
+    fn slot(content: Content, expiry: Expiry) -> Observation {
+        seen(&schema("go-chi"), &[(content, expiry)])
+    }
+
+    #[test]
+    fn time_goes_by_and_nothing_else_may() {
+        let was = slot(text("a"), Expiry::In(500));
+        assert!(was.is_still(&was) && was.is_still(&slot(text("a"), Expiry::In(1))));
+        for now in [
+            slot(text("a"), Expiry::In(501)),
+            slot(text("a"), Expiry::Never),
+            slot(text("b"), Expiry::In(500)),
+            slot(Content::Absent, Expiry::In(0)),
+            slot(Content::Other("hash".into()), Expiry::In(500)),
+        ] {
+            assert!(!was.is_still(&now), "{now:?}");
+        }
+        assert!(!slot(text("a"), Expiry::Never).is_still(&slot(text("a"), Expiry::In(5))));
+    }
+
+    #[test]
+    fn what_was_not_there_may_not_come() {
+        let was = slot(Content::Absent, Expiry::In(0));
+        assert!(was.is_still(&was) && !was.is_still(&slot(text(""), Expiry::In(9))));
+    }
+
+    #[test]
+    fn what_was_read_in_part_is_never_known_to_be_the_same() {
+        let part = slot(Content::Text { head: b"a".to_vec(), length: Some(2) }, Expiry::Never);
+        assert!(!part.is_still(&part));
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use self::forms::{compact_json, escape_html, header_lists, headers, whole_seconds};
 use self::template::Place;
 use crate::domain::response::Response;
-use crate::domain::schema::{Schema, Slot, WriteFormat};
+use crate::domain::schema::{Action, Call, Schema, Slot, WriteFormat};
 
 pub use self::template::Template;
 
@@ -55,6 +55,19 @@ impl<'a> Request<'a> {
             Place::Outcome => if self.error.is_some() { "failed" } else { "completed" }.into(),
             other => self.part(other),
         })
+    }
+
+    /// What is sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
+    pub fn words(&self, call: &Call) -> Vec<Vec<u8>> {
+        match &call.action {
+            Action::Command(command) => command.iter().map(|word| self.word(word)).collect(),
+            Action::Script { name, keys, args } => {
+                let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
+                let count = keys.len().to_string().into_bytes();
+                let given = keys.iter().chain(args).map(|word| self.word(word));
+                [b"EVAL".to_vec(), text.as_bytes().to_vec(), count].into_iter().chain(given).collect()
+            }
+        }
     }
 
     /// The lock value this request writes.
@@ -149,8 +162,26 @@ impl WriteFormat {
         }
     }
 
+    /// True when a lock holds the time it was taken.
+    pub fn keeps_time(&self) -> bool {
+        self.lock_value.has(&[Place::Now])
+    }
+
     /// True when a lock or a result holds the hash of the request's payload.
     pub fn keeps_fingerprint(&self) -> bool {
         self.lock_value.has(&[Place::Fingerprint]) || self.result_value.has(&[Place::Fingerprint])
+    }
+}
+
+impl Schema {
+    /// True when its worker says who it is, in a value or to a script.
+    pub fn names_owner(&self) -> bool {
+        let values = [Some(&self.write.lock_value), Some(&self.write.result_value), self.write.failed_value.as_ref()];
+        let words = self.steps().flat_map(|step| &step.calls).flat_map(|call| match &call.action {
+            Action::Command(words) => [words.as_slice(), &[]].concat(),
+            Action::Script { keys, args, .. } => [keys.as_slice(), args].concat(),
+        });
+        values.into_iter().flatten().any(|value| value.has(&[Place::Owner])) || { words }
+            .any(|word| word.has(&[Place::Owner]))
     }
 }

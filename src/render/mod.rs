@@ -13,5 +13,6 @@ pub mod record;
 pub mod restored;
 pub mod schema;
 pub mod simulation;
+pub mod step;
 pub mod style;
 pub mod words;

@@ -56,6 +56,9 @@ impl Page {
         for (index, slot) in record.seen.slots.iter().enumerate() {
             self.field(if index == 0 { label } else { "" }, &redis_key(record, slot));
         }
+        if record.state == State::Absent {
+            return;
+        }
         if record.state == State::InProgress || record.owner().is_some() {
             self.field(
                 "Owner",

@@ -7,6 +7,11 @@ use crate::domain::next_request::{Answer, NextRequest};
 use crate::domain::observation::Expiry;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
+use crate::domain::step::StepReply;
+use crate::render::escape;
+
+/// Bytes of a reply that are shown as they are.
+const LONGEST_WORD: usize = 40;
 
 /// An expiry as `4m 12s` or `never`.
 pub fn expiry(expiry: Expiry) -> String {
@@ -52,6 +57,31 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
         Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next, "the lock"))),
         Answer::Replay => ("replay", format!("{} {}", replayed(record, &told), how_long(record, next, "the result"))),
         Answer::Fail => ("fails", format!("{told} {}", how_long(record, next, "the value"))),
+    }
+}
+
+/// What the next request gets, as a sentence's end: `the next request gets conflict (409 Conflict) for another 4m …`.
+pub fn then(record: &Record) -> String {
+    let (word, rest) = next_request(record);
+    let gets = match record.next_request.answer {
+        Answer::Execute | Answer::Fail => "",
+        Answer::Conflict => "gets ",
+        Answer::Replay => "gets a ",
+    };
+    format!("the next request {gets}{word}{rest}")
+}
+
+/// A step's reply as it came; one that is longer than a word or two by its size.
+pub fn reply(reply: &StepReply) -> String {
+    match reply {
+        StepReply::Nil => "nil".to_owned(),
+        StepReply::Integer(number) => number.to_string(),
+        StepReply::Text(text) if text.len() <= LONGEST_WORD => escape::text(text),
+        StepReply::Text(text) => format!("a text of {}", bytes(text.len() as u64)),
+        StepReply::Array(items) => format!("[{}]", items.iter().map(self::reply).collect::<Vec<_>>().join(", ")),
+        StepReply::Error { code, message } => {
+            format!("error {}", escape::text(format!("{code} {message}").trim_end().as_bytes()))
+        }
     }
 }
 

@@ -82,13 +82,36 @@ impl Wire {
     /// No reply in time or the connection broke, so that the request may have been executed and the connection is of
     /// no more use; or the server refuses service.
     pub async fn ask(&mut self, request: &Packed) -> Result<StepReply, StoreError> {
+        let reply = self.exchange(request).await?;
+        self.step_reply(reply)
+    }
+
+    /// Sends a request that has to go well: every error ends what is tried.
+    ///
+    /// # Errors
+    /// As [`Wire::ask`], and whatever else the server says.
+    pub(super) async fn tell(&mut self, request: &Packed) -> Result<Value, StoreError> {
         match self.exchange(request).await? {
-            Value::ServerError(error) => match refusal(&error) {
-                Some(code) => Err(self.refused(error.clone(), code)),
-                None => Ok(reply::step_reply(Value::ServerError(error))),
-            },
-            value => Ok(reply::step_reply(value)),
+            Value::ServerError(error) => Err(lost(&self.target, &error.into())),
+            value => Ok(value),
         }
+    }
+
+    /// A reply as schemas speak of it.
+    ///
+    /// # Errors
+    /// One that speaks of the server or the user, not of a record.
+    pub(super) fn step_reply(&self, reply: Value) -> Result<StepReply, StoreError> {
+        if let Value::ServerError(error) = &reply {
+            if let Some(code) = refusal(error) {
+                return Err(self.refused(error.clone(), code));
+            }
+            let typed = lost(&self.target, &error.clone().into());
+            if typed.is_permission() {
+                return Err(typed);
+            }
+        }
+        Ok(reply::step_reply(reply))
     }
 
     /// The connection itself, for another way to talk.
@@ -96,7 +119,8 @@ impl Wire {
         self.socket
     }
 
-    async fn exchange(&mut self, request: &Packed) -> Result<Value, StoreError> {
+    /// Sends a request and waits for whatever comes back.
+    pub(super) async fn exchange(&mut self, request: &Packed) -> Result<Value, StoreError> {
         let exchanged =
             in_time(self.target.timeout, async { Ok(exchange(&mut *self.socket, &mut self.buffer, request).await) });
         exchanged.await.map_err(RedisError::from).flatten().map_err(|error| lost(&self.target, &error))
@@ -105,21 +129,14 @@ impl Wire {
     async fn introduce(&mut self) -> Result<(), StoreError> {
         if let Some(password) = self.target.password.clone() {
             let words = ["AUTH".to_owned()].into_iter().chain(self.target.user.clone()).chain([password]);
-            self.greet(&pack(words)).await?;
+            self.tell(&pack(words)).await?;
         }
         if self.target.db != 0 {
-            self.greet(&pack(["SELECT", &self.target.db.to_string()])).await?;
+            self.tell(&pack(["SELECT", &self.target.db.to_string()])).await?;
         }
-        match self.greet(&pack(["CLIENT", "SETNAME", CLIENT_NAME])).await {
+        match self.tell(&pack(["CLIENT", "SETNAME", CLIENT_NAME])).await {
             // Where it is not permitted the connection does without a name.
-            Err(error) if error.is_permission() || error.is_unknown_command() => Ok(()),
-            other => other,
-        }
-    }
-
-    async fn greet(&mut self, request: &Packed) -> Result<(), StoreError> {
-        match self.exchange(request).await? {
-            Value::ServerError(error) => Err(lost(&self.target, &error.into())),
+            Err(error) if !error.is_permission() && !error.is_unknown_command() => Err(error),
             _ => Ok(()),
         }
     }

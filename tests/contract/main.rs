@@ -7,6 +7,7 @@ mod support;
 #[path = "../support/wire.rs"]
 mod wire;
 
+mod by_hand;
 mod meeting;
 mod reading;
 mod services;

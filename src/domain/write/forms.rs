@@ -55,22 +55,40 @@ fn canonical(name: &str) -> String {
     name.split('-').map(word).collect::<Vec<_>>().join("-")
 }
 
-/// A JSON value in any JSON text as `JSON.stringify` spaces it: not at all. `None` when the text is no JSON.
+/// A JSON value in any JSON text as `JSON.stringify` writes it: without spaces, and in strings nothing escaped that need
+/// not be. Numbers stay as they are: digits that JavaScript would lose are kept. `None` when the text is no JSON.
 pub(super) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).ok()?;
-    let (mut compact, mut in_string, mut escaped) = (Vec::with_capacity(text.len()), false, false);
-    for byte in text {
-        if in_string {
-            in_string = escaped || *byte != b'"';
-            escaped = !escaped && *byte == b'\\';
-        } else if byte.is_ascii_whitespace() {
-            continue;
-        } else {
-            in_string = *byte == b'"';
+    let mut compact = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.first() {
+        let length = if *first == b'"' { string_length(rest) } else { 1 };
+        let (token, more) = rest.split_at(length);
+        match first {
+            b'"' => compact.extend(unescaped(token)),
+            byte if byte.is_ascii_whitespace() => {}
+            byte => compact.push(*byte),
         }
-        compact.push(*byte);
+        rest = more;
     }
     Some(compact)
+}
+
+/// Bytes of the JSON string that stands at the beginning, quotes included.
+fn string_length(text: &[u8]) -> usize {
+    let mut escaped = false;
+    let inside = text.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    inside.map_or(text.len(), |at| at + 2)
+}
+
+/// A JSON string with nothing escaped but what has to be; one with half a character stays as it is.
+fn unescaped(string: &[u8]) -> Vec<u8> {
+    let text = serde_json::from_slice::<String>(string);
+    text.map_or_else(|_| string.to_vec(), |text| Value::from(text).to_string().into_bytes())
 }
 
 /// `EX` takes whole seconds: rounded up, so that no lock ends early and none gets 0.
@@ -133,6 +151,10 @@ mod tests {
             r#"{"a b":[1.0,12345678901234567890]}"#
         );
         assert_eq!(compact(r#" "a \" b \\" "#).unwrap(), r#""a \" b \\""#);
+        assert_eq!(
+            compact(r#"["a\/b","\u00e9\u0009\u001F","\ud800", "\\\\"]"#).unwrap(),
+            r#"["a/b","é\t\u001f","\ud800","\\\\"]"#
+        );
         assert_eq!(compact("hello world"), None);
     }
 }

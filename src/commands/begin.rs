@@ -1,0 +1,110 @@
+//! `idemctl begin`: the service's own begin step, by hand.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use crate::args::{Output, StepArgs, parse_owner, parse_token};
+use crate::change::{self, Play};
+use crate::context::Context;
+use crate::domain::record::Record;
+use crate::domain::response::Response;
+use crate::domain::schema::Meaning;
+use crate::domain::write::Request;
+use crate::domain::{age, by_hand, duration};
+use crate::exit::{Exit, Stop};
+use crate::render::escape;
+use crate::render::step::Report;
+
+/// Take a key's lock as the service does, or learn what a request gets
+///
+/// Sends what the service's worker sends, under its one --schema: where the key is free the lock is yours until its
+/// TTL ends, and requests with the key are turned away. `complete` or `release` ends it. Exit status 0 when the lock
+/// was taken, 1 on every other answer (conflict, replay, mismatch, fail), 8 when the record changed since it was shown.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Worker's id, where the schema keeps one [default: a new UUID, which is shown]
+    #[arg(long, value_name = "ID", value_parser = parse_owner)]
+    owner: Option<String>,
+
+    /// Hash of the request's payload, where the schema compares it [default: the stored one, or none]
+    #[arg(long, value_name = "TEXT", value_parser = parse_token)]
+    fingerprint: Option<String>,
+
+    #[command(flatten)]
+    step: StepArgs,
+}
+
+/// Runs `idemctl begin`.
+///
+/// # Errors
+/// Usage and refusals, a record that changed, and whatever the server says.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let record = change::find(context, &args.step).await?;
+    let (schema, response) = (record.schema.clone(), Response::default());
+    let owner = change::owner_of_new(&record, args.owner.as_deref(), false)?;
+    let fingerprint = fingerprint(&args, &record)?;
+    let request = Request {
+        fingerprint: &fingerprint,
+        now_ms: record.seen.server_ms.unwrap_or_default(),
+        ..Request::new(&schema, &record.key, &owner, &response)
+    };
+    let report = Report {
+        name: "begin",
+        record: &record,
+        foretold: by_hand::begin(&record, &fingerprint),
+        owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
+        done: None,
+    };
+    change::show(context, args.step.output, &record)?;
+    if args.step.output == Output::Table {
+        explain(context, &report);
+    }
+    if args.step.change.dry_run {
+        return change::rehearsed(context, &args.step, &report);
+    }
+    let writer = context.writer().await?;
+    args.step.change.confirm(context, "Begin with this key?", &writer.name())?;
+    let play = Play {
+        command: "begin",
+        what: "begun",
+        step: &schema.begin,
+        record: &record,
+        request,
+        hold: None,
+        slot: schema.lock_slot(),
+    };
+    let told = |now: &Record| by_hand::was_acquired(&record, now, &owner);
+    let played = change::play(context, &args.step, &writer, &play, told).await?;
+    let exit = change::told(context, &args.step, report, &played)?;
+    if let (Exit::Done, Some(owner)) = (exit, report.owner) {
+        context.ui.status(&format!(
+            "The lock is {0}'s: complete and release take --owner {0}",
+            escape::text(owner.as_bytes())
+        ));
+    }
+    Ok(exit)
+}
+
+fn fingerprint(args: &Args, record: &Record) -> Result<String, Stop> {
+    match &args.fingerprint {
+        Some(_) if !record.schema.write.keeps_fingerprint() => {
+            Err(Stop::usage(format!("--fingerprint: {} compares no payloads", record.schema.name)).hint("leave it out"))
+        }
+        Some(given) => Ok(given.clone()),
+        None => Ok(record.fingerprint().unwrap_or_default().to_owned()),
+    }
+}
+
+fn explain(context: &mut Context, report: &Report<'_>) {
+    let schema = &report.record.schema;
+    if report.foretold != Meaning::Acquired {
+        context.ui.status(&format!("The service will answer {}: this takes no lock.", report.foretold.word()));
+        return;
+    }
+    let redis_key = escape::text(&report.record.seen.slots[schema.lock_slot()].redis_key);
+    let owner = report.owner.map(|owner| format!(" for worker {}", escape::text(owner.as_bytes()))).unwrap_or_default();
+    let ttl = duration::short(age::millis(schema.lock_ttl));
+    context.ui.status(&format!(
+        "Takes the lock {redis_key}{owner}: requests with this key are turned away for {ttl}, or until it is completed or released."
+    ));
+}

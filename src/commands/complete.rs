@@ -1,0 +1,165 @@
+//! `idemctl complete`: the service's own complete step, by hand.
+
+mod body;
+mod choice;
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use self::choice::Choice;
+use crate::args::{Output, StepArgs, parse_owner, parse_token};
+use crate::change::{self, Play};
+use crate::context::Context;
+use crate::domain::by_hand::{self, Completion, Given};
+use crate::domain::next_request::Answer;
+use crate::domain::record::Record;
+use crate::domain::response::Response;
+use crate::domain::schema::Meaning;
+use crate::domain::write::Request;
+use crate::domain::{age, duration};
+use crate::exit::{Exit, Stop};
+use crate::render::step::Report;
+use crate::render::{escape, words};
+
+/// Store the response of an operation whose worker could not, so that retries get it
+///
+/// For the incident's other half: the charge went through, storing the response failed. Make sure with the provider
+/// that the operation took effect, and give the response that its client should have got. It is stored by the service's
+/// own step and in its own form, under its one --schema, on the lock that is there: where the schema checks the owner,
+/// in the owner's name. What the schema's results do not keep is refused. Exit status 0 when it was stored, 1 when the
+/// service refused or nothing is there, 2 when a result is stored already, 8 when the record changed since it was shown.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// In whose name, where the schema checks it [default: asked for on a terminal]
+    #[arg(long, value_name = "ID", value_parser = parse_owner)]
+    owner: Option<String>,
+
+    /// Status code of the response
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i64).range(100..=599))]
+    status: Option<i64>,
+
+    /// Header of the response; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = by_hand::header)]
+    headers: Vec<(String, String)>,
+
+    /// Body of the response: @FILE, `-` for stdin, or the text itself (@@TEXT for one that begins with @)
+    #[arg(long, value_name = "@FILE|-|TEXT")]
+    body: Option<OsString>,
+
+    /// Store it as the result of an operation that failed, with this error, where the schema keeps one
+    #[arg(long, value_name = "TEXT")]
+    error: Option<String>,
+
+    /// Store it although nothing is there: the lock has expired
+    #[arg(long)]
+    create: bool,
+
+    /// Store it over another result, or over what cannot be read
+    #[arg(long)]
+    replace: bool,
+
+    /// Hash of the request's payload, where the schema compares it and there is no lock that has it
+    #[arg(long, value_name = "TEXT", value_parser = parse_token)]
+    fingerprint: Option<String>,
+
+    #[command(flatten)]
+    step: StepArgs,
+}
+
+/// Runs `idemctl complete`.
+///
+/// # Errors
+/// Usage and refusals, a record that changed, and whatever the server says.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let body = args.body.as_deref().map(body::read).transpose()?;
+    let given = Given { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
+    let record = change::find(context, &args.step).await?;
+    let schema = record.schema.clone();
+    let response = given.response(&schema).map_err(|misfit| match misfit.hint {
+        Some(hint) => Stop::usage(misfit.message).hint(hint),
+        None => Stop::usage(misfit.message),
+    })?;
+    change::show(context, args.step.output, &record)?;
+    let choice = Choice::of(context, &args, &record)?;
+    let request = choice.request(&record, &response, args.error.as_deref())?;
+    let hold = choice.hold(&record, &request)?;
+    let report = Report {
+        name: "complete",
+        record: &record,
+        foretold: by_hand::complete(&record, &choice.owner, hold.as_deref()),
+        owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
+        done: None,
+    };
+    if given.is_broken_json() {
+        context.ui.warning("the body is not JSON, although its content type says so");
+    }
+    if args.step.output == Output::Table {
+        explain(context, &report, &choice, &request);
+    }
+    if args.step.change.dry_run {
+        return change::rehearsed(context, &args.step, &report);
+    }
+    let writer = context.writer().await?;
+    args.step.change.confirm(context, "Store this response?", &writer.name())?;
+    let told = |now: &Record| by_hand::was_stored(&record, now, &request);
+    let play = Play {
+        command: "complete",
+        what: "completed",
+        step: &schema.complete,
+        record: &record,
+        request: request.clone(),
+        hold,
+        slot: schema.result_slot(),
+    };
+    let played = change::play(context, &args.step, &writer, &play, told).await?;
+    change::told(context, &args.step, report, &played)
+}
+
+fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>) {
+    let (record, schema) = (report.record, &report.record.schema);
+    if report.foretold != Meaning::Stored {
+        let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
+        context.ui.status(&format!("The service will refuse to store it{owner}."));
+        return;
+    }
+    let redis_key = escape::text(&record.seen.slots[schema.result_slot()].redis_key);
+    let ttl = duration::short(age::millis(schema.result_ttl));
+    let what = response_in_words(request.response);
+    context.ui.status(&format!("Stores {what} at {redis_key} for {ttl}, as {} does.", schema.name));
+    match choice.completion {
+        Completion::OfLock => {}
+        Completion::Creating => {
+            context.ui.status("Nothing is there now: its lock has expired, or none was ever taken.")
+        }
+        Completion::Replacing => context.ui.status("What is stored there now goes."),
+    }
+    let completed = by_hand::completed(record, request);
+    context.ui.status(&format!("Then {}.", words::then(&completed)));
+    let late =
+        if by_hand::is_overwritten_later(&completed) { "stores its own response over this one" } else { "is refused" };
+    context.ui.status(&format!("If a worker is still at it, it {late} when it ends."));
+    if completed.next_request.answer == Answer::Replay {
+        context.ui.status("Make sure that the operation took effect: no retry executes it any more.");
+    }
+}
+
+/// The parts of a response that are there.
+fn response_in_words(response: &Response) -> String {
+    let mut parts: Vec<_> = response.status.iter().map(|status| format!("status {status}")).collect();
+    match response.headers.len() {
+        0 => {}
+        1 => parts.push("1 header".to_owned()),
+        count => parts.push(format!("{count} headers")),
+    }
+    match response.body.len() {
+        0 if parts.is_empty() => parts.push("that the operation is done".to_owned()),
+        0 => parts.push("no body".to_owned()),
+        length => parts.push(format!("a body of {}", words::bytes(length as u64))),
+    }
+    match parts.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => parts.concat(),
+    }
+}

@@ -1,0 +1,57 @@
+//! The body of a response, from where `--body` says.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crate::exit::Stop;
+
+/// Reads `@FILE`, `-` (stdin) or the text itself; `@@TEXT` is a text that begins with one `@`.
+///
+/// # Errors
+/// Usage: what cannot be read, and why.
+pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, Stop> {
+    let wrong = |what: String, error: std::io::Error| Stop::usage(format!("--body: cannot read {what}: {error}"));
+    match given.as_bytes() {
+        b"-" => {
+            let mut body = Vec::new();
+            std::io::stdin().read_to_end(&mut body).map_err(|error| wrong("stdin".to_owned(), error))?;
+            Ok(body)
+        }
+        [b'@', text @ ..] if text.starts_with(b"@") => Ok(text.to_vec()),
+        [b'@', file @ ..] => {
+            let file = Path::new(OsStr::from_bytes(file));
+            std::fs::read(file).map_err(|error| {
+                wrong(file.display().to_string(), error).hint("a text that begins with @ is written @@TEXT")
+            })
+        }
+        text => Ok(text.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_itself_and_two_ats_are_one() {
+        let text = |given: &str| read(OsStr::new(given)).unwrap();
+        assert_eq!(text("{}"), b"{}");
+        assert_eq!(text(""), b"");
+        assert_eq!(text("@@ops"), b"@ops");
+        assert_eq!(read(OsStr::from_bytes(b"\xff")).unwrap(), b"\xff");
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("body");
+        std::fs::write(&file, b"a\n\xff").unwrap();
+        let given = format!("@{}", file.display());
+        assert_eq!(read(OsStr::new(&given)).unwrap(), b"a\n\xff");
+        let missing = read(OsStr::new("@/nowhere/body")).unwrap_err();
+        assert!(missing.message.contains("/nowhere/body") && missing.hint.is_some());
+        assert!(read(OsStr::new("@")).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! What completing comes to: on what, in whose name, for which payload.
+
+use anyhow::Result;
+
+use super::Args;
+use crate::change;
+use crate::context::Context;
+use crate::domain::by_hand::{self, Completion, Leave, Refusal};
+use crate::domain::record::Record;
+use crate::domain::response::Response;
+use crate::domain::write::Request;
+use crate::exit::{Exit, Stop};
+use crate::render::escape;
+
+/// What completing comes to.
+pub(super) struct Choice {
+    pub(super) completion: Completion,
+    /// Empty where the schema knows no owners.
+    pub(super) owner: String,
+    fingerprint: String,
+}
+
+impl Choice {
+    /// Decides, and asks for the owner where it takes one.
+    ///
+    /// # Errors
+    /// Why this record is not to be completed like this.
+    pub(super) fn of(context: &mut Context, args: &Args, record: &Record) -> Result<Self> {
+        let leave = Leave { create: args.create, replace: args.replace };
+        let completion = by_hand::of_record(record, leave).map_err(|why| refused(record, &why))?;
+        let fingerprint = fingerprint(record, completion, args.fingerprint.as_deref())?;
+        let given = args.owner.as_deref();
+        let owner = match completion {
+            Completion::OfLock => {
+                let dry_run = args.step.change.dry_run;
+                change::owner_of_lock(context, record, &record.schema.complete, given, dry_run)?
+            }
+            Completion::Creating | Completion::Replacing => change::owner_of_new(record, given, true)?,
+        };
+        Ok(Self { completion, owner, fingerprint })
+    }
+
+    /// What the step's placeholders stand for.
+    ///
+    /// # Errors
+    /// Permission: the schema keeps times, and the server does not tell the time.
+    pub(super) fn request<'a>(
+        &'a self,
+        record: &'a Record,
+        response: &'a Response,
+        error: Option<&'a str>,
+    ) -> Result<Request<'a>, Stop> {
+        let schema = &record.schema;
+        let needs_time = schema.write.keeps_time() && self.completion != Completion::OfLock;
+        let now_ms = match record.seen.server_ms {
+            None if needs_time => {
+                let message = format!("{} keeps times, and the server does not tell its own", schema.name);
+                return Err(Stop::new(Exit::Permission, message).hint("the user needs the right to TIME"));
+            }
+            now => now.unwrap_or_default(),
+        };
+        let request = Request::new(schema, &record.key, &self.owner, response);
+        Ok(Request { fingerprint: &self.fingerprint, error, now_ms, ..request })
+    }
+
+    /// The lock to take for the step, where there is none and it wants one.
+    ///
+    /// # Errors
+    /// Usage: no lock would do.
+    pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, Stop> {
+        match self.completion {
+            Completion::OfLock => Ok(None),
+            _ => by_hand::hold(record, request).map_err(|why| Stop::usage(format!("{}: {why}", record.schema.name))),
+        }
+    }
+}
+
+fn refused(record: &Record, why: &Refusal) -> Stop {
+    let (key, name) = (escape::text(&record.key), &record.schema.name);
+    match why {
+        Refusal::Absent => Stop::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
+            .hint("is it the right --schema (and --prefix)? Where its lock has expired, --create stores the response"),
+        Refusal::Completed => Stop::usage(format!("{key}: {why}: retries get the result that is shown"))
+            .hint("--replace stores this response in its place"),
+        Refusal::Unreadable(_) => {
+            Stop::usage(format!("{key}: {why}")).hint("--replace stores this response in its place")
+        }
+        Refusal::WrongType | Refusal::NoSuchStep => Stop::usage(format!("{key}: {why}")),
+    }
+}
+
+/// The hash of the payload that goes with the result. Without it every retry would be told that its payload is another.
+fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> Result<String, Stop> {
+    let (stored, name) = (record.fingerprint(), &record.schema.name);
+    let keeps = record.schema.write.keeps_fingerprint();
+    match given {
+        Some(_) if !keeps => {
+            Err(Stop::usage(format!("--fingerprint: {name} compares no payloads")).hint("leave it out"))
+        }
+        Some(given) if completion == Completion::OfLock && stored != Some(given) => {
+            Err(Stop::usage("--fingerprint: the lock has its own, and keeps it").hint("leave it out"))
+        }
+        Some(given) => Ok(given.to_owned()),
+        None => match stored {
+            None if keeps && completion != Completion::OfLock => Err(Stop::usage(format!(
+                "{name} compares payloads: without the request's --fingerprint no retry would get the response"
+            ))
+            .hint("give the hash the service makes of the payload, or --fingerprint '' where it makes none")),
+            stored => Ok(stored.unwrap_or_default().to_owned()),
+        },
+    }
+}

@@ -1,0 +1,104 @@
+//! `idemctl release`: the service's own release step, by hand.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use crate::args::{Output, StepArgs, parse_owner};
+use crate::change::{self, Play};
+use crate::context::Context;
+use crate::domain::by_hand::{self, Refusal};
+use crate::domain::late_worker;
+use crate::domain::record::Record;
+use crate::domain::response::Response;
+use crate::domain::schema::{Meaning, State};
+use crate::domain::write::Request;
+use crate::exit::{Exit, Stop};
+use crate::render::step::Report;
+use crate::render::{escape, words};
+
+/// Give a lock up as the service does, so that the next request executes
+///
+/// Sends what the service's worker sends when nothing was done, under its one --schema: where the schema checks the
+/// owner, only the lock's owner may. A stored result is never released. Where the service has no such step,
+/// force-unlock removes the lock. Exit status 0 when it was released, 1 when the service refused or nothing is there,
+/// 8 when the record changed since it was shown.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// In whose name, where the schema checks it [default: asked for on a terminal]
+    #[arg(long, value_name = "ID", value_parser = parse_owner)]
+    owner: Option<String>,
+
+    #[command(flatten)]
+    step: StepArgs,
+}
+
+/// Runs `idemctl release`.
+///
+/// # Errors
+/// Usage and refusals, a record that changed, and whatever the server says.
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let record = change::find(context, &args.step).await?;
+    let (schema, response) = (record.schema.clone(), Response::default());
+    change::show(context, args.step.output, &record)?;
+    let step = by_hand::releasable(&record).map_err(|why| refused(&record, &why))?;
+    let dry_run = args.step.change.dry_run;
+    let owner = change::owner_of_lock(context, &record, step, args.owner.as_deref(), dry_run)?;
+    let report = Report {
+        name: "release",
+        record: &record,
+        foretold: by_hand::released(&record, step, &owner),
+        owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
+        done: None,
+    };
+    if args.step.output == Output::Table {
+        explain(context, &report);
+    }
+    if dry_run {
+        return change::rehearsed(context, &args.step, &report);
+    }
+    let writer = context.writer().await?;
+    args.step.change.confirm(context, "Release this lock?", &writer.name())?;
+    let play = Play {
+        command: "release",
+        what: "released",
+        step,
+        record: &record,
+        request: Request::new(&schema, &record.key, &owner, &response),
+        hold: None,
+        slot: schema.lock_slot(),
+    };
+    let played = change::play(context, &args.step, &writer, &play, by_hand::was_released).await?;
+    change::told(context, &args.step, report, &played)
+}
+
+fn refused(record: &Record, why: &Refusal) -> Stop {
+    let key = escape::text(&record.key);
+    let name = &record.schema.name;
+    match why {
+        Refusal::Absent => Stop::new(Exit::No, format!("{key}: there is no lock under {name}")),
+        Refusal::NoSuchStep => {
+            Stop::usage(format!("{name}: {why}")).hint("`idemctl force-unlock` removes a lock that nobody needs")
+        }
+        Refusal::Completed => Stop::usage(format!("{key}: {why}: a stored result is never released"))
+            .hint("`idemctl purge --key-file` removes results"),
+        Refusal::Unreadable(_) => {
+            Stop::usage(format!("{key}: {why}")).hint("`idemctl force-unlock` removes what nobody can read")
+        }
+        Refusal::WrongType => Stop::usage(format!("{key}: {why}")),
+    }
+}
+
+fn explain(context: &mut Context, report: &Report<'_>) {
+    let record = report.record;
+    let redis_key = escape::text(&record.seen.slots[record.schema.lock_slot()].redis_key);
+    if report.foretold != Meaning::Released {
+        let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
+        context.ui.status(&format!("The service will refuse to release {redis_key}{owner}."));
+    } else if record.state == State::Completed {
+        context.ui.status(&format!("Releases {redis_key}. The result stays, and retries go on getting it."));
+    } else {
+        context.ui.status(&format!("Releases {redis_key}. The next request with this key executes the operation."));
+        let late = words::late_worker(late_worker::of(&record.schema));
+        context.ui.status(&format!("If its worker still runs, the operation executes twice; {late}."));
+    }
+}
