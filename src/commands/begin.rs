@@ -51,7 +51,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "begin",
         record: &record,
-        foretold: by_hand::begin(&record, &fingerprint),
+        foretold: by_hand::foretell_begin(&record, &fingerprint),
         owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
         done: None,
     };

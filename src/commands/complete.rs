@@ -88,7 +88,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "complete",
         record: &record,
-        foretold: by_hand::complete(&record, &choice.owner, hold.as_deref()),
+        foretold: by_hand::foretell_complete(&record, &choice.owner, hold.as_deref()),
         owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
         done: None,
     };

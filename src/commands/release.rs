@@ -46,7 +46,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "release",
         record: &record,
-        foretold: by_hand::released(&record, step, &owner),
+        foretold: by_hand::foretell_release(&record, step, &owner),
         owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
         done: None,
     };

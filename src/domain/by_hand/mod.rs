@@ -7,7 +7,7 @@ mod lost;
 mod release;
 
 pub use completion::{Completion, Leave, Refusal, hold, of_record};
-pub use foretold::{begin, complete, completed, is_overwritten_later, release as released};
+pub use foretold::{completed, foretell_begin, foretell_complete, foretell_release, is_overwritten_later};
 pub use given::{Given, Misfit, header};
 pub use lost::{was_acquired, was_released, was_stored};
 pub use release::releasable;

@@ -65,7 +65,7 @@ pub enum Timestamp {
 pub struct ValueCase {
     /// The name that `when` conditions use.
     pub name: String,
-    /// Which slot (an index into [`Schema::slots`]).
+    /// Which slot (an index into [`super::Schema::slots`]).
     pub slot: usize,
     /// How the bytes are read.
     pub encoding: Encoding,

@@ -66,7 +66,7 @@ pub enum SlotIs {
     Unreadable,
     /// Not a string.
     WrongType,
-    /// The value case with this index in [`Schema::values`].
+    /// The value case with this index in [`super::Schema::values`].
     Value(usize),
 }
 
