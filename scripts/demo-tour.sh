@@ -44,3 +44,6 @@ show 1 idemctl inspect "$key"
 
 say "Does the Lua let one request through, and only one? Fifty at once:"
 show 0 idemctl race --concurrency 50
+
+say "And when things go wrong? A failure that comes too late, with a service's own steps and with the reference scripts:"
+show 1 idemctl simulate zombie-releases --schema express,reference
