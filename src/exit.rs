@@ -160,6 +160,7 @@ fn of_class(class: ErrorClass) -> Exit {
         ErrorClass::Permission => Exit::Permission,
         ErrorClass::Unreachable => Exit::Unreachable,
         ErrorClass::Refused => Exit::Refused,
+        ErrorClass::Partial => Exit::Partial,
         ErrorClass::OutcomeUnknown => Exit::OutcomeUnknown,
         ErrorClass::File => Exit::Usage,
         ErrorClass::Bug => Exit::Bug,

@@ -15,6 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::render::race as render;
 use crate::render::style::Palette;
 use crate::sim::{self, Ended, NoTrack, Raced, Track};
+use crate::store::Link;
 
 /// The most workers, each of which is a connection.
 const MOST_WORKERS: u64 = 1_000;
@@ -107,7 +108,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let link = context.link_or_sandbox().await?;
-    let mut track = Track::open(link.target(), plan.concurrency).await.map_err(no_track)?;
+    let mut track = Track::open(&link, plan.concurrency).await.map_err(no_track)?;
+    let schemas = runnable(context, &link, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
         for strategy in strategies(&args.strategy) {
@@ -152,6 +154,24 @@ async fn one_run(
             Err(anyhow::Error::new(error).context(format!("racing {what}, round {}", run.rounds + 1)))
         }
     }
+}
+
+/// Those of the schemas whose scripts can run where the race is.
+fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -> Result<Vec<Arc<Schema>>> {
+    if !link.is_cluster() {
+        return Ok(schemas);
+    }
+    let problem = |schema: &Schema| schema.cluster_problem(b"order-1");
+    let refused: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), problem(schema)?))).collect();
+    schemas.retain(|schema| problem(schema).is_none());
+    if schemas.is_empty() {
+        let why = refused.first().map(|(name, why)| format!("{name}: {why}")).unwrap_or_default();
+        return Err(Stop::usage(why).hint("--sandbox races on a private throw-away server").into());
+    }
+    for (name, why) in refused {
+        context.ui.warning(&format!("{name} is left out: {why}"));
+    }
+    Ok(schemas)
 }
 
 /// The schemas to race.

@@ -26,6 +26,7 @@ pub mod schema;
 pub mod second_look;
 pub mod selection;
 pub mod simulation;
+pub mod slot;
 pub mod step;
 pub mod tally;
 pub mod template;

@@ -77,6 +77,25 @@ impl Content {
         Self::Text { length: Some(bytes.len() as u64), head: bytes }
     }
 
+    /// How many bytes of it were read.
+    pub fn read_bytes(&self) -> usize {
+        match self {
+            Self::Text { head, .. } => head.len(),
+            _ => 0,
+        }
+    }
+
+    /// True when it is what was seen, as far as that was read: the same bytes at the beginning, and the same length
+    /// where both are known.
+    pub fn begins_as(&self, seen: &Self) -> bool {
+        match (self, seen) {
+            (Self::Text { head, length }, Self::Text { head: seen, length: seen_length }) => {
+                head.starts_with(seen) && (length.is_none() || seen_length.is_none() || length == seen_length)
+            }
+            (now, seen) => now == seen,
+        }
+    }
+
     /// True when all bytes of the string were read.
     pub fn is_whole(&self) -> bool {
         match self {

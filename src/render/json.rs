@@ -77,6 +77,8 @@ struct Shown<'a> {
     response: Option<Response<'a>>,
     error: Option<&'a str>,
     blob: Option<&'a Value>,
+    /// False when the record's Redis keys were not read at one moment.
+    atomic: bool,
     next_request: NextRequest<'a>,
     findings: Vec<ShownFinding<'a>>,
 }
@@ -137,6 +139,7 @@ impl<'a> Shown<'a> {
             response: record.response().map(|response| Response::new(response, reveal)),
             error: record.error(),
             blob: record.blob(),
+            atomic: record.seen.atomic,
             next_request: NextRequest {
                 answer: next.answer.word(),
                 until_ms: next.until.and_then(Expiry::millis),

@@ -95,7 +95,7 @@ impl Page {
             self.field("Blob pointer", &escape::json(blob.to_string()));
         }
         if !record.seen.atomic {
-            self.field("Read", "with plain commands, for scripts are not permitted: not at one moment");
+            self.field("Read", "one Redis key after the other, not at one moment: a cluster keeps them apart, or scripts are not permitted");
         }
     }
 

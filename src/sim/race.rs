@@ -1,7 +1,5 @@
 //! A race: rounds on fresh keys, judged one by one, and nothing left behind.
 
-use std::ops::Range;
-
 use uuid::Uuid;
 
 use crate::domain::race::{Plan, Run, Strategy, Ttls};
@@ -14,6 +12,9 @@ use crate::store::StoreError;
 
 /// After how many rounds their keys are removed, so that a long race does not fill the server.
 const ROUNDS_BETWEEN_CLEANING: usize = 200;
+
+/// How many names are tried for a key that a cluster's node serves: of a hundred masters each serves one in a hundred.
+const MOST_NAMES: usize = 10_000;
 
 /// In which rounds the handler fails for SET NX, unless the operator says: its flaw is what comes after a release.
 const SET_NX_FAILS_EVERY: usize = 4;
@@ -50,7 +51,7 @@ pub async fn race(
     let plan = adapted(strategy, plan);
     let ttls = Ttls { lock: schema.lock_ttl, result: schema.result_ttl };
     let mut run = Run::new(&schema.name, strategy, plan, ttls);
-    let mut keys = Keys { schema, name: Uuid::new_v4(), made: 0..0 };
+    let mut keys = Keys { schema, name: Uuid::new_v4(), made: Vec::new() };
     let (mut left_behind, mut ended) = (None, Ended::Played);
     match Service::introduce(schema, strategy, track.broom()).await {
         Ok(service) => {
@@ -81,7 +82,7 @@ async fn one_round(
     if let Err(error) = track.mend().await {
         return Ended::Failed(error);
     }
-    let (number, key) = keys.make();
+    let (number, key) = (run.rounds + 1, keys.make(run.rounds + 1, |redis_keys| track.serves(redis_keys)));
     match round::play(&mut track.workers, service, (&run.plan, number), &key, interrupt).await {
         Ok(Some(round)) => {
             run.add(round);
@@ -105,24 +106,26 @@ fn adapted(strategy: Strategy, plan: Plan) -> Plan {
 struct Keys<'a> {
     schema: &'a Schema,
     name: Uuid,
-    /// The rounds whose keys may be there.
-    made: Range<usize>,
+    /// The Redis keys that may be there.
+    made: Vec<Vec<u8>>,
 }
 
 impl Keys<'_> {
-    fn make(&mut self) -> (usize, Vec<u8>) {
-        self.made.end += 1;
-        (self.made.end, self.key(self.made.end))
+    /// A round's key: one of those that the track's node serves.
+    fn make(&mut self, round: usize, is_served: impl Fn(&[Vec<u8>]) -> bool) -> Vec<u8> {
+        let mut key = format!("idemctl-race-{}-{round}", self.name.simple());
+        for number in 1..=MOST_NAMES {
+            if is_served(&self.schema.redis_keys(key.as_bytes())) {
+                break;
+            }
+            key = format!("idemctl-race-{}-{round}-{number}", self.name.simple());
+        }
+        self.made.extend(self.schema.redis_keys(key.as_bytes()));
+        key.into_bytes()
     }
 
     /// Every Redis key that may be there; from here on they count as removed.
     fn take(&mut self) -> Vec<Vec<u8>> {
-        let rounds = self.made.start + 1..=self.made.end;
-        self.made.start = self.made.end;
-        rounds.flat_map(|round| self.schema.redis_keys(&self.key(round))).collect()
-    }
-
-    fn key(&self, round: usize) -> Vec<u8> {
-        format!("idemctl-race-{}-{round}", self.name.simple()).into_bytes()
+        std::mem::take(&mut self.made)
     }
 }

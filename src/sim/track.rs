@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
 use crate::sim::worker::Worker;
-use crate::store::{StoreError, Target, Wire, pack};
+use crate::store::{Link, StoreError, Target, Wire, pack};
 
 /// How many connections are opened at a time: servers queue a few hundred, some fewer.
 const OPENED_AT_ONCE: usize = 32;
@@ -15,6 +15,7 @@ const REMOVED_AT_ONCE: usize = 100;
 /// The workers' connections, and one that cleans up behind them.
 pub struct Track {
     pub(super) workers: Vec<Worker>,
+    link: Link,
     pub(super) target: Target,
     /// Opened first, so that it is there even when the server has no room for all workers.
     broom: Wire,
@@ -34,12 +35,13 @@ pub struct NoTrack {
 }
 
 impl Track {
-    /// Connects that many workers.
+    /// Connects that many workers, in a cluster all to one of its masters.
     ///
     /// # Errors
     /// As [`Wire::connect`].
-    pub async fn open(target: &Target, concurrency: usize) -> Result<Self, NoTrack> {
+    pub async fn open(link: &Link, concurrency: usize) -> Result<Self, NoTrack> {
         let no_track = |open, error| NoTrack { open, wanted: concurrency, error };
+        let target = &link.playground().await.map_err(|error| no_track(0, error))?;
         let broom = Wire::connect(target).await.map_err(|error| no_track(0, error))?;
         let mut wires = stream::iter((0..concurrency).map(|_| Wire::connect(target))).buffered(OPENED_AT_ONCE);
         let mut workers = Vec::with_capacity(concurrency);
@@ -47,7 +49,12 @@ impl Track {
             let wire = wire.map_err(|error| no_track(workers.len(), error))?;
             workers.push(Worker { id: workers.len() + 1, owner: Uuid::new_v4().to_string(), wire: Some(wire) });
         }
-        Ok(Self { workers, target: target.clone(), broom })
+        Ok(Self { workers, link: link.clone(), target: target.clone(), broom })
+    }
+
+    /// True when the track's node serves all of these Redis keys.
+    pub(super) fn serves(&self, redis_keys: &[Vec<u8>]) -> bool {
+        self.link.serves(&self.target, redis_keys)
     }
 
     /// The connection that is no worker's.
@@ -65,11 +72,17 @@ impl Track {
 
     /// Removes Redis keys, on a new connection should the old one be broken.
     pub(super) async fn remove(&mut self, redis_keys: &[Vec<u8>]) -> Result<(), StoreError> {
-        for batch in redis_keys.chunks(REMOVED_AT_ONCE) {
+        // The keys of several rounds are in several slots, which no command may name together.
+        let at_once = if self.link.is_cluster() { 1 } else { REMOVED_AT_ONCE };
+        for batch in redis_keys.chunks(at_once) {
             let unlink = pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)));
-            if self.broom.ask(&unlink).await.is_err_and(|error| error.lost_the_reply()) {
-                self.broom = Wire::connect(&self.target).await?;
-                self.broom.ask(&unlink).await?;
+            match self.broom.ask(&unlink).await {
+                Err(error) if error.lost_the_reply() => {
+                    self.broom = Wire::connect(&self.target).await?;
+                    self.broom.ask(&unlink).await?;
+                }
+                Err(error) => return Err(error),
+                Ok(_) => {}
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use super::backup::{About, Saved};
 use super::scripts;
 use super::write::{Action, Change, Outcome};
 use crate::domain::observation::{Content, Observation, SeenSlot};
+use crate::domain::slot;
 
 /// The most Redis keys a call names: larger calls stall other clients and are no faster.
 const MOST_KEYS: usize = 100;
@@ -121,28 +122,34 @@ impl<'a> Batch<'a> {
         self.asked.iter().filter_map(|asked| Some((asked.saved.as_ref()?, &asked.change.about)))
     }
 
-    /// What is sent; `None` when nothing is left to ask for.
+    /// What is sent: one call for all. None when nothing is left to ask for.
     pub(super) fn command(&self, action: Action) -> Option<Cmd> {
-        if self.asked.is_empty() {
-            return None;
-        }
-        let slots: Vec<_> = self.asked.iter().flat_map(Asked::slots).collect();
-        let mut rules = String::with_capacity(slots.len() * 12);
-        let mut command = redis::cmd("EVAL");
-        command.arg(scripts::CHANGE_MANY_IF_SAME).arg(slots.len());
-        for slot in &slots {
-            command.arg(&slot.seen.redis_key);
-        }
-        for slot in &slots {
-            command.arg(slot.head());
-            slot.rule(&mut rules);
-        }
-        command.arg(rules);
-        match action {
-            Action::Remove => command.arg("UNLINK"),
-            Action::ExpireIn(ttl) => command.arg(ttl),
-        };
-        Some(command)
+        let slots = self.asked.iter().flat_map(Asked::slots);
+        (!self.asked.is_empty()).then(|| call(action, Script::Text, slots))
+    }
+
+    /// What is sent where a cluster keeps Redis keys apart: a call for each change. It compares what is in the slot of the
+    /// Redis key to change, and no more.
+    pub(super) fn commands_apart(&self, action: Action, script: Script<'_>) -> Vec<Cmd> {
+        let one = |asked: &Asked<'a>| call(action, script, asked.slots().filter(|sent| sent.is_with(asked)));
+        self.asked.iter().map(one).collect()
+    }
+
+    /// The Redis keys that no call of [`Batch::commands_apart`] compares on a cluster, with what was seen there, by change.
+    pub(super) fn elsewhere(&self) -> Vec<(usize, &'a SeenSlot)> {
+        let others = self.asked.iter().enumerate().flat_map(|(place, asked)| {
+            asked.slots().filter(|sent| !sent.is_with(asked)).map(move |sent| (place, sent.seen))
+        });
+        others.collect()
+    }
+
+    /// Leaves out changes, by their places among those that are asked for: their records are no longer as they were.
+    pub(super) fn leave_out(&mut self, changed: &HashSet<usize>) {
+        let mut place = 0;
+        self.asked.retain(|_| {
+            place += 1;
+            !changed.contains(&(place - 1))
+        });
     }
 
     /// Takes the reply; `None` when it is none of the scripts'.
@@ -178,6 +185,39 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// How the script is named to the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Script<'a> {
+    /// By its text.
+    Text,
+    /// By its digest, for a server that has it.
+    Digest(&'a str),
+}
+
+/// A call that changes one Redis key of each of some records.
+fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent<'a>>) -> Cmd {
+    let slots: Vec<_> = slots.collect();
+    let mut rules = String::with_capacity(slots.len() * 12);
+    let mut command = match script {
+        Script::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
+        Script::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
+    };
+    command.arg(slots.len());
+    for slot in &slots {
+        command.arg(&slot.seen.redis_key);
+    }
+    for slot in &slots {
+        command.arg(slot.head());
+        slot.rule(&mut rules);
+    }
+    command.arg(rules);
+    match action {
+        Action::Remove => command.arg("UNLINK"),
+        Action::ExpireIn(ttl) => command.arg(ttl),
+    };
+    command
+}
+
 fn can_be_compared(change: &Change) -> bool {
     let is_text = |slot: &SeenSlot| matches!(slot.content, Content::Text { .. });
     is_text(&change.seen.slots[change.slot])
@@ -205,6 +245,11 @@ struct Sent<'a> {
 }
 
 impl Sent<'_> {
+    /// True when it is in the slot of the Redis key that changes.
+    fn is_with(&self, asked: &Asked<'_>) -> bool {
+        slot::of(&self.seen.redis_key) == slot::of(asked.change.redis_key())
+    }
+
     fn head(&self) -> Vec<u8> {
         match &self.seen.content {
             Content::Text { head, .. } => [&head[..], self.checksum.as_ref().map_or(&[][..], |sum| &sum[..])].concat(),

@@ -13,16 +13,14 @@ use redis::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::error::StoreError;
-use super::read::Reader;
 use super::target::{Address, Target};
-use super::write::Writer;
 
 /// The name that `CLIENT LIST` shows for idemctl's connections.
 pub(super) const CLIENT_NAME: &str = "idemctl";
 
 /// A connection to one server, and the server's name for messages.
 #[derive(Clone)]
-pub struct Link {
+pub(super) struct Node {
     connection: MultiplexedConnection,
     target: Target,
     greeted: Arc<AtomicBool>,
@@ -36,7 +34,7 @@ pub struct Link {
 ///
 /// # Errors
 /// Unreachable, timed out, or the log-in refused.
-pub async fn connect(target: &Target) -> Result<Link, StoreError> {
+pub(super) async fn connect(target: &Target) -> Result<Node, StoreError> {
     let wrong = |error: &redis::RedisError| StoreError::from_redis(error, &target.to_string(), target.timeout);
     let client =
         Client::open(connection_info(target).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
@@ -45,7 +43,7 @@ pub async fn connect(target: &Target) -> Result<Link, StoreError> {
         .set_response_timeout(Some(target.timeout));
     let connection =
         client.get_multiplexed_async_connection_with_config(&config).await.map_err(|error| wrong(&error))?;
-    Ok(Link { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
+    Ok(Node { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
 }
 
 fn connection_info(target: &Target) -> redis::RedisResult<redis::ConnectionInfo> {
@@ -67,25 +65,10 @@ fn connection_info(target: &Target) -> redis::RedisResult<redis::ConnectionInfo>
     Ok(info.set_redis_settings(settings).set_tcp_settings(tcp))
 }
 
-impl Link {
-    /// The server's name for people.
-    pub fn name(&self) -> String {
-        self.target.to_string()
-    }
-
+impl Node {
     /// The server.
-    pub fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &Target {
         &self.target
-    }
-
-    /// What may only read.
-    pub fn reader(&self) -> Reader {
-        Reader::new(self.clone())
-    }
-
-    /// What may change.
-    pub fn writer(&self) -> Writer {
-        Writer::new(self.clone())
     }
 
     /// Sends one command.
@@ -93,7 +76,9 @@ impl Link {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command.clone());
         let mut replies = self.ask_all(&pipeline).await?;
-        replies.pop().unwrap_or_else(|| Err(self.unexpected("a command")))
+        let unexpected =
+            || StoreError::UnexpectedReply { target: self.target.to_string(), asked: "a command".to_owned() };
+        replies.pop().unwrap_or_else(|| Err(unexpected()))
     }
 
     /// Sends commands in one write; each has its own reply or error.
@@ -125,18 +110,17 @@ impl Link {
         match tokio::time::timeout(self.target.timeout, first_words(host, *port)).await {
             Ok(Ok(words)) if !words.is_empty() && !b"+-".contains(&words[0]) => {
                 let line = words.lines().next().unwrap_or_default();
-                StoreError::NotRedis { target: self.name(), why: format!("it says {:?}", bstr::BStr::new(line)) }
+                StoreError::NotRedis {
+                    target: self.target.to_string(),
+                    why: format!("it says {:?}", bstr::BStr::new(line)),
+                }
             }
             _ => error,
         }
     }
 
     pub(super) fn error(&self, error: &redis::RedisError) -> StoreError {
-        StoreError::from_redis(error, &self.name(), self.target.timeout)
-    }
-
-    pub(super) fn unexpected(&self, asked: &str) -> StoreError {
-        StoreError::UnexpectedReply { target: self.name(), asked: asked.to_owned() }
+        StoreError::from_redis(error, &self.target.to_string(), self.target.timeout)
     }
 }
 

@@ -65,6 +65,16 @@ pub enum StoreError {
         /// Why the reply was lost.
         why: String,
     },
+    /// Some nodes of a cluster could not be walked; what the others hold was read.
+    #[error("{missed} of {masters} masters could not be read to the end: {why}")]
+    Missed {
+        /// How many.
+        missed: usize,
+        /// Of how many.
+        masters: usize,
+        /// Which, and why.
+        why: String,
+    },
     /// A file of idemctl's own could not be written.
     #[error("cannot write {path}: {why}")]
     File {
@@ -92,6 +102,8 @@ pub enum ErrorClass {
     Unreachable,
     /// The server refuses for now.
     Refused,
+    /// A part was done.
+    Partial,
     /// A change may or may not have been made.
     OutcomeUnknown,
     /// A local file.
@@ -107,6 +119,7 @@ impl StoreError {
             Self::Authentication { .. } | Self::Permission { .. } => ErrorClass::Permission,
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
             Self::Refused { .. } => ErrorClass::Refused,
+            Self::Missed { .. } => ErrorClass::Partial,
             Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,
             Self::File { .. } => ErrorClass::File,
             Self::UnexpectedReply { .. } => ErrorClass::Bug,
@@ -133,6 +146,7 @@ impl StoreError {
                 "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",
                 _ => return None,
             },
+            Self::Missed { .. } => "the same command again, once they are back, sees the rest",
             Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",
             Self::File { .. } => "nothing was changed; check the folder's rights and free space",
             Self::UnexpectedReply { .. } => return None,
@@ -173,6 +187,11 @@ impl StoreError {
     /// True when the Redis key holds another type than the command works on.
     pub(super) fn is_wrong_type(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "WRONGTYPE")
+    }
+
+    /// True when a node of a cluster names another node, or another moment; nothing was done.
+    pub(super) fn is_redirect(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if ["MOVED", "ASK", "TRYAGAIN"].contains(&code.as_str()))
     }
 
     /// True when the server does not know the command.

@@ -14,9 +14,11 @@ use super::backup::{About, Backup};
 use super::error::StoreError;
 use super::read::Head;
 use super::reply;
+use super::target::Target;
 use super::wire::{Wire, pack};
 use super::write::Writer;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::slot;
 use crate::domain::step::StepReply;
 
 /// A lock that is taken right before the call, in the same transaction.
@@ -52,6 +54,9 @@ pub enum Guard {
         why: StoreError,
     },
 }
+
+/// How often a record is looked for that a cluster moves.
+const MOST_TRIES: usize = 5;
 
 /// The words of a command.
 type Words = Vec<Vec<u8>>;
@@ -104,9 +109,20 @@ impl Writer {
         backup.append(saved.iter().flatten().map(|saved| (saved, about))).await
     }
 
+    /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
     async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<Guard, StoreError> {
+        for _ in 1..MOST_TRIES {
+            match self.guarded_here(seen, &commands).await {
+                Err(error) if error.is_redirect() => self.link.learn().await?,
+                other => return other,
+            }
+        }
+        self.guarded_here(seen, &commands).await
+    }
+
+    async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<Guard, StoreError> {
         let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.as_slice()).collect();
-        let mut wire = Wire::connect(self.link.target()).await?;
+        let mut wire = Wire::connect(&self.node_of(&keys).await?).await?;
         wire.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
         let mut values = Vec::with_capacity(keys.len() * 2);
         for words in keys.iter().flat_map(|key| reads(key)) {
@@ -119,7 +135,7 @@ impl Writer {
         wire.tell(&pack(["MULTI"])).await?;
         let count = commands.len();
         // What is refused here ends it: nothing of a transaction is done before EXEC, and without EXEC nothing ever is.
-        for command in &commands {
+        for command in commands {
             wire.tell(&pack(command)).await?;
         }
         for words in keys.iter().flat_map(|key| reads(key)) {
@@ -144,9 +160,19 @@ impl Writer {
         }
     }
 
+    /// The node that serves all of a record's Redis keys.
+    async fn node_of(&self, keys: &[&[u8]]) -> Result<Target, StoreError> {
+        let node = self.link.master_of(keys[0]).await?;
+        if self.link.is_cluster() && !slot::is_one(keys.iter().copied()) {
+            let why = format!("{}: no step of the service can be made on both", slot::words(keys.iter().copied()));
+            return Err(StoreError::Refused { target: self.link.name(), code: "CROSSSLOT".to_owned(), why });
+        }
+        Ok(node)
+    }
+
     /// On a new connection, for the old one may be what was lost.
     async fn look_again(&self, seen: &Observation) -> Option<Observation> {
-        let link = super::connect::connect(self.link.target()).await.ok()?;
+        let link = super::link::connect(self.link.target()).await.ok()?;
         let keys = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
         link.reader().observe(&[keys], Head::Whole).await.ok()?.pop()?.ok()
     }

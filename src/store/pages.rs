@@ -16,6 +16,7 @@ use super::target::Target;
 use crate::domain::candidates::{self, Candidate};
 use crate::domain::catalog::Catalog;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::slot;
 
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
 pub(super) type Found = (Candidate, usize, Seen);
@@ -26,12 +27,15 @@ pub(super) struct Page {
     pub(super) looked_at: usize,
     /// The records they belong to.
     pub(super) found: Vec<Found>,
+    /// Those that this node does not serve alone: a cluster keeps their Redis keys apart, or is moving them.
+    pub(super) elsewhere: Vec<(Candidate, usize)>,
 }
 
 /// Records that are being read.
 struct Asked {
     looked_at: usize,
     places: Vec<(Candidate, usize)>,
+    elsewhere: Vec<(Candidate, usize)>,
     lengths: bool,
     at: Instant,
 }
@@ -47,6 +51,10 @@ pub(super) struct Pages {
     lengths: bool,
     scanning: bool,
     asked: Option<Asked>,
+    /// True for a node of a cluster, which serves a part of the slots.
+    in_cluster: bool,
+    /// The server's time in milliseconds since the epoch, and when it was told; `None` where it may not be asked.
+    clock: Option<(u64, Instant)>,
 }
 
 impl Pages {
@@ -54,13 +62,21 @@ impl Pages {
     ///
     /// # Errors
     /// As [`Stream::connect`].
-    pub(super) async fn open(target: &Target, pattern: &[u8], head: Head) -> Result<Self, StoreError> {
+    pub(super) async fn open(
+        target: &Target,
+        pattern: &[u8],
+        head: Head,
+        in_cluster: bool,
+    ) -> Result<Self, StoreError> {
         let (stream, round_trip) = Stream::connect(target).await?;
         let (scan, pace) = (Scan::new(), Pace::new(round_trip));
         let pattern = pattern.to_vec();
-        let mut pages = Self { stream, scan, pace, pattern, head, lengths: false, scanning: false, asked: None };
+        let (lengths, scanning, asked, clock) = (false, false, None, None);
+        let mut pages = Self { stream, scan, pace, pattern, head, lengths, scanning, asked, in_cluster, clock };
+        pages.stream.ask(&[b"TIME"]);
         pages.ask_for_page();
         pages.stream.send().await?;
+        pages.clock = pages.time().await?.map(|now| (now, Instant::now()));
         Ok(pages)
     }
 
@@ -79,13 +95,15 @@ impl Pages {
         }
         let Some(asked) = self.asked.take() else { return Ok(None) };
         self.turn(catalog, &wanted).await?;
-        let mut found = Vec::with_capacity(asked.places.len());
+        let (mut found, mut elsewhere) = (Vec::with_capacity(asked.places.len()), asked.elsewhere);
         for (candidate, slot) in asked.places {
-            let seen = self.seen(&candidate, asked.lengths).await?;
-            found.push((candidate, slot, seen));
+            match self.seen(&candidate, asked.lengths).await? {
+                Err(error) if error.is_redirect() => elsewhere.push((candidate, slot)),
+                seen => found.push((candidate, slot, seen)),
+            }
         }
         self.pace.took(asked.at.elapsed());
-        Ok(Some(Page { looked_at: asked.looked_at, found }))
+        Ok(Some(Page { looked_at: asked.looked_at, found, elsewhere }))
     }
 
     /// Whether the pages to come bring the lengths of values along.
@@ -100,6 +118,10 @@ impl Pages {
         }
         let (looked_at, places) = self.page(catalog, wanted).await?;
         self.ask_for_page();
+        let apart = |(candidate, _): &(Candidate, usize)| {
+            self.in_cluster && !slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice))
+        };
+        let (elsewhere, places): (Vec<_>, Vec<_>) = places.into_iter().partition(apart);
         for (candidate, _) in &places {
             let last_byte = match self.head_of(candidate) {
                 // One byte more tells a value that is longer from one that just fits.
@@ -114,7 +136,7 @@ impl Pages {
                 }
             }
         }
-        self.asked = Some(Asked { looked_at, places, lengths: self.lengths, at: Instant::now() });
+        self.asked = Some(Asked { looked_at, places, elsewhere, lengths: self.lengths, at: Instant::now() });
         self.stream.send().await
     }
 
@@ -164,6 +186,25 @@ impl Pages {
         Ok((looked_at, places))
     }
 
+    /// Reads the reply of TIME; `None` where it may not be asked.
+    async fn time(&mut self) -> Result<Option<u64>, StoreError> {
+        if !matches!(self.stream.token().await?, Token::Array(2)) {
+            return Ok(None);
+        }
+        let mut parts = [0; 2];
+        for part in &mut parts {
+            let Token::Text(text) = self.stream.token().await? else { return Err(self.stream.unexpected("TIME")) };
+            *part = String::from_utf8_lossy(self.stream.bytes(text)).parse().unwrap_or(0);
+        }
+        Ok(Some(parts[0] * 1_000 + parts[1] / 1_000))
+    }
+
+    /// The server's time now.
+    fn now_ms(&self) -> Option<u64> {
+        let (told, at) = self.clock?;
+        Some(told.saturating_add(u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)))
+    }
+
     /// Reads the replies about one record; it may be out of bounds for the user.
     async fn seen(&mut self, candidate: &Candidate, lengths: bool) -> Result<Seen, StoreError> {
         let mut slots = Vec::with_capacity(candidate.redis_keys.len());
@@ -186,7 +227,7 @@ impl Pages {
         }
         Ok(match forbidden {
             Some(error) => Err(error),
-            None => Ok(Observation { server_ms: None, atomic: slots.len() == 1, slots }),
+            None => Ok(Observation { server_ms: self.now_ms(), atomic: slots.len() == 1, slots }),
         })
     }
 
@@ -200,7 +241,7 @@ impl Pages {
                 Ok(Ok(Content::Text { head: head.to_vec(), length }))
             }
             Token::Error(text) => match self.about_the_key(text)? {
-                StoreError::Refused { .. } => Ok(Ok(Content::Other(String::new()))),
+                error if error.is_wrong_type() => Ok(Ok(Content::Other(String::new()))),
                 error => Ok(Err(error)),
             },
             _ => Err(self.stream.unexpected("GETRANGE")),
@@ -219,7 +260,7 @@ impl Pages {
     /// the walk.
     fn about_the_key(&self, text: Range<usize>) -> Result<StoreError, StoreError> {
         match self.stream.refusal(text) {
-            error if error.is_permission() || error.is_wrong_type() => Ok(error),
+            error if error.is_permission() || error.is_wrong_type() || error.is_redirect() => Ok(error),
             error => Err(error),
         }
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redis::{Pipeline, Value};
 
-use super::connect::Link;
 use super::error::StoreError;
+use super::link::Link;
 use super::reply;
 use super::scripts;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
@@ -82,23 +82,33 @@ impl Reader {
                 Way::Script => "EVAL",
                 Way::Commands => return self.peek(records, head).await,
             };
-            let replies = self.observe_by(command, records, head).await?;
+            let units = self.units(records);
+            let replies = self.observe_by(command, &units, head).await?;
+            if self.units(records) != units {
+                // It turned out to be a cluster that keeps the keys of a record apart.
+                continue;
+            }
             let fallback = replies.iter().find_map(|reply| self.other_way(reply.as_ref().err()?));
             match fallback {
                 Some(way) => self.way = way,
                 None => {
-                    return replies
-                        .into_iter()
-                        .zip(records)
-                        .map(|(reply, keys)| match reply {
-                            Err(error) if !error.is_permission() => Err(error),
-                            Err(error) => Ok(Err(error)),
-                            Ok(value) => observation(value, keys).map(Ok).ok_or_else(|| self.link.unexpected(command)),
-                        })
-                        .collect();
+                    let read = replies.into_iter().zip(&units).map(|(reply, keys)| match reply {
+                        Err(error) if !error.is_permission() => Err(error),
+                        Err(error) => Ok(Err(error)),
+                        Ok(value) => observation(value, keys).map(Ok).ok_or_else(|| self.link.unexpected(command)),
+                    });
+                    return Ok(together(records, read.collect::<Result<_, _>>()?));
                 }
             }
         }
+    }
+
+    /// What is read in one step each: a record, or each of its Redis keys where a cluster keeps them apart.
+    fn units(&self, records: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
+        let unit = |keys: &Vec<Vec<u8>>| {
+            if self.link.parts(keys) { keys.iter().map(|key| vec![key.clone()]).collect() } else { vec![keys.clone()] }
+        };
+        records.iter().flat_map(unit).collect()
     }
 
     async fn observe_by(
@@ -200,6 +210,25 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Puts together what was read of each record; not atomic where its Redis keys were read one after the other.
+fn together(records: &[Vec<Vec<u8>>], read: Vec<Seen>) -> Vec<Seen> {
+    let mut read = read.into_iter();
+    let record = |keys: &Vec<Vec<u8>>| {
+        let mut whole = read.next()?;
+        while whole.as_ref().is_ok_and(|seen| seen.slots.len() < keys.len()) {
+            whole = match (whole, read.next()?) {
+                (Ok(mut seen), Ok(mut more)) => {
+                    seen.slots.append(&mut more.slots);
+                    Ok(Observation { atomic: false, ..seen })
+                }
+                (_, Err(error)) | (Err(error), _) => Err(error),
+            };
+        }
+        Some(whole)
+    };
+    records.iter().map_while(record).collect()
 }
 
 /// The command that tells what is not known of a value.

@@ -3,8 +3,8 @@
 use redis::Value;
 
 use super::backup::Saved;
-use super::connect::Link;
 use super::error::StoreError;
+use super::link::Link;
 use super::reply;
 use crate::domain::observation::Expiry;
 

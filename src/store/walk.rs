@@ -1,9 +1,9 @@
 //! The scan engine: the keyspace of every node, page by page, decoded as far as its records are told apart.
 
 use super::error::StoreError;
-use super::pages::{Found, Pages};
+use super::nodes::Nodes;
+use super::pages::Found;
 use super::read::{Head, Reader, Seen};
-use super::target::Target;
 use crate::domain::candidates::Candidate;
 use crate::domain::catalog::Catalog;
 use crate::domain::observation::{Content, Observation};
@@ -17,9 +17,7 @@ const LONGER_READS: usize = 50;
 /// A walk over every node for the records of the catalog's scanned schemas.
 pub struct Walk {
     reader: Reader,
-    nodes: Vec<Target>,
-    pages: Option<Pages>,
-    pattern: Vec<u8>,
+    nodes: Nodes,
     head: Head,
     lengths: bool,
     page_records: usize,
@@ -33,11 +31,11 @@ impl Walk {
     /// # Errors
     /// As every read.
     pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
-        let (nodes, pattern) = (reader.link().nodes(), catalog.scan_pattern());
-        let mut walk = Self { reader, nodes, pages: None, pattern, head, lengths: true, page_records: 0, looked_at: 0 };
-        let opened = walk.open().await;
-        walk.explained(opened).await?;
-        Ok(walk)
+        let link = reader.link().clone();
+        match Nodes::open(link.clone(), catalog.scan_pattern(), head).await {
+            Ok(nodes) => Ok(Self { reader, nodes, head, lengths: true, page_records: 0, looked_at: 0 }),
+            Err(error) => Err(link.look_closer(error).await),
+        }
     }
 
     /// Leaves the lengths of values unknown that are longer than their head, until [`Walk::measure`] asks for those that
@@ -56,9 +54,7 @@ impl Walk {
     pub async fn measure(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
         let cut = |seen: &&mut Observation| seen.slots.iter().any(|slot| !slot.content.is_whole());
         let wanted: Vec<_> = seen.filter(cut).collect();
-        if let Some(pages) = &mut self.pages {
-            pages.bring_lengths(wanted.len() * 4 > self.page_records);
-        }
+        self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
         self.reader.measure(wanted.into_iter()).await
     }
 
@@ -89,33 +85,42 @@ impl Walk {
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
-        while let Some(pages) = &mut self.pages {
-            let page = pages.next(catalog, &wanted).await;
-            let Some(page) = self.explained(page).await? else {
-                self.open().await?;
-                continue;
-            };
-            self.looked_at += page.looked_at as u64;
-            let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
-            self.settle(&mut records).await?;
-            self.page_records = records.len();
-            // What is no string is rare, and its type is part of what is wrong with it.
-            self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
-            if self.lengths {
-                self.measure(records.iter_mut().map(|(_, seen)| seen)).await?;
-            }
-            return Ok(Some(records));
+        let page = self.nodes.next(catalog, wanted).await;
+        let Some(page) = self.explained(page).await? else { return Ok(None) };
+        self.looked_at += page.looked_at as u64;
+        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        records.extend(self.read_elsewhere(page.elsewhere).await?);
+        self.settle(&mut records).await?;
+        self.page_records = records.len();
+        // What is no string is rare, and its type is part of what is wrong with it.
+        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        if self.lengths {
+            self.measure(records.iter_mut().map(|(_, seen)| seen)).await?;
         }
-        Ok(None)
+        Ok(Some(records))
     }
 
-    /// Goes on with the next node, where there is one.
-    async fn open(&mut self) -> Result<(), StoreError> {
-        self.pages = match self.nodes.pop() {
-            Some(node) => Some(Pages::open(&node, &self.pattern, self.head).await?),
-            None => None,
-        };
-        Ok(())
+    /// Reads records that no node of a cluster serves alone, each Redis key where it is.
+    async fn read_elsewhere(
+        &mut self,
+        places: Vec<(Candidate, usize)>,
+    ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
+        let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
+        let seen = self.reader.peek(&wanted, head).await?;
+        let found = places.into_iter().zip(seen).map(|((candidate, slot), seen)| (candidate, slot, seen));
+        Ok(found.filter_map(record).collect())
+    }
+
+    /// How much is read of these records' values: no less than tells what they are.
+    fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> Head {
+        match self.head {
+            Head::Bytes(bytes) => Head::Bytes(candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes)),
+            Head::Whole => Head::Whole,
+        }
     }
 
     /// What did not speak the protocol before anything was read may be no Redis at all.
@@ -136,11 +141,7 @@ impl Walk {
             return Ok(());
         }
         let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
-        let telling = doubtful.iter().map(|index| records[*index].0.head_bytes()).max().unwrap_or(0);
-        let head = match self.head {
-            Head::Bytes(bytes) => Head::Bytes(bytes.max(telling)),
-            Head::Whole => Head::Whole,
-        };
+        let head = self.head_for(doubtful.iter().map(|index| &records[*index].0));
         let seen = self.reader.observe(&wanted, head).await?;
         for (index, seen) in doubtful.into_iter().zip(seen) {
             if let Ok(seen) = seen {

@@ -1,11 +1,14 @@
 //! Changing records: compare and change, atomically, against exactly what was seen.
 
+use redis::Cmd;
+
 use super::backup::{About, Backup};
-use super::batch::{self, Batch};
-use super::connect::Link;
+use super::batch::{self, Batch, Script};
 use super::error::StoreError;
+use super::link::{Link, Reply};
 use super::read::Head;
 use super::reply;
+use super::scripts;
 use crate::domain::observation::{Content, Expiry, Observation};
 
 /// A change to one Redis key of a record that must still be as it was seen.
@@ -127,6 +130,10 @@ impl Writer {
     /// Sends a batch once. When the reply is lost, reading back tells what became of it; the error is given then all the
     /// same, for a connection that lost a reply is not to be used for more.
     async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
+        self.link.masters().await?;
+        if self.link.is_cluster() {
+            return self.send_apart(batch, action).await;
+        }
         let Some(command) = batch.command(action) else { return Ok(None) };
         match self.link.ask(&command).await {
             Ok(value) => {
@@ -141,12 +148,75 @@ impl Writer {
         }
     }
 
+    /// On a cluster: a call for each change, all in one write a node.
+    async fn send_apart(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
+        self.look_elsewhere(batch).await?;
+        let digest = self.link.digest(scripts::CHANGE_MANY_IF_SAME).await?;
+        let script = digest.as_deref().map_or(Script::Text, Script::Digest);
+        let mut replies = match self.ask_apart(batch.commands_apart(action, script)).await {
+            Ok(replies) => replies,
+            Err(error) if error.lost_the_reply() => {
+                self.read_back(batch, action, &error).await?;
+                return Ok(Some(error));
+            }
+            Err(error) => return Err(error),
+        };
+        // A node that has forgotten the script has done nothing.
+        let forgotten = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
+        if replies.iter().any(forgotten) {
+            let whole = batch.commands_apart(action, Script::Text);
+            let again: Vec<_> = (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
+            let commands = again.iter().map(|index| whole[*index].clone()).collect();
+            for (index, reply) in again.iter().zip(self.ask_apart(commands).await?) {
+                replies[*index] = reply;
+            }
+        }
+        // What a node refuses is left alone; why is told when the others are known.
+        let (mut letters, mut refused) = (Vec::with_capacity(replies.len()), None);
+        for reply in replies {
+            match reply {
+                Ok(value) => letters.extend(reply::bytes(value).unwrap_or_default()),
+                Err(error) => {
+                    letters.push(b'C');
+                    refused = Some(error);
+                }
+            }
+        }
+        batch.answered(&letters).map(|()| refused).ok_or_else(|| self.link.unexpected("EVAL"))
+    }
+
+    async fn ask_apart(&self, commands: Vec<Cmd>) -> Result<Vec<Reply>, StoreError> {
+        let mut pipeline = redis::pipe();
+        for command in commands {
+            pipeline.add_command(command);
+        }
+        self.link.ask_all(&pipeline).await
+    }
+
+    /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
+    /// change: no script can compare both. A record whose other Redis key is no longer as it was seen is left alone.
+    async fn look_elsewhere(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
+        let elsewhere = batch.elsewhere();
+        if elsewhere.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
+        let longest = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
+        let now = self.link.reader().peek(&wanted, Head::Bytes(longest.max(1))).await?;
+        let changed = elsewhere
+            .iter()
+            .zip(&now)
+            .filter(|((_, seen), now)| !now.as_ref().is_ok_and(|now| now.slots[0].content.begins_as(&seen.content)));
+        batch.leave_out(&changed.map(|((place, _), _)| *place).collect());
+        Ok(())
+    }
+
     /// On a new connection, for the old one may be what was lost. A Redis key that is gone, or expires as it should,
     /// was changed or needs no change. One that is still there may have been left alone or taken anew since, and a slow
     /// server may get to it yet: that is unknown.
     async fn read_back(&self, batch: &mut Batch<'_>, action: Action, lost: &StoreError) -> Result<(), StoreError> {
         let wanted: Vec<_> = batch.redis_keys().into_iter().map(|key| vec![key.to_vec()]).collect();
-        let now = match super::connect::connect(self.link.target()).await {
+        let now = match super::link::connect(self.link.target()).await {
             Ok(link) => link.reader().peek(&wanted, Head::Bytes(1)).await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };

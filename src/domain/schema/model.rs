@@ -8,8 +8,10 @@ use std::time::Duration;
 use super::conduct::{Conduct, OnFailure};
 use super::forms::{Encoding, ValueCase};
 use super::steps::{Action, Call, Step};
+use crate::domain::response::Response;
+use crate::domain::slot;
 use crate::domain::template::KeyTemplate;
-use crate::domain::write::Template;
+use crate::domain::write::{Request, Template};
 
 /// Bytes that tell what a record of most schemas is.
 const HEAD_BYTES: usize = 64;
@@ -96,6 +98,23 @@ impl Schema {
         self.begin.calls.iter().any(|call| match &call.action {
             Action::Script { args, .. } => args.iter().any(Template::is_lock_ttl),
             Action::Command(command) => command.iter().any(Template::is_lock_ttl),
+        })
+    }
+
+    /// Why the schema's scripts cannot run on a cluster for this idempotency key, with the slots named; `None` when they
+    /// can.
+    pub fn cluster_problem(&self, key: &[u8]) -> Option<String> {
+        let record = self.redis_keys(key);
+        let response = Response::default();
+        let request = Request::new(self, key, "", &response);
+        self.steps().flat_map(|step| &step.calls).find_map(|call| {
+            let Action::Script { name, keys, .. } = &call.action else { return None };
+            let named: Vec<_> = keys.iter().map(|template| request.word(template)).collect();
+            let unnamed = keys.iter().any(|template| !template.is_redis_key());
+            let all: Vec<&[u8]> = named.iter().chain(record.iter().filter(|_| unnamed)).map(Vec::as_slice).collect();
+            let why = if unnamed { "it builds Redis keys that KEYS does not name" } else { "its Redis keys are apart" };
+            (unnamed || !slot::is_one(all.iter().copied()))
+                .then(|| format!("{name} cannot run on a cluster, {why}: {}", slot::words(all)))
         })
     }
 

@@ -1,0 +1,59 @@
+//! Where a Redis Cluster keeps a Redis key: one of 16384 slots.
+
+use crc16::{State, XMODEM};
+
+/// How many slots a cluster has.
+pub const SLOTS: u16 = 16_384;
+
+/// The slot of a Redis key: CRC-16 of what stands between the first `{` and the next `}`, where there is something, else
+/// of the whole key (Redis Cluster specification, "Hash tags").
+pub fn of(redis_key: &[u8]) -> u16 {
+    State::<XMODEM>::calculate(hashed(redis_key)) % SLOTS
+}
+
+/// True when all of them are in one slot.
+pub fn is_one<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> bool {
+    let mut slots = redis_keys.into_iter().map(of);
+    let Some(first) = slots.next() else { return true };
+    slots.all(|slot| slot == first)
+}
+
+/// Where each of them is, in words.
+pub fn words<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let one = |redis_key: &[u8]| format!("{} is in slot {}", redis_key.escape_ascii(), of(redis_key));
+    redis_keys.into_iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn hashed(redis_key: &[u8]) -> &[u8] {
+    let position = |bytes: &[u8], wanted: u8| bytes.iter().position(|byte| *byte == wanted);
+    let Some(open) = position(redis_key, b'{') else { return redis_key };
+    let inside = &redis_key[open + 1..];
+    match position(inside, b'}') {
+        Some(close) if close > 0 => &inside[..close],
+        _ => redis_key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_the_specification() {
+        assert_eq!(of(b"123456789"), 0x31c3);
+        assert_eq!(of(b""), 0);
+        assert_eq!(of(b"{user1000}.following"), of(b"{user1000}.followers"));
+        assert_eq!(of(b"foo{}{bar}"), State::<XMODEM>::calculate(b"foo{}{bar}") % SLOTS);
+        assert_eq!(of(b"foo{{bar}}zap"), of(b"{{bar}x"));
+        assert_eq!(of(b"foo{bar}{zap}"), of(b"bar"));
+        assert_eq!(of(b"foo{bar"), State::<XMODEM>::calculate(b"foo{bar") % SLOTS);
+    }
+
+    #[test]
+    fn keys_of_one_slot_are_told_from_others() {
+        assert!(is_one([&b"a{t}"[..], b"b{t}"]));
+        assert!(!is_one([&b"a"[..], b"b"]));
+        assert!(is_one([]));
+        assert_eq!(words([&b"a\n"[..]]), format!("a\\n is in slot {}", of(b"a\n")));
+    }
+}

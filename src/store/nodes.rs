@@ -1,0 +1,143 @@
+//! The keyspace of all nodes, a page of each in turn: while one node's page is decoded the others work at theirs.
+//!
+//! A cluster may move slots while it is walked. So the slot map is compared before and after, and the nodes that have
+//! got slots meanwhile are walked again for what is in these. A node that cannot be reached is left out, and named at the
+//! end.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::error::StoreError;
+use super::link::Link;
+use super::pages::{Page, Pages};
+use super::read::Head;
+use super::slots::SlotMap;
+use super::target::Target;
+use crate::domain::candidates::Candidate;
+use crate::domain::catalog::Catalog;
+use crate::domain::slot;
+
+/// How often nodes are walked again for slots that moved meanwhile.
+const MOST_ROUNDS: usize = 5;
+
+/// A walk over every node.
+pub(super) struct Nodes {
+    link: Link,
+    open: VecDeque<(Target, Pages)>,
+    pattern: Vec<u8>,
+    head: Head,
+    lengths: bool,
+    /// The slot map of the round under way; `None` where it is no cluster.
+    map: Option<Arc<SlotMap>>,
+    /// In later rounds the slots that are looked for.
+    moved: Option<HashSet<u16>>,
+    rounds: usize,
+    missed: Vec<StoreError>,
+    masters: usize,
+}
+
+impl Nodes {
+    /// Asks every node for its first page.
+    ///
+    /// # Errors
+    /// When no node can be reached.
+    pub(super) async fn open(link: Link, pattern: Vec<u8>, head: Head) -> Result<Self, StoreError> {
+        let masters = link.masters().await?;
+        let (map, open) = (link.slot_map(), VecDeque::new());
+        let (lengths, moved, rounds, missed) = (false, None, 1, Vec::new());
+        let masters_count = masters.len();
+        let mut nodes = Self { link, open, pattern, head, lengths, map, moved, rounds, missed, masters: masters_count };
+        nodes.connect(masters).await;
+        if nodes.open.is_empty()
+            && let Some(error) = nodes.missed.pop()
+        {
+            return Err(error);
+        }
+        Ok(nodes)
+    }
+
+    /// Whether the pages to come bring the lengths of values along.
+    pub(super) fn bring_lengths(&mut self, lengths: bool) {
+        self.lengths = lengths;
+        self.open.iter_mut().for_each(|(_, pages)| pages.bring_lengths(lengths));
+    }
+
+    /// The next page; `None` at the end.
+    ///
+    /// # Errors
+    /// As every read; at the end, when a node of a cluster was left out.
+    pub(super) async fn next(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Page>, StoreError> {
+        loop {
+            let Some((node, mut pages)) = self.open.pop_front() else {
+                if self.next_round().await? {
+                    continue;
+                }
+                return self.end();
+            };
+            match pages.next(catalog, &wanted).await {
+                Ok(Some(page)) => {
+                    self.open.push_back((node, pages));
+                    return Ok(Some(self.of_moved_slots(page)));
+                }
+                Ok(None) => {}
+                Err(error) if self.masters > 1 => self.missed.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn connect(&mut self, nodes: Vec<Target>) {
+        for node in nodes {
+            match Pages::open(&node, &self.pattern, self.head, self.map.is_some()).await {
+                Ok(mut pages) => {
+                    pages.bring_lengths(self.lengths);
+                    self.open.push_back((node, pages));
+                }
+                Err(error) => self.missed.push(error),
+            }
+        }
+    }
+
+    /// Begins another round when slots have moved since the last began.
+    async fn next_round(&mut self) -> Result<bool, StoreError> {
+        let Some(before) = self.map.clone() else { return Ok(false) };
+        // Where the map cannot be asked for, what was missed is said all the same.
+        if self.rounds == MOST_ROUNDS || self.link.learn().await.is_err() {
+            return Ok(false);
+        }
+        let Some(now) = self.link.slot_map() else { return Ok(false) };
+        let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
+        let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
+        let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
+        if nodes.is_empty() {
+            return Ok(false);
+        }
+        (self.map, self.moved) = (Some(now), Some(moved));
+        self.rounds += 1;
+        self.connect(nodes).await;
+        Ok(true)
+    }
+
+    /// In a later round what is in other slots is known already.
+    fn of_moved_slots(&self, mut page: Page) -> Page {
+        if let Some(moved) = &self.moved {
+            let has_moved = |candidate: &Candidate, slot: usize| moved.contains(&slot::of(&candidate.redis_keys[slot]));
+            page.found.retain(|(candidate, slot, _)| has_moved(candidate, *slot));
+            page.elsewhere.retain(|(candidate, slot)| has_moved(candidate, *slot));
+        }
+        page
+    }
+
+    fn end(&mut self) -> Result<Option<Page>, StoreError> {
+        let missed = std::mem::take(&mut self.missed);
+        if missed.is_empty() {
+            return Ok(None);
+        }
+        let why = missed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Err(StoreError::Missed { missed: missed.len(), masters: self.masters, why })
+    }
+}

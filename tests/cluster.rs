@@ -1,0 +1,147 @@
+//! idemctl on a cluster.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+#[path = "support/cluster.rs"]
+mod cluster;
+mod support;
+
+use cluster::Cluster;
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
+
+#[test]
+fn a_key_is_found_on_whichever_node_it_is() {
+    let cluster = Cluster::start(3);
+    for number in 0..12 {
+        cluster.set(&format!("idempotency:k{number}"), DONE, 60_000);
+    }
+    for number in 0..12 {
+        for node in 0..3 {
+            let run = cluster.idemctl_at(node, &["inspect", &format!("k{number}"), "-o", "json"]).exits(0);
+            assert_eq!(run.json()["records"][0]["state"], "completed", "{}", run.all());
+        }
+    }
+    // Many keys in one call, from all nodes, in the order they were asked for.
+    let run = cluster.idemctl(&["inspect", "k0", "k1", "k2", "k3", "k4", "nowhere", "-o", "jsonl"]);
+    let keys: Vec<_> = run.json_lines().iter().filter_map(|line| Some(line["key"].as_str()?.to_owned())).collect();
+    assert_eq!(keys, ["k0", "k1", "k2", "k3", "k4"], "{}", run.all());
+}
+
+#[test]
+fn a_record_of_two_keys_in_two_slots_is_read_in_two_steps_and_says_so() {
+    let cluster = Cluster::start(3);
+    cluster.set("idem:started:a", "worker-7", 20_000);
+    cluster.set("idem:result:b", r#"{"statusCode":200,"body":""}"#, 60_000);
+    let run = cluster.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0);
+    let record = &run.json()["records"][0];
+    assert_eq!((&record["state"], &record["owner"]), (&"in-progress".into(), &"worker-7".into()), "{}", run.all());
+    assert_eq!(record["atomic"], false, "{}", run.all());
+    let text = cluster.idemctl(&["inspect", "a", "--schema", "event-driven"]).exits(0).text();
+    assert!(text.contains("one Redis key after the other"), "{text}");
+}
+
+#[test]
+fn a_list_holds_the_records_of_all_nodes() {
+    let cluster = Cluster::start(3);
+    for number in 0..60 {
+        cluster.set(&format!("idempotency:k{number}"), if number % 3 == 0 { PENDING } else { DONE }, 60_000);
+        cluster.set(&format!("idem:started:m{number}"), "w", 20_000);
+    }
+    for number in 0..20 {
+        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
+    }
+    let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(0);
+    let mut keys: Vec<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!((keys.len(), run.json_lines().len()), (120, 120));
+    let leftover = cluster.idemctl(&["list", "--finding", "leftover-lock", "-o", "jsonl"]).exits(0);
+    assert_eq!(leftover.json_lines().len(), 20);
+}
+
+#[test]
+fn a_lock_is_removed_wherever_it_is_and_comes_back_from_the_backup() {
+    let cluster = Cluster::start(3);
+    for number in 0..4 {
+        let (key, redis_key) = (format!("k{number}"), format!("idempotency:k{number}"));
+        cluster.set(&redis_key, PENDING, 0);
+        let backup = format!("backup-{number}");
+        cluster.idemctl(&["force-unlock", &key, "--yes", "--backup", &backup]).exits(0);
+        assert_eq!(cluster.get(&redis_key), None);
+        cluster.idemctl(&["restore", &backup, "--yes"]).exits(0);
+        assert_eq!(cluster.get(&redis_key).as_deref(), Some(PENDING));
+    }
+}
+
+#[test]
+fn a_purge_removes_from_all_nodes_what_it_chose() {
+    let cluster = Cluster::start(3);
+    for number in 0..300 {
+        cluster.set(&format!("idempotency:k{number}"), if number % 10 == 0 { PENDING } else { DONE }, 60_000);
+    }
+    let run =
+        cluster.idemctl(&["purge", "--schema", "go-middleware", "--state", "completed", "--yes", "--backup", "b"]);
+    let run = run.exits(0);
+    assert!(run.stderr.contains("270 of 270 records purged"), "{}", run.all());
+    assert_eq!(cluster.size(), 30);
+    let back = cluster.idemctl_at(2, &["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
+    assert_eq!((back.json_lines().len(), cluster.size()), (270, 300));
+}
+
+#[test]
+fn a_leftover_lock_goes_alone_and_only_while_its_result_is_there() {
+    let cluster = Cluster::start(3);
+    for number in 0..10 {
+        cluster.set(&format!("idem:lock:m{number}"), "1", 60_000);
+        cluster.set(&format!("idem:done:m{number}"), "1", 60_000);
+    }
+    let run = cluster.idemctl(&["sweep", "--orphaned", "--grace", "100ms", "--yes", "--no-backup"]).exits(0);
+    assert!(run.stderr.contains("10"), "{}", run.all());
+    let (locks, results) = (0..10).fold((0, 0), |(locks, results), number| {
+        let there = |name: &str| usize::from(cluster.get(&format!("idem:{name}:m{number}")).is_some());
+        (locks + there("lock"), results + there("done"))
+    });
+    assert_eq!((locks, results), (0, 10));
+}
+
+#[test]
+fn a_service_s_own_step_is_made_on_the_node_of_the_key_and_refused_on_two() {
+    let cluster = Cluster::start(3);
+    for number in 0..4 {
+        let key = format!("pay{number}");
+        cluster.idemctl(&["begin", &key, "--schema", "go-chi", "--yes"]).exits(0);
+        let complete = ["complete", &key, "--schema", "go-chi", "--status", "201", "--body", "{}", "--yes"];
+        cluster.idemctl(&complete).exits(0);
+        assert!(cluster.get(&key).unwrap().contains("201"));
+    }
+    let run = cluster.idemctl(&["begin", "m1", "--schema", "event-consumer", "--yes"]);
+    assert_ne!(run.code, 0);
+    assert!(run.stderr.contains("is in slot"), "{}", run.all());
+}
+
+#[test]
+fn races_are_run_on_one_master_by_the_schemas_that_can() {
+    let cluster = Cluster::start(3);
+    let run = cluster.idemctl(&["race", "--rounds", "4", "--concurrency", "8", "--strategy", "schema", "-o", "jsonl"]);
+    let run = run.exits(0);
+    let raced: Vec<_> = run.json_lines().iter().map(|line| line["schema"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(raced, ["express", "go-chi", "go-middleware", "reference"], "{}", run.all());
+    assert!(run.stderr.contains("event-driven is left out") && run.stderr.contains("in slot"), "{}", run.all());
+    let refused = cluster.idemctl(&["race", "--schema", "event-consumer", "--rounds", "1"]).exits(2);
+    assert!(refused.stderr.contains("in slot"), "{}", refused.all());
+    assert_eq!(cluster.size(), 0);
+}
+
+#[test]
+fn a_node_that_is_down_makes_a_list_partial_and_is_named() {
+    let mut cluster = Cluster::start(3);
+    for number in 0..30 {
+        cluster.set(&format!("idempotency:k{number}"), DONE, 60_000);
+    }
+    let on_second = (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
+    cluster.kill(1);
+    let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(3);
+    assert_eq!(run.json_lines().len(), 30 - on_second, "{}", run.all());
+    assert!(run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1))), "{}", run.all());
+}

@@ -1,0 +1,145 @@
+//! A cluster of the test's own: masters on ports of the loopback, each with a part of the slots.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use redis::Connection;
+
+use crate::support::{Run, Server};
+
+/// How many slots a cluster has.
+const SLOTS: usize = 16_384;
+
+/// How far from its port a node has its bus.
+const BUS: u16 = 10_000;
+
+/// The masters of a cluster.
+pub struct Cluster {
+    nodes: Vec<(Server, u16)>,
+}
+
+impl Cluster {
+    /// Starts so many masters, all slots spread over them evenly.
+    pub fn start(masters: usize) -> Self {
+        let nodes: Vec<_> = (0..masters).map(|_| node()).collect();
+        let cluster = Self { nodes };
+        for index in 0..masters {
+            let mut connection = cluster.connect(index);
+            let slots: Vec<_> = (index * SLOTS / masters..(index + 1) * SLOTS / masters).collect();
+            redis::cmd("CLUSTER").arg("ADDSLOTS").arg(&slots).exec(&mut connection).unwrap();
+            redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(index + 1).exec(&mut connection).unwrap();
+            redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(cluster.port(0)).exec(&mut connection).unwrap();
+        }
+        cluster.settles();
+        cluster
+    }
+
+    /// Waits until every node sees all others and all slots.
+    pub fn settles(&self) {
+        let started = Instant::now();
+        for index in 0..self.nodes.len() {
+            loop {
+                let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut self.connect(index)).unwrap();
+                let known = format!("cluster_known_nodes:{}", self.nodes.len());
+                if info.contains("cluster_state:ok")
+                    && info.contains("cluster_slots_assigned:16384")
+                    && info.contains(&known)
+                {
+                    break;
+                }
+                assert!(started.elapsed() < Duration::from_secs(20), "the cluster does not come up: {info}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// A node, by its index.
+    pub fn node(&self, index: usize) -> &Server {
+        &self.nodes[index].0
+    }
+
+    /// Kills a node, as a crash would.
+    pub fn kill(&mut self, index: usize) {
+        self.nodes[index].0.kill();
+    }
+
+    /// A node's port.
+    pub fn port(&self, index: usize) -> u16 {
+        self.nodes[index].1
+    }
+
+    /// A node's id.
+    pub fn id(&self, index: usize) -> String {
+        redis::cmd("CLUSTER").arg("MYID").query(&mut self.connect(index)).unwrap()
+    }
+
+    /// A connection to one node.
+    pub fn connect(&self, index: usize) -> Connection {
+        self.nodes[index].0.connect()
+    }
+
+    /// The index of the node that serves a Redis key.
+    pub fn owner(&self, redis_key: &str) -> usize {
+        let slot: usize = redis::cmd("CLUSTER").arg("KEYSLOT").arg(redis_key).query(&mut self.connect(0)).unwrap();
+        let masters = self.nodes.len();
+        (0..masters).find(|index| slot < (index + 1) * SLOTS / masters).unwrap()
+    }
+
+    /// `SET key value PX ttl`, where the key belongs; 0 is no TTL.
+    pub fn set(&self, redis_key: &str, value: &str, ttl_ms: u64) {
+        let mut set = redis::cmd("SET");
+        set.arg(redis_key).arg(value);
+        if ttl_ms > 0 {
+            set.arg("PX").arg(ttl_ms);
+        }
+        set.exec(&mut self.connect(self.owner(redis_key))).unwrap();
+    }
+
+    /// `GET key`, where the key belongs.
+    pub fn get(&self, redis_key: &str) -> Option<String> {
+        redis::cmd("GET").arg(redis_key).query(&mut self.connect(self.owner(redis_key))).unwrap()
+    }
+
+    /// How many Redis keys there are on all nodes.
+    pub fn size(&self) -> usize {
+        (0..self.nodes.len()).map(|index| redis::cmd("DBSIZE").query::<usize>(&mut self.connect(index)).unwrap()).sum()
+    }
+
+    /// The binary on the first node.
+    pub fn idemctl(&self, words: &[&str]) -> Run {
+        self.idemctl_at(0, words)
+    }
+
+    /// The binary on a node.
+    pub fn idemctl_at(&self, index: usize, words: &[&str]) -> Run {
+        let mut command = crate::support::idemctl(self.nodes[0].0.folder());
+        command.args(["-p", &self.port(index).to_string()]).args(words);
+        Run::of(command, &[])
+    }
+}
+
+fn node() -> (Server, u16) {
+    let port = free_port();
+    let config = [
+        format!("port {port}"),
+        "bind 127.0.0.1".to_owned(),
+        "cluster-enabled yes".to_owned(),
+        "cluster-config-file nodes.conf".to_owned(),
+        "cluster-node-timeout 2000".to_owned(),
+        "cluster-require-full-coverage no".to_owned(),
+    ];
+    (Server::start_with(&config.each_ref().map(String::as_str)), port)
+}
+
+/// A port whose bus is free too.
+fn free_port() -> u16 {
+    loop {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        if port.checked_add(BUS).is_some_and(|bus| TcpListener::bind(("127.0.0.1", bus)).is_ok()) {
+            return port;
+        }
+    }
+}
