@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use idemctl::domain::observation::Observation;
 use idemctl::store::backup::{About, Backup};
-use idemctl::store::{Action, Change, Head, Outcome, batches};
+use idemctl::store::{Action, Change, Head, Outcome};
 
 use support::Server;
 use wire::Library;
@@ -160,7 +160,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     let records =
         (0..60).map(|index| [format!("lock:{index}"), format!("done:{index}")].map(String::into_bytes).to_vec());
     let changes: Vec<_> = peek(&library, records.collect(), Head::Bytes(64)).into_iter().map(change).collect();
-    assert_eq!(batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [50, 10]);
+    assert_eq!(library.link().writer().batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [50, 10]);
     server.set("done:55", "2", 90_000);
     let outcomes = remove(&library, &changes, None);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
@@ -187,7 +187,7 @@ fn large_values_go_in_small_batches() {
     let library = Library::on(&server);
     fill(&server, 5, |_| vec![b'x'; 3 << 20]);
     let changes = changes(&library, 5, 64);
-    assert_eq!(batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [1; 5]);
+    assert_eq!(library.link().writer().batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [1; 5]);
     assert_eq!(remove(&library, &changes, None), [Outcome::Done; 5]);
 }
 

@@ -5,6 +5,9 @@
 mod cluster;
 mod support;
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use cluster::Cluster;
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
@@ -144,4 +147,64 @@ fn a_node_that_is_down_makes_a_list_partial_and_is_named() {
     let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(3);
     assert_eq!(run.json_lines().len(), 30 - on_second, "{}", run.all());
     assert!(run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1))), "{}", run.all());
+}
+
+/// Moves slots of the first node to the second, one after the other, until told to stop; gives how many.
+fn reshard(cluster: &Cluster, stop: &AtomicBool) -> u16 {
+    let mut moved = 0;
+    for slot in 0..5_400 {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        cluster.move_slot(slot, 0, 1);
+        moved += 1;
+    }
+    moved
+}
+
+/// Does something while slots are being moved; gives what it gave, and how many were.
+fn while_slots_move<T>(cluster: &Cluster, work: impl FnOnce() -> T) -> (T, u16) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let moving = scope.spawn(|| reshard(cluster, &stop));
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        (done, moving.join().unwrap())
+    })
+}
+
+fn fill(cluster: &Cluster, count: usize) {
+    let mut nodes: Vec<_> = (0..3).map(|_| redis::pipe()).collect();
+    for number in 0..count {
+        let redis_key = format!("idempotency:k{number}");
+        let slot = usize::from(idemctl::domain::slot::of(redis_key.as_bytes()));
+        let node = (0..3).find(|index| slot < (index + 1) * 16_384 / 3).unwrap();
+        nodes[node].cmd("SET").arg(redis_key).arg(DONE).arg("EX").arg(80_000).ignore();
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        node.exec(&mut cluster.connect(index)).unwrap();
+    }
+}
+
+#[test]
+fn a_list_misses_nothing_while_slots_are_moved() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 20_000);
+    let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&["list", "-o", "jsonl"]).exits(0));
+    let keys: BTreeSet<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    assert!(moved > 0, "no slot was moved meanwhile");
+    assert_eq!(keys.len(), 20_000, "{moved} slots were moved; {}", run.stderr);
+}
+
+#[test]
+fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 20_000);
+    let purge = ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", "b"];
+    let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&purge));
+    assert!(moved > 0, "no slot was moved meanwhile");
+    let run = run.exits(0);
+    assert_eq!(cluster.size(), 0, "{moved} slots were moved; {}", run.all());
+    cluster.idemctl(&["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
+    assert_eq!(cluster.size(), 20_000);
 }

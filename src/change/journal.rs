@@ -10,7 +10,7 @@ use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::observation::{Content, Observation};
 use crate::store::backup::{About, Backup};
-use crate::store::{Action, Change, Outcome, StoreError, Writer, batches};
+use crate::store::{Action, Change, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
@@ -44,7 +44,7 @@ impl Journal {
         let done = changes.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
         let mut noted = self.note(writer, done.map(|(change, _)| change), what, now).await;
         if let Err(StoreError::OutcomeUnknown { .. }) = ended {
-            let unknown = batches(&changes[outcomes.len()..]).next().unwrap_or_default();
+            let unknown = writer.batches(&changes[outcomes.len()..]).next().unwrap_or_default();
             noted = noted.and(self.note(writer, unknown.iter(), "outcome-unknown", now).await);
         }
         (outcomes, ended.map_err(anyhow::Error::from).and(noted))

@@ -12,7 +12,10 @@ use crate::domain::observation::{Content, Observation, SeenSlot};
 use crate::domain::slot;
 
 /// The most Redis keys a call names: larger calls stall other clients and are no faster.
-const MOST_KEYS: usize = 100;
+pub(super) const MOST_KEYS: usize = 100;
+
+/// The most Redis keys that go out at a time on a cluster, a call each: no call stalls anybody, and every node gets some.
+pub(super) const MOST_APART: usize = 300;
 
 /// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
 pub(super) const MOST_SAVED: usize = 500;
@@ -24,11 +27,11 @@ const MOST_BYTES: u64 = 4 << 20;
 const CHECKSUM: usize = 8;
 
 /// Splits changes into what one call each makes: so many Redis keys and bytes, and no Redis key twice.
-pub fn batches(changes: &[Change]) -> impl Iterator<Item = &[Change]> {
+pub(super) fn batches(changes: &[Change], most_keys: usize) -> impl Iterator<Item = &[Change]> {
     let mut rest = changes;
     std::iter::from_fn(move || {
         let mut load = Load::default();
-        let full = rest.iter().position(|change| !load.takes(std::slice::from_ref(change), MOST_KEYS));
+        let full = rest.iter().position(|change| !load.takes(std::slice::from_ref(change), most_keys));
         let (batch, more) = rest.split_at(full.unwrap_or(rest.len()));
         rest = more;
         (!batch.is_empty()).then_some(batch)
@@ -36,10 +39,10 @@ pub fn batches(changes: &[Change]) -> impl Iterator<Item = &[Change]> {
 }
 
 /// Puts together the batches that are backed up at a time.
-pub(super) fn groups(changes: &[Change]) -> Vec<Vec<Batch<'_>>> {
+pub(super) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<Batch<'_>>> {
     let mut groups: Vec<Vec<_>> = vec![Vec::new()];
     let mut load = Load::default();
-    for batch in batches(changes) {
+    for batch in batches(changes, most_keys) {
         if !load.takes(batch, MOST_SAVED) {
             groups.push(Vec::new());
             load = Load::default();

@@ -75,20 +75,23 @@ impl Node {
     pub(super) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command.clone());
-        let mut replies = self.ask_all(&pipeline).await?;
+        let mut replies = self.ask_all(pipeline).await?;
         let unexpected =
             || StoreError::UnexpectedReply { target: self.target.to_string(), asked: "a command".to_owned() };
         replies.pop().unwrap_or_else(|| Err(unexpected()))
     }
 
     /// Sends commands in one write; each has its own reply or error.
-    pub(super) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+    pub(super) async fn ask_all(&self, commands: Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
-        let mut pipeline = if self.greeted.swap(true, Ordering::Relaxed) { redis::pipe() } else { greeting() };
-        for command in commands.cmd_iter() {
-            pipeline.add_command(command.clone());
+        let mut pipeline = commands;
+        if !self.greeted.swap(true, Ordering::Relaxed) {
+            let asked = std::mem::replace(&mut pipeline, greeting());
+            for command in asked.cmd_iter() {
+                pipeline.add_command(command.clone());
+            }
         }
         let mut connection = self.connection.clone();
         let replies: Vec<redis::RedisResult<Value>> = match pipeline.ignore_errors().query_async(&mut connection).await

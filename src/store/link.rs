@@ -134,7 +134,7 @@ impl Link {
 
     /// True when it is known to be a cluster, and these Redis keys are in several slots of it.
     pub(super) fn parts(&self, redis_keys: &[Vec<u8>]) -> bool {
-        self.is_cluster() && !slot::is_one(redis_keys.iter().map(Vec::as_slice))
+        redis_keys.len() > 1 && self.is_cluster() && !slot::is_one(redis_keys.iter().map(Vec::as_slice))
     }
 
     /// The slot map as it is known; `None` where it is no cluster.
@@ -204,7 +204,7 @@ impl Link {
         let commands: Vec<&Cmd> = commands.cmd_iter().collect();
         let mut replies = match self.known() {
             Topology::Cluster(map, _) => self.ask_nodes(&commands, &map).await?,
-            _ => self.home.ask_all(&pipeline(commands.iter().copied())).await?,
+            _ => self.home.ask_all(pipeline(commands.iter().copied())).await?,
         };
         let apart = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
         if replies.iter().any(apart) && !self.is_cluster() {
@@ -236,7 +236,7 @@ impl Link {
         }
         let mut replies: Vec<Option<Reply>> = vec![None; commands.len()];
         let asked = groups.iter().map(|(target, indexes)| async move {
-            self.node(target).await?.ask_all(&pipeline(indexes.iter().map(|index| commands[*index]))).await
+            self.node(target).await?.ask_all(pipeline(indexes.iter().map(|index| commands[*index]))).await
         });
         for ((_, indexes), answered) in groups.iter().zip(join_all(asked).await) {
             for (index, reply) in indexes.iter().zip(answered?) {
@@ -276,7 +276,7 @@ impl Link {
                 }
             };
             asking.add_command(commands[*index].clone());
-            if let Some(reply) = self.node(&target).await?.ask_all(&asking).await?.pop() {
+            if let Some(reply) = self.node(&target).await?.ask_all(asking).await?.pop() {
                 replies[*index] = reply;
             }
         }

@@ -25,7 +25,6 @@ mod walk;
 mod wire;
 mod write;
 
-pub use batch::batches;
 pub use error::{ErrorClass, StoreError};
 pub use guarded::{Guard, Hold};
 pub use link::{Link, connect};

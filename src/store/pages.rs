@@ -119,7 +119,9 @@ impl Pages {
         let (looked_at, places) = self.page(catalog, wanted).await?;
         self.ask_for_page();
         let apart = |(candidate, _): &(Candidate, usize)| {
-            self.in_cluster && !slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice))
+            self.in_cluster
+                && candidate.redis_keys.len() > 1
+                && !slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice))
         };
         let (elsewhere, places): (Vec<_>, Vec<_>) = places.into_iter().partition(apart);
         for (candidate, _) in &places {

@@ -69,7 +69,7 @@ impl Writer {
     /// before the first of them goes.
     ///
     /// Gives one outcome a change, in order, and the error that came in between: of the batch after these outcomes (the
-    /// next of [`super::batches`]) nothing was changed, or, with [`StoreError::OutcomeUnknown`], nobody knows. When the backup
+    /// next of [`Writer::batches`]) nothing was changed, or, with [`StoreError::OutcomeUnknown`], nobody knows. When the backup
     /// cannot be written nothing goes that is not in it.
     pub async fn apply(
         &self,
@@ -78,13 +78,22 @@ impl Writer {
         mut backup: Option<&mut Backup>,
     ) -> (Vec<Outcome>, Result<(), StoreError>) {
         let mut outcomes = Vec::with_capacity(changes.len());
-        for group in batch::groups(changes) {
+        for group in batch::groups(changes, self.most_keys()) {
             match self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await {
                 Err(error) if outcomes.len() < changes.len() => return (outcomes, Err(error)),
                 _ => {}
             }
         }
         (outcomes, Ok(()))
+    }
+
+    /// The batches in which [`Writer::apply`] makes these changes.
+    pub fn batches<'a>(&self, changes: &'a [Change]) -> impl Iterator<Item = &'a [Change]> {
+        batch::batches(changes, self.most_keys())
+    }
+
+    fn most_keys(&self) -> usize {
+        if self.link.is_cluster() { batch::MOST_APART } else { batch::MOST_KEYS }
     }
 
     async fn apply_group(

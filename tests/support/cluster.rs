@@ -107,6 +107,34 @@ impl Cluster {
         (0..self.nodes.len()).map(|index| redis::cmd("DBSIZE").query::<usize>(&mut self.connect(index)).unwrap()).sum()
     }
 
+    /// Moves a slot with all that is in it to another node, as `redis-cli --cluster reshard` does: while both serve it.
+    pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        let (mut source, mut target) = (self.connect(from), self.connect(to));
+        let set = |connection: &mut Connection, state: &str, node: usize| {
+            redis::cmd("CLUSTER").arg("SETSLOT").arg(slot).arg(state).arg(self.id(node)).exec(connection).unwrap();
+        };
+        set(&mut target, "IMPORTING", from);
+        set(&mut source, "MIGRATING", to);
+        loop {
+            let keys: Vec<Vec<u8>> =
+                redis::cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(10).query(&mut source).unwrap();
+            if keys.is_empty() {
+                break;
+            }
+            let mut migrate = redis::cmd("MIGRATE");
+            migrate.arg("127.0.0.1").arg(self.port(to)).arg("").arg(0).arg(5_000).arg("KEYS").arg(keys);
+            migrate.exec(&mut source).unwrap();
+        }
+        for node in [to, from].into_iter().chain((0..self.nodes.len()).filter(|node| ![to, from].contains(node))) {
+            set(&mut self.connect(node), "NODE", to);
+        }
+    }
+
+    /// The slot of a Redis key.
+    pub fn slot(&self, redis_key: &str) -> u16 {
+        redis::cmd("CLUSTER").arg("KEYSLOT").arg(redis_key).query(&mut self.connect(0)).unwrap()
+    }
+
     /// The binary on the first node.
     pub fn idemctl(&self, words: &[&str]) -> Run {
         self.idemctl_at(0, words)
