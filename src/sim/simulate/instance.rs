@@ -20,7 +20,7 @@ use crate::store::Wire;
 use self::calls::Met;
 
 /// How long a lock lives that is not to run out.
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// What a client asks for. Requests with the same payload ask for the same operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

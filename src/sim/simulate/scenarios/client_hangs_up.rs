@@ -21,7 +21,7 @@ async fn play(stage: &Stage<'_>) -> Played {
     };
     let take = stage.take("").await?;
     let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = first.begins().await? else { return Ok(()) };
+    let Begun::Acquired = first.begins().await? else { return take.retries("retry", PAYMENT).await };
     take.note("client", "hangs up", None, None);
     if does == OnHangUp::Release {
         first.releases().await?;
@@ -29,5 +29,5 @@ async fn play(stage: &Stage<'_>) -> Played {
     take.asks("retry", PAYMENT).await?;
     first.works();
     first.completes().await?;
-    take.asks("later retry", PAYMENT).await
+    take.retries("later retry", PAYMENT).await
 }

@@ -53,10 +53,10 @@ async fn play(stage: &Stage<'_>) -> Played {
                 take.asks("retry", PAYMENT).await?;
                 first.works();
                 first.completes().await?;
-                take.asks("later retry", PAYMENT).await?;
+                take.retries("later retry", PAYMENT).await?;
             }
             Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
-            _ => {}
+            _ => take.retries("retry", PAYMENT).await?,
         }
         take.ask(&pack(["FLUSHALL"])).await?;
     }

@@ -26,9 +26,9 @@ async fn fails_late(stage: &Stage<'_>, title: &str, releases: bool) -> Played {
     let take = stage.take(title).await?;
     let mut slow = take.worker("worker 1", PAYMENT, Lock::Short).await?;
     let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = slow.begins().await? else { return Ok(()) };
+    let Begun::Acquired = slow.begins().await? else { return take.retries("retry", PAYMENT).await };
     take.lock_runs_out().await?;
-    let Begun::Acquired = second.begins().await? else { return Ok(()) };
+    let Begun::Acquired = second.begins().await? else { return take.retries("retry", PAYMENT).await };
     if releases {
         slow.releases().await?;
     } else {
@@ -37,5 +37,5 @@ async fn fails_late(stage: &Stage<'_>, title: &str, releases: bool) -> Played {
     take.asks("retry", PAYMENT).await?;
     second.works();
     second.completes().await?;
-    take.asks("later retry", PAYMENT).await
+    take.retries("later retry", PAYMENT).await
 }
