@@ -76,7 +76,8 @@ pub(super) struct Instance<'s> {
     wire: Option<Wire>,
     response: Response,
     error: Option<String>,
-    last: Option<String>,
+    /// What the calls of the step before came to.
+    met: Vec<String>,
 }
 
 impl<'s> Instance<'s> {
@@ -97,13 +98,13 @@ impl<'s> Instance<'s> {
             wire: Some(wire),
             response: Response::default(),
             error: None,
-            last: None,
+            met: Vec::new(),
         }
     }
 
     /// The begin step.
     pub(super) async fn begins(&mut self) -> Played<Begun> {
-        self.last = None;
+        self.met.clear();
         self.begins_again().await
     }
 
@@ -184,13 +185,13 @@ impl<'s> Instance<'s> {
 
     /// The complete step of a worker whose lock has run out: what it does to the others' is worth a remark.
     pub(super) async fn completes_late(&mut self, over: &str) -> Played {
-        let name = self.name.clone();
-        let remark = if self.completes().await? {
-            format!("the late result of {name} is stored over {over}")
-        } else {
-            format!("the late result of {name} is refused: {}", self.last.as_deref().unwrap_or("no reply"))
+        let step = self.take.service.complete(&self.request());
+        let met = self.performs("completes", &step).await?;
+        let what = match met {
+            Some(met) if met.means() == Some(Meaning::Stored) => format!("stored over {over}"),
+            met => format!("refused: {}", met.map_or_else(|| "no reply".to_owned(), |met| met.words())),
         };
-        self.take.remark(remark);
+        self.take.remark(format!("the late result of {} is {what}", self.name));
         Ok(())
     }
 

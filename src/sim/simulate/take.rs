@@ -33,6 +33,8 @@ pub(super) struct Take<'s> {
     /// The server's time when it began, in milliseconds since the epoch.
     pub(super) now_ms: u64,
     pub(super) history: Rc<RefCell<History>>,
+    /// True on a server of the scenario's own, where whatever happens is a part of the story.
+    pub(super) is_private: bool,
     /// Until when the lock that is to run out is held for certain.
     held_until: RefCell<Option<Instant>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
@@ -44,7 +46,7 @@ impl<'s> Take<'s> {
     pub(super) async fn begin(
         schema: &'s Schema,
         key: Vec<u8>,
-        target: &Target,
+        (target, is_private): (&Target, bool),
         lock_ttl: Duration,
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
@@ -58,6 +60,7 @@ impl<'s> Take<'s> {
             lock_ttl,
             now_ms,
             history,
+            is_private,
             held_until: RefCell::default(),
             cluster: RefCell::default(),
             control: Mutex::new(control),

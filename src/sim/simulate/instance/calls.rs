@@ -35,12 +35,27 @@ impl Met {
             _ => None,
         }
     }
+
+    /// What Redis answered.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Said(said) => format!("{} ({})", said.words, said.means.word()),
+            Self::Error(why) | Self::Unreachable(why) => why.clone(),
+        }
+    }
+
+    /// What it comes to, whatever numbers the reply carries.
+    fn gist(&self) -> String {
+        self.means().map_or_else(|| self.words(), |means| means.word().to_owned())
+    }
 }
 
 impl<'s> Instance<'s> {
-    /// Performs calls until one decides; `None` when none did.
+    /// Performs calls until one decides; `None` when none did. The sequence shows them when they come to something else
+    /// than those before.
     pub(super) async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
-        for prepared in step {
+        let before = std::mem::take(&mut self.met);
+        for (index, prepared) in step.iter().enumerate() {
             let Some(call) = prepared.call() else { continue };
             self.take.meets(&self.take.service.redis_keys(call, &self.request())).await?;
             let met = match self.asks(prepared).await? {
@@ -59,7 +74,12 @@ impl<'s> Instance<'s> {
                 Err(error) if error.lost_the_reply() => Met::Unreachable("Redis cannot be reached".to_owned()),
                 Err(error) => Met::Error(plain(&error.to_string())),
             };
-            self.notes(&format!("{what} ({})", name(call)), &met);
+            let what = format!("{what} ({})", name(call));
+            let gist = format!("{what}: {}", met.gist());
+            if before.get(index) != Some(&gist) {
+                self.notes(&what, &met);
+            }
+            self.met.push(gist);
             if met.means() != Some(Meaning::Next) {
                 return Ok(Some(met));
             }
@@ -68,7 +88,7 @@ impl<'s> Instance<'s> {
     }
 
     /// Sends one call, the whole script where the server has forgotten it. The inner error is one that the story can go
-    /// on with: Redis refuses, or this worker is cut off.
+    /// on with: a private server refuses, or this worker is cut off. When the operator's refuses there is no verdict.
     async fn asks(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
         let Some(wire) = &mut self.wire else {
             let target = nowhere(&self.take.target).map_err(|why| Cut::NotApplicable(why.to_string()))?;
@@ -82,21 +102,18 @@ impl<'s> Instance<'s> {
             reply = wire.ask(&whole).await;
         }
         match reply {
-            Err(error) if error.lost_the_reply() => Err(error.into()),
+            Err(error) if error.lost_the_reply() || !self.take.is_private => Err(error.into()),
             reply => Ok(reply),
         }
     }
 
-    /// Adds a call to the sequence, unless it came to what it came to before.
+    /// Adds a call to the sequence.
     fn notes(&mut self, what: &str, met: &Met) {
-        let (reply, client) = match met {
-            Met::Said(said) => (format!("{} ({})", said.words, said.means.word()), self.client_sees(said)),
-            Met::Error(why) | Met::Unreachable(why) => (why.clone(), Some("an error".to_owned())),
+        let client = match met {
+            Met::Said(said) => self.client_sees(said),
+            Met::Error(_) | Met::Unreachable(_) => Some("an error".to_owned()),
         };
-        if self.last.as_ref() != Some(&reply) {
-            self.take.note(&self.name, what, Some(reply.clone()), client);
-        }
-        self.last = Some(reply);
+        self.take.note(&self.name, what, Some(met.words()), client);
     }
 
     fn client_sees(&self, said: &Said) -> Option<String> {
