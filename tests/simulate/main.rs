@@ -8,6 +8,9 @@ mod support;
 mod variant;
 
 mod attempts;
+mod command;
+mod server;
+mod stable;
 mod traces;
 mod worlds;
 mod zombies;

@@ -10,4 +10,4 @@ mod sequence;
 pub use json::{document, lines};
 pub use list::list;
 pub use matrix::markdown;
-pub use report::{Shown, text};
+pub use report::{Shown, compared, text};
