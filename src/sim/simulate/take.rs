@@ -107,11 +107,8 @@ impl<'s> Take<'s> {
     /// A client asks once; when it gets the lock the operation is made.
     pub(super) async fn asks(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
         let mut worker = self.worker(client, operation, Lock::Long).await?;
-        match worker.begins().await? {
-            Begun::Acquired => {
-                worker.works();
-                worker.completes().await?;
-            }
+        match self.begins_in_time(&mut worker).await? {
+            Begun::Acquired => _ = makes(&mut worker).await?,
             Begun::Fails(why) | Begun::Unreachable(why) => self.told(operation, Told::Error(why)),
             Begun::Conflict(_) | Begun::Replayed | Begun::Mismatch(_) => {}
         }
@@ -130,12 +127,7 @@ impl<'s> Take<'s> {
 
     async fn is_served(self: &Rc<Self>, client: &str, operation: Operation) -> Played<Served> {
         let mut worker = self.worker(client, operation, Lock::Short).await?;
-        let held_until = *self.held_until.borrow();
-        let first = worker.begins().await?;
-        if held_until.is_some_and(|until| Instant::now() > until) {
-            return Err(Cut::Late);
-        }
-        let (by, reply) = match first {
+        let (by, reply) = match self.begins_in_time(&mut worker).await? {
             Begun::Acquired => return makes(&mut worker).await,
             Begun::Replayed => return Ok(Served::Told),
             Begun::Conflict(reply) => (Meaning::Conflict, reply),
@@ -159,6 +151,13 @@ impl<'s> Take<'s> {
         let ms = ms.map(|ms| self.in_the_schemas_time(ms));
         self.history.borrow_mut().turned_away(Block { ms, by, reply });
         Ok(served)
+    }
+
+    /// The begin step, as long as a lock that is to run out is held for certain.
+    async fn begins_in_time(&self, worker: &mut Instance<'s>) -> Played<Begun> {
+        let held_until = *self.held_until.borrow();
+        let begun = worker.begins().await?;
+        if held_until.is_some_and(|until| Instant::now() > until) { Err(Cut::Late) } else { Ok(begun) }
     }
 
     /// Waits and asks until it is served, or as long as tells that waiting does not help.
