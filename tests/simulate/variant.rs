@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -72,11 +73,17 @@ impl Variant {
     /// What the scenario comes to.
     #[track_caller]
     pub fn plays(&self, scenario: &str) -> Cell {
-        let dir = self.folder.path().to_str().unwrap();
-        cell(run(
-            self.folder.path(),
-            &["simulate", scenario, "--schema", MINE, "--schema-dir", dir, "--sandbox", "-o", "json"],
-        ))
+        self.plays_each(&[scenario]).remove(0)
+    }
+
+    /// What each of these scenarios comes to, all played at the same time.
+    #[track_caller]
+    pub fn plays_each(&self, scenarios: &[&str]) -> Vec<Cell> {
+        let folder = self.folder.path();
+        let words = [&["simulate"], scenarios, &["--schema", MINE, "--schema-dir", folder.to_str().unwrap()]].concat();
+        let played = cells(run(folder, &[&words[..], &["--sandbox", "-o", "json"]].concat()));
+        assert_eq!(played.len(), scenarios.len());
+        played
     }
 }
 
@@ -85,21 +92,30 @@ pub fn reference() -> Variant {
     Variant::of("reference")
 }
 
-/// What the scenario comes to with a built-in schema.
+/// What the scenario comes to with a built-in schema; the whole matrix is played once.
 #[track_caller]
 pub fn plays(schema: &str, scenario: &str) -> Cell {
-    cell(run(home().path(), &["simulate", scenario, "--schema", schema, "--sandbox", "-o", "json"]))
+    static MATRIX: LazyLock<Vec<Cell>> = LazyLock::new(|| {
+        let words = ["simulate", "--all", "--schema", "all", "--sandbox", "-o", "json"];
+        cells(run(home().path(), &words))
+    });
+    let is_asked = |cell: &&Cell| cell.0["schema"] == schema && cell.0["scenario"] == scenario;
+    MATRIX.iter().find(is_asked).cloned().unwrap_or_else(|| panic!("{scenario} is played with {schema}"))
 }
 
 #[track_caller]
-fn cell(run: Run) -> Cell {
-    let bad = run.json()["cells"][0]["verdict"].as_str().is_some_and(|word| BAD.contains(&word));
-    Cell(run.exits(i32::from(bad)).json()["cells"][0].clone())
+fn cells(run: Run) -> Vec<Cell> {
+    let cells: Vec<_> = run.json()["cells"].as_array().unwrap().iter().cloned().map(Cell).collect();
+    let is_bad = |cell: &Cell| BAD.contains(&cell.0["verdict"].as_str().unwrap());
+    run.exits(i32::from(cells.iter().any(is_bad)));
+    cells
 }
 
+/// The verdicts that are worse than `blocked`.
 const BAD: [&str; 3] = ["stuck", "wrong-answer", "duplicate"];
 
 /// A cell of the matrix.
+#[derive(Clone)]
 pub struct Cell(pub Value);
 
 impl Cell {

@@ -1,6 +1,6 @@
 //! A worker that was paused for longer than its lock lived.
 
-use crate::variant::{Variant, plays};
+use crate::variant::{Cell, Variant, plays};
 
 /// Whose workers do not ask for their lock before they go on.
 fn without_renew() -> Variant {
@@ -17,6 +17,12 @@ replies = [{ word = "OK", means = "stored", when = {} }]
     Variant::of("reference").with_block("schema.toml", ("[[complete.call]]", "[release]"), call)
 }
 
+/// What the stories come to in which it comes back before and after another has completed.
+fn both(schema: &Variant) -> [Cell; 2] {
+    let mut cells = schema.plays_each(&["zombie-completes", "zombie-overwrites"]).into_iter();
+    [cells.next().unwrap(), cells.next().unwrap()]
+}
+
 #[test]
 fn a_worker_that_asks_for_its_lock_before_it_goes_on_is_safe() {
     for scenario in ["zombie-completes", "zombie-overwrites"] {
@@ -27,8 +33,8 @@ fn a_worker_that_asks_for_its_lock_before_it_goes_on_is_safe() {
 #[test]
 fn a_worker_that_goes_on_without_asking_makes_the_payment_twice() {
     let hasty = without_renew().checked();
-    for scenario in ["zombie-completes", "zombie-overwrites"] {
-        hasty.plays(scenario).is("duplicate").makes(2).because("it goes on working");
+    for cell in both(&hasty) {
+        cell.is("duplicate").makes(2).because("it goes on working");
     }
 }
 
@@ -36,23 +42,25 @@ fn a_worker_that_goes_on_without_asking_makes_the_payment_twice() {
 fn a_renew_that_renews_whatever_is_there_makes_the_payment_twice() {
     let whosever =
         Variant::of("reference").with("renew.lua", "if not holder or holder ~= owner then", "if not holder then");
-    whosever.plays("zombie-completes").is("duplicate").makes(2);
-    whosever.plays("zombie-overwrites").is("safe").makes(1);
+    let [completes, overwrites] = both(&whosever);
+    completes.is("duplicate").makes(2);
+    overwrites.is("safe").makes(1);
 }
 
 #[test]
 fn a_complete_that_does_not_check_the_owner_gives_a_wrong_answer() {
     let unfenced =
         Variant::of("reference").with("complete.lua", "if (holder or author) ~= owner then", "if false then");
-    unfenced.plays("zombie-completes").is("wrong-answer").because("it completes what had no effect");
-    unfenced.plays("zombie-overwrites").is("safe").makes(1);
+    let [completes, overwrites] = both(&unfenced);
+    completes.is("wrong-answer").because("it completes what had no effect");
+    overwrites.is("safe").makes(1);
 }
 
 #[test]
 fn a_complete_that_sets_whatever_is_there_gives_a_wrong_answer() {
     let blind = with_blind_set();
-    for scenario in ["zombie-completes", "zombie-overwrites"] {
-        blind.plays(scenario).is("wrong-answer").makes(1).because("nothing was done, although worker 2 had done it");
+    for cell in both(&blind) {
+        cell.is("wrong-answer").makes(1).because("nothing was done, although worker 2 had done it");
     }
 }
 
@@ -63,8 +71,8 @@ fn a_fenced_completion_that_drops_the_lock_makes_the_payment_twice() {
         "return 'FENCED'",
         "redis.call('DEL', record)\n  return 'FENCED'",
     );
-    for scenario in ["zombie-completes", "zombie-overwrites"] {
-        rude.plays(scenario).is("duplicate").because("it completes what had no effect");
+    for cell in both(&rude) {
+        cell.is("duplicate").because("it completes what had no effect");
     }
 }
 
