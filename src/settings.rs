@@ -177,12 +177,12 @@ impl Settings {
 
     /// True when changes have to be confirmed by typing the context's name.
     pub fn is_protected(&self) -> bool {
-        self.context.protected
+        !self.sandbox && self.context.protected
     }
 
     /// True when nothing may be changed.
     pub fn is_read_only(&self) -> bool {
-        self.context.read_only
+        !self.sandbox && self.context.read_only
     }
 
     /// The schemas to work on: the flag's, else the context's; empty means all.

@@ -138,7 +138,12 @@ fn show(
             render::text(Shown { cells, timeline: args.timeline, differences }, context.ui.width(), palette)
         }
         Output::Json => render::document(cells, differences),
-        Output::Jsonl => render::lines(cells),
+        Output::Jsonl => {
+            if let Some(differences) = differences {
+                context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
+            }
+            render::lines(cells)
+        }
     };
     Ok(context.ui.data(shown)?)
 }

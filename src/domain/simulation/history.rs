@@ -84,18 +84,43 @@ impl History {
         self.answers.push(Answered { operation, told, after: self.executions.len() });
     }
 
+    /// Notes that a client was turned away with nobody at work; the longest time counts.
+    pub fn turned_away(&mut self, block: Block) {
+        let longest = |held: &Block| held.ms.is_some_and(|held| block.ms.is_none_or(|ms| ms > held));
+        if self.block.as_ref().is_none_or(longest) {
+            self.block = Some(block);
+        }
+    }
+
+    /// How often the effect of an operation came about.
+    pub fn times(&self, operation: &str) -> usize {
+        self.executions.iter().filter(|execution| execution.operation == operation && execution.effect).count()
+    }
+
     /// The operations of this take, each with how often its effect came about, the most often first.
     pub fn effects(&self) -> Vec<(&'static str, usize)> {
         let mut counted: Vec<(&'static str, usize)> = Vec::new();
-        for execution in &self.executions {
-            let index = counted.iter().position(|(operation, _)| *operation == execution.operation);
-            let index = index.unwrap_or_else(|| {
-                counted.push((execution.operation, 0));
-                counted.len() - 1
-            });
-            counted[index].1 += usize::from(execution.effect);
+        for Execution { operation, .. } in &self.executions {
+            if !counted.iter().any(|(known, _)| known == operation) {
+                counted.push((operation, self.times(operation)));
+            }
         }
         counted.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
         counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_time_turned_away_counts() {
+        let mut history = History::default();
+        for (ms, longest) in [(Some(2), Some(2)), (Some(1), Some(2)), (Some(3), Some(3)), (None, None), (Some(9), None)]
+        {
+            history.turned_away(Block { ms, by: Meaning::Conflict, reply: String::new() });
+            assert_eq!(history.block.as_ref().map(|block| block.ms), Some(longest));
+        }
     }
 }

@@ -9,4 +9,4 @@ mod sequence;
 
 pub use json::{document, lines};
 pub use list::list;
-pub use report::{Shown, text};
+pub use report::{Shown, compared, text};

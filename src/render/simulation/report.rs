@@ -38,7 +38,8 @@ fn headed(heading: &str, text: String, palette: Palette) -> String {
     if text.is_empty() { text } else { format!("{}\n{text}", palette.bold(heading)) }
 }
 
-fn compared(differences: &[Difference], palette: Palette) -> String {
+/// What is not as it was accepted.
+pub fn compared(differences: &[Difference], palette: Palette) -> String {
     if differences.is_empty() {
         return "Every cell is as it was accepted.\n".to_owned();
     }

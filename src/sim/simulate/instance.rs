@@ -20,7 +20,7 @@ use crate::store::Wire;
 use self::calls::Met;
 
 /// How long a lock lives that is not to run out.
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// What a client asks for. Requests with the same payload ask for the same operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +76,8 @@ pub(super) struct Instance<'s> {
     wire: Option<Wire>,
     response: Response,
     error: Option<String>,
-    /// What the calls of the last step came to, one by one, and the last of them in words.
-    seen: Vec<Option<Meaning>>,
-    said: String,
+    /// What the calls of the step before came to.
+    met: Vec<String>,
 }
 
 impl<'s> Instance<'s> {
@@ -99,14 +98,13 @@ impl<'s> Instance<'s> {
             wire: Some(wire),
             response: Response::default(),
             error: None,
-            seen: Vec::new(),
-            said: String::new(),
+            met: Vec::new(),
         }
     }
 
     /// The begin step.
     pub(super) async fn begins(&mut self) -> Played<Begun> {
-        self.seen.clear();
+        self.met.clear();
         self.begins_again().await
     }
 
@@ -124,8 +122,7 @@ impl<'s> Instance<'s> {
     /// Some calls of the begin step; `None` when the next ones decide.
     pub(super) async fn begins_with(&mut self, calls: Range<usize>) -> Played<Option<Begun>> {
         let step = self.take.service.begin(&self.request());
-        let before = std::mem::take(&mut self.seen);
-        let Some(met) = self.performs("begins", &step[calls], &before).await? else { return Ok(None) };
+        let Some(met) = self.performs("begins", &step[calls]).await? else { return Ok(None) };
         let begun = match met {
             Met::Error(why) => Begun::Fails(why),
             Met::Unreachable(why) => Begun::Unreachable(why),
@@ -172,7 +169,7 @@ impl<'s> Instance<'s> {
     /// Before it goes on after a pause, a service that can asks for its lock: false when that is not its own any more.
     pub(super) async fn may_go_on(&mut self) -> Played<bool> {
         let Some(step) = self.take.service.renew(&self.request()) else { return Ok(true) };
-        let met = self.performs("renews its lock", &step, &[]).await?;
+        let met = self.performs("renews its lock", &step).await?;
         let renewed = met.and_then(|met| met.means()) == Some(Meaning::Renewed);
         if !renewed {
             self.take.note(&self.name, "stops: the lock is not its own", None, Some("an error".to_owned()));
@@ -188,27 +185,27 @@ impl<'s> Instance<'s> {
 
     /// The complete step of a worker whose lock has run out: what it does to the others' is worth a remark.
     pub(super) async fn completes_late(&mut self, over: &str) -> Played {
-        let name = self.name.clone();
-        let remark = if self.completes().await? {
-            format!("the late result of {name} is stored over {over}")
-        } else {
-            format!("the late result of {name} is refused: {}", self.said)
+        let step = self.take.service.complete(&self.request());
+        let met = self.performs("completes", &step).await?;
+        let what = match met {
+            Some(met) if met.means() == Some(Meaning::Stored) => format!("stored over {over}"),
+            met => format!("refused: {}", met.map_or_else(|| "no reply".to_owned(), |met| met.words())),
         };
-        self.take.remark(remark);
+        self.take.remark(format!("the late result of {} is {what}", self.name));
         Ok(())
     }
 
     /// Some calls of the complete step.
     pub(super) async fn completes_with(&mut self, calls: Range<usize>) -> Played<bool> {
         let step = self.take.service.complete(&self.request());
-        let met = self.performs("completes", &step[calls], &[]).await?;
+        let met = self.performs("completes", &step[calls]).await?;
         Ok(met.and_then(|met| met.means()) == Some(Meaning::Stored))
     }
 
     /// The release step; true when the lock is gone. Services without one do nothing.
     pub(super) async fn releases(&mut self) -> Played<bool> {
         let Some(step) = self.take.service.release(&self.request()) else { return Ok(false) };
-        let met = self.performs("releases", &step, &[]).await?;
+        let met = self.performs("releases", &step).await?;
         Ok(met.and_then(|met| met.means()) == Some(Meaning::Released))
     }
 

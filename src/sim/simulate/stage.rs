@@ -75,18 +75,18 @@ impl<'s> Stage<'s> {
     pub(super) async fn take(&self, title: &str) -> Played<Rc<Take<'s>>> {
         let key = format!("idemctl-simulate-{}", Uuid::new_v4().simple()).into_bytes();
         self.left.borrow_mut().extend(self.schema.redis_keys(&key));
-        self.roll(title, key, &self.target).await
+        self.roll(title, key, (&self.target, false)).await
     }
 
     /// A take on a private server.
     pub(super) async fn take_on(&self, title: &str, target: &Target) -> Played<Rc<Take<'s>>> {
-        self.roll(title, PRIVATE_KEY.to_vec(), target).await
+        self.roll(title, PRIVATE_KEY.to_vec(), (target, true)).await
     }
 
-    async fn roll(&self, title: &str, key: Vec<u8>, target: &Target) -> Played<Rc<Take<'s>>> {
+    async fn roll(&self, title: &str, key: Vec<u8>, server: (&Target, bool)) -> Played<Rc<Take<'s>>> {
         let history = Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
         self.histories.borrow_mut().push(Rc::clone(&history));
-        Ok(Rc::new(Take::begin(self.schema, key, target, self.lock_ttl, history).await?))
+        Ok(Rc::new(Take::begin(self.schema, key, server, self.lock_ttl, history).await?))
     }
 
     /// What happened in all takes.

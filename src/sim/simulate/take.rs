@@ -16,7 +16,7 @@ use crate::domain::step::StepReply;
 use crate::domain::value;
 use crate::sim::service::{Service, words};
 use crate::sim::simulate::cluster::Cluster;
-use crate::sim::simulate::instance::{Begun, Instance, Lock, Operation};
+use crate::sim::simulate::instance::{Begun, Instance, LONG, Lock, Operation};
 use crate::sim::simulate::stage::{Cut, Played};
 use crate::store::{Packed, StoreError, Target, Wire, pack};
 
@@ -33,6 +33,8 @@ pub(super) struct Take<'s> {
     /// The server's time when it began, in milliseconds since the epoch.
     pub(super) now_ms: u64,
     pub(super) history: Rc<RefCell<History>>,
+    /// True on a server of the scenario's own, where whatever happens is a part of the story.
+    pub(super) is_private: bool,
     /// Until when the lock that is to run out is held for certain.
     held_until: RefCell<Option<Instant>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
@@ -44,7 +46,7 @@ impl<'s> Take<'s> {
     pub(super) async fn begin(
         schema: &'s Schema,
         key: Vec<u8>,
-        target: &Target,
+        (target, is_private): (&Target, bool),
         lock_ttl: Duration,
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
@@ -58,6 +60,7 @@ impl<'s> Take<'s> {
             lock_ttl,
             now_ms,
             history,
+            is_private,
             held_until: RefCell::default(),
             cluster: RefCell::default(),
             control: Mutex::new(control),
@@ -104,53 +107,65 @@ impl<'s> Take<'s> {
     /// A client asks once; when it gets the lock the operation is made.
     pub(super) async fn asks(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
         let mut worker = self.worker(client, operation, Lock::Long).await?;
-        match worker.begins().await? {
-            Begun::Acquired => {
-                worker.works();
-                worker.completes().await?;
-            }
+        match self.begins_in_time(&mut worker).await? {
+            Begun::Acquired => _ = makes(&mut worker).await?,
             Begun::Fails(why) | Begun::Unreachable(why) => self.told(operation, Told::Error(why)),
             Begun::Conflict(_) | Begun::Replayed | Begun::Mismatch(_) => {}
         }
         Ok(())
     }
 
-    /// A client asks again and again until it is served; how long that takes is what it waits with nobody at work.
+    /// A client asks again and again until it is served; how long that takes is what it waits with nobody at work. When
+    /// that made the operation for the first time it asks once more, as one does that lost the response.
     pub(super) async fn retries(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
-        let mut worker = self.worker(client, operation, Lock::Short).await?;
-        let held_until = *self.held_until.borrow();
-        let first = worker.begins().await?;
-        if held_until.is_some_and(|until| Instant::now() > until) {
-            return Err(Cut::Late);
+        let made = self.is_served(client, operation).await? == Served::Made;
+        if made && self.history.borrow().times(operation.what) == 1 {
+            self.is_served(&format!("{client}, again"), operation).await?;
         }
-        let (by, reply) = match first {
-            Begun::Acquired => {
-                worker.works();
-                worker.completes().await?;
-                return Ok(());
-            }
-            Begun::Replayed => return Ok(()),
+        Ok(())
+    }
+
+    async fn is_served(self: &Rc<Self>, client: &str, operation: Operation) -> Played<Served> {
+        let mut worker = self.worker(client, operation, Lock::Short).await?;
+        let (by, reply) = match self.begins_in_time(&mut worker).await? {
+            Begun::Acquired => return makes(&mut worker).await,
+            Begun::Replayed => return Ok(Served::Told),
             Begun::Conflict(reply) => (Meaning::Conflict, reply),
             Begun::Mismatch(reply) => (Meaning::Mismatch, reply),
             Begun::Fails(reply) => (Meaning::Fail, reply),
             Begun::Unreachable(reply) => {
                 self.told(operation, Told::Error(reply));
-                return Ok(());
+                return Ok(Served::Told);
             }
         };
         let until = self.until().await?;
-        let ms = until.map(|ms| self.in_the_schemas_time(ms));
-        self.history.borrow_mut().block = Some(Block { ms, by, reply });
-        self.waits(worker, until).await
+        let since = Instant::now();
+        let served = self.waits(&mut worker, until).await?;
+        let lock_ms = millis(self.lock_ttl);
+        let ms = match (until, served) {
+            // It was to end and did not, or the other way round: what happened counts.
+            (Some(ms), Served::Never) if ms <= lock_ms => None,
+            (None, Served::Made | Served::Told) => Some(millis(since.elapsed())),
+            (until, _) => until,
+        };
+        let ms = ms.map(|ms| self.in_the_schemas_time(ms));
+        self.history.borrow_mut().turned_away(Block { ms, by, reply });
+        Ok(served)
+    }
+
+    /// The begin step, as long as a lock that is to run out is held for certain.
+    async fn begins_in_time(&self, worker: &mut Instance<'s>) -> Played<Begun> {
+        let held_until = *self.held_until.borrow();
+        let begun = worker.begins().await?;
+        if held_until.is_some_and(|until| Instant::now() > until) { Err(Cut::Late) } else { Ok(begun) }
     }
 
     /// Waits and asks until it is served, or as long as tells that waiting does not help.
-    async fn waits(&self, mut worker: Instance<'s>, until: Option<u64>) -> Played {
-        let lock_ms = millis(self.lock_ttl);
+    async fn waits(&self, worker: &mut Instance<'s>, until: Option<u64>) -> Played<Served> {
         let patience = match until {
             // A result's TTL: nobody waits for that here. That it goes on is seen once more.
-            Some(ms) if ms > lock_ms => Duration::ZERO,
-            Some(ms) => Duration::from_millis(ms) + self.lock_ttl * 4,
+            Some(ms) if ms > millis(self.lock_ttl) => Duration::ZERO,
+            Some(ms) => Duration::from_millis(ms) + self.lock_ttl,
             None => self.lock_ttl + self.lock_ttl / 4,
         };
         let since = Instant::now();
@@ -158,31 +173,42 @@ impl<'s> Take<'s> {
             let left = patience.saturating_sub(since.elapsed());
             tokio::time::sleep(left.min(RETRY)).await;
             match worker.begins_again().await? {
-                Begun::Acquired => {
-                    worker.works();
-                    worker.completes().await?;
-                    return Ok(());
-                }
-                Begun::Replayed => return Ok(()),
-                _ if left.is_zero() => break,
+                Begun::Acquired => return makes(worker).await,
+                Begun::Replayed => return Ok(Served::Told),
+                _ if left.is_zero() => return Ok(Served::Never),
                 _ => {}
             }
-        }
-        match until {
-            // It should have ended, and did not: the machine is too slow to tell.
-            Some(ms) if ms <= lock_ms => Err(Cut::Late),
-            _ => Ok(()),
         }
     }
 
     /// Until when the next request gets what it gets now, in milliseconds; `None` for ever.
     async fn until(&self) -> Played<Option<u64>> {
+        self.most_of_a_long_lock_passes().await?;
         let seen = self.observe().await?;
         let schema = self.schema();
         let readings: Vec<_> =
             seen.slots.iter().enumerate().map(|(slot, seen)| value::read(schema, slot, &seen.content)).collect();
         let until = next_request::of(schema, &readings, &seen).until;
         Ok(until.unwrap_or(Expiry::In(0)).millis())
+    }
+
+    /// A lock that was not to run out in the story is in the way at its end: nobody waits a minute for it here.
+    async fn most_of_a_long_lock_passes(&self) -> Played {
+        let lock = self.lock();
+        self.meets(std::slice::from_ref(&lock)).await?;
+        let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { return Ok(()) };
+        let long = millis(self.lock_ttl) + 1..=millis(LONG);
+        if u64::try_from(left).is_ok_and(|left| long.contains(&left)) {
+            let ms = millis(self.lock_ttl).to_string();
+            self.ask(&pack([b"PEXPIRE", &lock[..], ms.as_bytes()])).await?;
+            self.note("time", "most of the lock's TTL passes", None, None);
+        }
+        Ok(())
+    }
+
+    /// The Redis key of the lock.
+    fn lock(&self) -> Vec<u8> {
+        self.schema().slots[self.schema().lock_slot()].template.redis_key(&self.key)
     }
 
     /// What stands at the record's Redis keys.
@@ -208,7 +234,7 @@ impl<'s> Take<'s> {
 
     /// Time passes until the lock is gone.
     pub(super) async fn lock_runs_out(&self) -> Played {
-        let lock = self.schema().slots[self.schema().lock_slot()].template.redis_key(&self.key);
+        let lock = self.lock();
         loop {
             let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { continue };
             match left {
@@ -260,6 +286,23 @@ impl<'s> Take<'s> {
     pub(super) async fn ask(&self, request: &Packed) -> Played<StepReply> {
         Ok(self.control.lock().await.ask(request).await?)
     }
+}
+
+/// How a client that asks and asks was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// It got the lock, and the operation was made.
+    Made,
+    /// It was told what there is to tell.
+    Told,
+    /// Not at all.
+    Never,
+}
+
+async fn makes(worker: &mut Instance<'_>) -> Played<Served> {
+    worker.works();
+    worker.completes().await?;
+    Ok(Served::Made)
 }
 
 /// The reply of TIME in milliseconds; 0 where it may not be asked.

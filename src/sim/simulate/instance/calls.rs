@@ -36,39 +36,35 @@ impl Met {
         }
     }
 
-    /// The reply and what it means, in words.
-    fn words(&self) -> String {
+    /// What Redis answered.
+    pub(super) fn words(&self) -> String {
         match self {
             Self::Said(said) => format!("{} ({})", said.words, said.means.word()),
             Self::Error(why) | Self::Unreachable(why) => why.clone(),
         }
     }
+
+    /// What it comes to, whatever numbers the reply carries.
+    fn gist(&self) -> String {
+        self.means().map_or_else(|| self.words(), |means| means.word().to_owned())
+    }
 }
 
 impl<'s> Instance<'s> {
-    /// Performs calls until one decides; `None` when none did. What comes to the same as `before`, call by call, is not
-    /// worth another line in the sequence.
-    pub(super) async fn performs(
-        &mut self,
-        what: &str,
-        step: &[Prepared<'s>],
-        before: &[Option<Meaning>],
-    ) -> Played<Option<Met>> {
-        self.seen.clear();
-        for prepared in step {
+    /// Performs calls until one decides; `None` when none did. The sequence shows them when they come to something else
+    /// than those before.
+    pub(super) async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
+        let before = std::mem::take(&mut self.met);
+        for (index, prepared) in step.iter().enumerate() {
             let Some(call) = prepared.call() else { continue };
             self.take.meets(&self.take.service.redis_keys(call, &self.request())).await?;
             let met = met(call, self.asks(prepared).await?);
-            self.seen.push(met.means());
-            self.said = met.words();
-            if !before.starts_with(&self.seen) {
-                self.take.note(
-                    &self.name,
-                    &format!("{what} ({})", name(call)),
-                    Some(met.words()),
-                    self.client_sees(&met),
-                );
+            let what = format!("{what} ({})", name(call));
+            let gist = format!("{what}: {}", met.gist());
+            if before.get(index) != Some(&gist) {
+                self.notes(&what, &met);
             }
+            self.met.push(gist);
             if met.means() != Some(Meaning::Next) {
                 return Ok(Some(met));
             }
@@ -77,7 +73,7 @@ impl<'s> Instance<'s> {
     }
 
     /// Sends one call, the whole script where the server has forgotten it. The inner error is one that the story can go
-    /// on with: Redis refuses, or this worker is cut off.
+    /// on with: a private server refuses, or this worker is cut off. When the operator's refuses there is no verdict.
     async fn asks(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
         let Some(wire) = &mut self.wire else {
             let target = nowhere(&self.take.target).map_err(|why| Cut::NotApplicable(why.to_string()))?;
@@ -91,13 +87,21 @@ impl<'s> Instance<'s> {
             reply = wire.ask(&whole).await;
         }
         match reply {
-            Err(error) if error.lost_the_reply() => Err(error.into()),
+            Err(error) if error.lost_the_reply() || !self.take.is_private => Err(error.into()),
             reply => Ok(reply),
         }
     }
 
-    fn client_sees(&self, met: &Met) -> Option<String> {
-        let Met::Said(said) = met else { return Some("an error".to_owned()) };
+    /// Adds a call to the sequence.
+    fn notes(&mut self, what: &str, met: &Met) {
+        let client = match met {
+            Met::Said(said) => self.client_sees(said),
+            Met::Error(_) | Met::Unreachable(_) => Some("an error".to_owned()),
+        };
+        self.take.note(&self.name, what, Some(met.words()), client);
+    }
+
+    fn client_sees(&self, said: &Said) -> Option<String> {
         if said.client.is_some() {
             return said.client.clone();
         }

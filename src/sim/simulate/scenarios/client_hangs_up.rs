@@ -21,13 +21,13 @@ async fn play(stage: &Stage<'_>) -> Played {
     };
     let take = stage.take("").await?;
     let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = first.begins().await? else { return Ok(()) };
-    take.note("client", "hangs up", None, None);
+    let Begun::Acquired = first.begins().await? else { return take.retries("a retry", PAYMENT).await };
+    take.note("a client", "hangs up", None, None);
     if does == OnHangUp::Release {
         first.releases().await?;
     }
     take.asks("a retry", PAYMENT).await?;
     first.works();
     first.completes().await?;
-    take.asks("a later retry", PAYMENT).await
+    take.retries("a later retry", PAYMENT).await
 }

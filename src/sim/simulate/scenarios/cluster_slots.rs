@@ -35,7 +35,7 @@ async fn play(stage: &Stage<'_>) -> Played {
             take.told(PAYMENT, Told::Error(format!("{why}{slots}")));
             return Ok(());
         }
-        _ => return Ok(()),
+        _ => {}
     }
     take.retries("a retry", PAYMENT).await
 }

@@ -7,6 +7,7 @@ use fastrand::Rng;
 use futures_util::future::join_all;
 use std::time::Duration;
 
+use crate::domain::schema::OnFailure;
 use crate::domain::simulation::{Story, Told};
 use crate::sim::simulate::instance::{Begun, Instance, Lock, PAYMENT};
 use crate::sim::simulate::scenario::Scenario;
@@ -28,8 +29,11 @@ const REQUESTS: usize = 8;
 const SPREAD_US: u64 = 500;
 
 async fn play(stage: &Stage<'_>) -> Played {
+    // A failure that leaves everything as it is brings nothing in between.
+    let keeps = stage.schema.on_failure() == OnFailure::Keep;
+    let all = [Between::Everything, Between::Completion, Between::Failure, Between::Expiry];
     for done in 1..stage.schema.begin.calls.len() {
-        for between in [Between::Everything, Between::Completion, Between::Failure, Between::Expiry] {
+        for between in all.into_iter().filter(|between| !keeps || *between != Between::Failure) {
             interleaved(stage, done, between).await?;
         }
     }
@@ -54,7 +58,7 @@ async fn at_once(stage: &Stage<'_>, title: &str, rng: &mut Rng) -> Played {
         serves(worker).await
     });
     join_all(requests).await.into_iter().collect::<Played<Vec<()>>>()?;
-    take.asks("a retry", PAYMENT).await
+    take.retries("a retry", PAYMENT).await
 }
 
 async fn serves(worker: &mut Instance<'_>) -> Played {
@@ -95,7 +99,7 @@ async fn interleaved(stage: &Stage<'_>, done: usize, between: Between) -> Played
     let mut other = take.worker("worker 1", PAYMENT, lock).await?;
     let mut worker = take.worker("worker 2", PAYMENT, Lock::Long).await?;
     if between != Between::Everything {
-        let Begun::Acquired = other.begins().await? else { return Ok(()) };
+        let Begun::Acquired = other.begins().await? else { return take.retries("a retry", PAYMENT).await };
     }
     let mut begun = worker.begins_with(0..done).await?;
     match between {
@@ -118,5 +122,5 @@ async fn interleaved(stage: &Stage<'_>, done: usize, between: Between) -> Played
         Some(Begun::Fails(why)) => take.told(PAYMENT, Told::Error(why)),
         _ => {}
     }
-    Ok(())
+    take.retries("a retry", PAYMENT).await
 }

@@ -53,10 +53,10 @@ async fn play(stage: &Stage<'_>) -> Played {
                 take.asks("a retry", PAYMENT).await?;
                 first.works();
                 first.completes().await?;
-                take.asks("a later retry", PAYMENT).await?;
+                take.retries("a later retry", PAYMENT).await?;
             }
             Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
-            _ => {}
+            _ => take.retries("a retry", PAYMENT).await?,
         }
         take.ask(&pack(["FLUSHALL"])).await?;
     }

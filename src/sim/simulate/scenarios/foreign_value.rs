@@ -24,11 +24,16 @@ async fn play(stage: &Stage<'_>) -> Played {
     }
     for other in others() {
         let take = stage.take(&format!("a lock of {}", other.name)).await?;
-        take.worker("another release", PAYMENT, Lock::Short).await?.leaves_lock_of(other).await?;
+        let worker = take.worker("another release", PAYMENT, Lock::Short).await?;
+        worker.takes_lock_of(other).await?;
+        worker.crashes();
         take.retries("a retry", PAYMENT).await?;
 
         let take = stage.take(&format!("a result of {}", other.name)).await?;
-        take.worker("another release", PAYMENT, Lock::Short).await?.leaves_result_of(other).await?;
+        let mut worker = take.worker("another release", PAYMENT, Lock::Long).await?;
+        worker.takes_lock_of(other).await?;
+        take.asks("a client", PAYMENT).await?;
+        worker.leaves_result_of(other).await?;
         take.retries("a retry", PAYMENT).await?;
     }
     Ok(())

@@ -18,7 +18,7 @@ async fn play(stage: &Stage<'_>) -> Played {
     for (title, completed) in [("after the first completed", true), ("while the first is at work", false)] {
         let take = stage.take(title).await?;
         let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
-        let Begun::Acquired = first.begins().await? else { return Ok(()) };
+        let Begun::Acquired = first.begins().await? else { return take.retries("a retry", PAYMENT).await };
         first.works();
         if completed {
             first.completes().await?;
@@ -27,6 +27,7 @@ async fn play(stage: &Stage<'_>) -> Played {
         if !completed {
             first.completes().await?;
         }
+        take.retries("a retry", PAYMENT).await?;
     }
     Ok(())
 }

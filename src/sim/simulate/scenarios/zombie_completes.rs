@@ -24,9 +24,9 @@ async fn comes_back_to_work(stage: &Stage<'_>) -> Played {
     let take = stage.take("it goes on working").await?;
     let mut zombie = take.worker("worker 1", PAYMENT, Lock::Short).await?;
     let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = zombie.begins().await? else { return Ok(()) };
+    let Begun::Acquired = zombie.begins().await? else { return take.retries("a retry", PAYMENT).await };
     take.lock_runs_out().await?;
-    let Begun::Acquired = second.begins().await? else { return Ok(()) };
+    let Begun::Acquired = second.begins().await? else { return take.retries("a retry", PAYMENT).await };
     if zombie.may_go_on().await? {
         zombie.works();
         zombie.completes_late("worker 2's lock").await?;
@@ -34,7 +34,7 @@ async fn comes_back_to_work(stage: &Stage<'_>) -> Played {
     take.asks("a retry", PAYMENT).await?;
     second.works();
     second.completes().await?;
-    take.asks("a later retry", PAYMENT).await
+    take.retries("a later retry", PAYMENT).await
 }
 
 /// What it asked for did not come about, and it comes back with that for an answer.
@@ -42,13 +42,13 @@ async fn comes_back_to_complete(stage: &Stage<'_>) -> Played {
     let take = stage.take("it completes what had no effect").await?;
     let mut zombie = take.worker("worker 1", PAYMENT, Lock::Short).await?;
     let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = zombie.begins().await? else { return Ok(()) };
+    let Begun::Acquired = zombie.begins().await? else { return take.retries("a retry", PAYMENT).await };
     zombie.works_in_vain();
     take.lock_runs_out().await?;
-    let Begun::Acquired = second.begins().await? else { return Ok(()) };
+    let Begun::Acquired = second.begins().await? else { return take.retries("a retry", PAYMENT).await };
     second.works();
     zombie.completes_late("worker 2's lock").await?;
     take.asks("a retry", PAYMENT).await?;
     second.completes().await?;
-    take.asks("a later retry", PAYMENT).await
+    take.retries("a later retry", PAYMENT).await
 }

@@ -1,6 +1,5 @@
 //! A worker's handler fails, but only after its lock has run out and another worker holds it.
 
-use crate::domain::schema::OnFailure;
 use crate::domain::simulation::Story;
 use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
 use crate::sim::simulate::scenario::Scenario;
@@ -17,8 +16,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 async fn play(stage: &Stage<'_>) -> Played {
     fails_late(stage, "it fails", false).await?;
-    // A service that has the step and does not take it on failure may take it otherwise.
-    if stage.schema.release.is_some() && stage.schema.on_failure() != OnFailure::Release {
+    if stage.schema.release.is_some() {
         fails_late(stage, "it releases", true).await?;
     }
     Ok(())
@@ -28,9 +26,9 @@ async fn fails_late(stage: &Stage<'_>, title: &str, releases: bool) -> Played {
     let take = stage.take(title).await?;
     let mut slow = take.worker("worker 1", PAYMENT, Lock::Short).await?;
     let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = slow.begins().await? else { return Ok(()) };
+    let Begun::Acquired = slow.begins().await? else { return take.retries("a retry", PAYMENT).await };
     take.lock_runs_out().await?;
-    let Begun::Acquired = second.begins().await? else { return Ok(()) };
+    let Begun::Acquired = second.begins().await? else { return take.retries("a retry", PAYMENT).await };
     if releases {
         slow.releases().await?;
     } else {
@@ -39,5 +37,5 @@ async fn fails_late(stage: &Stage<'_>, title: &str, releases: bool) -> Played {
     take.asks("a retry", PAYMENT).await?;
     second.works();
     second.completes().await?;
-    take.asks("a later retry", PAYMENT).await
+    take.retries("a later retry", PAYMENT).await
 }
