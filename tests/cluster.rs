@@ -208,3 +208,18 @@ fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() 
     cluster.idemctl(&["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
     assert_eq!(cluster.size(), 20_000);
 }
+
+#[test]
+fn a_simulation_is_played_on_one_master_by_the_schemas_that_can() {
+    let cluster = Cluster::start(3);
+    let words =
+        ["simulate", "first-then-retry", "payload-mismatch", "--schema", "reference,event-consumer", "-o", "jsonl"];
+    let run = cluster.idemctl(&words).exits(0);
+    let cells: Vec<_> = run.json_lines().iter().map(|cell| format!("{} {}", cell["schema"], cell["verdict"])).collect();
+    assert_eq!(
+        cells,
+        [r#""reference" "safe""#, r#""reference" "safe""#, r#""event-consumer" "n/a""#, r#""event-consumer" "n/a""#]
+    );
+    assert!(run.text().contains("is in slot"), "{}", run.all());
+    assert_eq!(cluster.size(), 0);
+}

@@ -30,7 +30,7 @@ fn half_a_completion_is_harmless_when_the_result_comes_first() {
 #[test]
 fn a_crash_after_the_lock_is_dropped_makes_the_payment_twice() {
     let hasty = in_two_calls(DROPS_LOCK, SETS_RESULT);
-    hasty.plays("crash-between-steps").is("duplicate").makes(2).because("by worker 1 and retry");
+    hasty.plays("crash-between-steps").is("duplicate").makes(2).because("by worker 1 and a retry");
 }
 
 #[test]

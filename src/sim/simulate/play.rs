@@ -12,8 +12,8 @@ use crate::domain::simulation::Cell;
 use crate::interrupt::Interrupt;
 use crate::sim::simulate::scenario::Scenario;
 use crate::sim::simulate::servers::Servers;
-use crate::sim::simulate::stage::{Cut, Left, Stage};
-use crate::store::{StoreError, Target, Wire, pack};
+use crate::sim::simulate::stage::{Cut, Left, Stage, Venue};
+use crate::store::{Link, StoreError, Wire, pack};
 
 /// How many scenarios are played at a time.
 const AT_ONCE: usize = 40;
@@ -57,12 +57,19 @@ pub struct Simulated {
 /// Redis key made is removed before it returns, however it ends.
 pub async fn simulate(
     plan: &Plan,
-    target: &Target,
+    link: &Link,
     servers: &Servers,
     interrupt: &Interrupt,
     mut on_cell: impl FnMut(),
 ) -> Simulated {
     let left = Left::default();
+    let target = match link.playground().await {
+        Ok(target) => target,
+        Err(error) => {
+            return Simulated { cells: Vec::new(), failed: Some(error), interrupted: false, left_behind: None };
+        }
+    };
+    let venue = Venue { link, target: &target };
     let schemas = &plan.schemas;
     let pairs = plan.scenarios.iter().enumerate().rev().flat_map(|(order, scenario)| {
         schemas.iter().enumerate().map(move |(index, schema)| ((index, order), scenario, schema))
@@ -70,7 +77,7 @@ pub async fn simulate(
     // Those that take longest stand last in the order of telling, and are played first.
     let playing = pairs.map(|(place, scenario, schema)| {
         let left = Rc::clone(&left);
-        async move { (place, cell(plan, scenario, schema, (target, servers), &left).await) }
+        async move { (place, cell(plan, scenario, schema, (venue, servers), &left).await) }
     });
     let mut playing = stream::iter(playing).buffer_unordered(AT_ONCE);
     let mut cells = Vec::new();
@@ -91,7 +98,7 @@ pub async fn simulate(
     drop(playing);
     cells.sort_by_key(|(place, _)| *place);
     let cells = cells.into_iter().map(|(_, cell)| cell).collect();
-    let left_behind = remove(target, &left).await.err();
+    let left_behind = remove(venue, &left).await.err();
     Simulated { cells, failed, interrupted, left_behind }
 }
 
@@ -99,12 +106,12 @@ async fn cell(
     plan: &Plan,
     scenario: &Scenario,
     schema: &Schema,
-    (target, servers): (&Target, &Servers),
+    (venue, servers): (Venue<'_>, &Servers),
     left: &Left,
 ) -> Result<Cell, StoreError> {
     for lock_ttl in LOCK_TTLS {
         let chance = (plan.repeat, plan.seed);
-        let stage = Stage::new((schema, &plan.all), (target, servers), lock_ttl, chance, left);
+        let stage = Stage::new((schema, &plan.all), (venue, servers), lock_ttl, chance, left);
         match (scenario.play)(&stage).await {
             Ok(()) => return Ok(Cell::played(&schema.name, scenario.story, stage.histories())),
             Err(Cut::NotApplicable(why)) => return Ok(Cell::not_applicable(&schema.name, scenario.story, why)),
@@ -116,13 +123,15 @@ async fn cell(
     Ok(Cell::not_applicable(&schema.name, scenario.story, why))
 }
 
-async fn remove(target: &Target, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), StoreError> {
+async fn remove(venue: Venue<'_>, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), StoreError> {
     let redis_keys = left.take();
     if redis_keys.is_empty() {
         return Ok(());
     }
-    let mut wire = Wire::connect(target).await?;
-    for batch in redis_keys.chunks(REMOVED_AT_ONCE) {
+    let mut wire = Wire::connect(venue.target).await?;
+    // The keys of several takes are in several slots, which no command may name together.
+    let at_once = if venue.link.is_cluster() { 1 } else { REMOVED_AT_ONCE };
+    for batch in redis_keys.chunks(at_once) {
         wire.ask(&pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)))).await?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::domain::schema::Schema;
 use crate::domain::simulation::History;
 use crate::sim::simulate::servers::Servers;
 use crate::sim::simulate::take::Take;
-use crate::store::{StoreError, Target};
+use crate::store::{Link, StoreError, Target};
 
 /// Why a scenario was not played to its end.
 #[derive(Debug)]
@@ -39,14 +39,25 @@ pub(super) type Left = Rc<RefCell<Vec<Vec<u8>>>>;
 /// The idempotency key on a private server, where it meets no other.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
+/// How many names are tried for a key that a cluster's node serves.
+const MOST_NAMES: usize = 10_000;
+
+/// The operator's server.
+#[derive(Clone, Copy)]
+pub(super) struct Venue<'s> {
+    /// The way to it.
+    pub(super) link: &'s Link,
+    /// The server, or in a cluster the master that is played on.
+    pub(super) target: &'s Target,
+}
+
 /// One scenario, one schema.
 pub(super) struct Stage<'s> {
     /// The schema whose service plays.
     pub(super) schema: &'s Schema,
     /// Every schema there is.
     pub(super) all: &'s [Arc<Schema>],
-    /// The server to play on.
-    pub(super) target: Target,
+    venue: Venue<'s>,
     /// Where private servers come from.
     pub(super) servers: &'s Servers,
     /// How long a lock lives that is to run out.
@@ -62,20 +73,37 @@ pub(super) struct Stage<'s> {
 impl<'s> Stage<'s> {
     pub(super) fn new(
         (schema, all): (&'s Schema, &'s [Arc<Schema>]),
-        (target, servers): (&Target, &'s Servers),
+        (venue, servers): (Venue<'s>, &'s Servers),
         lock_ttl: Duration,
         (repeat, seed): (usize, u64),
         left: &Left,
     ) -> Self {
-        let (target, left, histories) = (target.clone(), Rc::clone(left), RefCell::default());
-        Self { schema, all, target, servers, lock_ttl, repeat, seed, left, histories }
+        let (left, histories) = (Rc::clone(left), RefCell::default());
+        Self { schema, all, venue, servers, lock_ttl, repeat, seed, left, histories }
     }
 
     /// A take on the operator's server, on a key of its own.
     pub(super) async fn take(&self, title: &str) -> Played<Rc<Take<'s>>> {
-        let key = format!("idemctl-simulate-{}", Uuid::new_v4().simple()).into_bytes();
+        let key = self.key()?;
         self.left.borrow_mut().extend(self.schema.redis_keys(&key));
-        self.roll(title, key, (&self.target, false)).await
+        self.roll(title, key, (self.venue.target, false)).await
+    }
+
+    /// A key that the node serves which is played on.
+    fn key(&self) -> Played<Vec<u8>> {
+        let Venue { link, target } = self.venue;
+        if link.is_cluster()
+            && let Some(problem) = self.schema.cluster_problem(PRIVATE_KEY)
+        {
+            return Err(Cut::NotApplicable(format!("this server is a cluster: {problem}")));
+        }
+        for _ in 0..MOST_NAMES {
+            let key = format!("idemctl-simulate-{}", Uuid::new_v4().simple()).into_bytes();
+            if link.serves(target, &self.schema.redis_keys(&key)) {
+                return Ok(key);
+            }
+        }
+        Err(Cut::NotApplicable("no key was found whose Redis keys one node of the cluster serves".to_owned()))
     }
 
     /// A take on a private server.
