@@ -66,6 +66,7 @@ fn what_it_is_put_through_is_what_services_do() {
     let allowed = [
         "CLIENT SETNAME",
         "CLIENT SETINFO",
+        "CLUSTER SLOTS",
         "DEL",
         "EVAL",
         "EVALSHA",
