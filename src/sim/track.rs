@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
 use crate::sim::worker::Worker;
-use crate::store::{StoreError, Target, Wire, pack};
+use crate::store::{StoreError, Wire, Writable, pack};
 
 /// How many connections are opened at a time: servers queue a few hundred, some fewer.
 const OPENED_AT_ONCE: usize = 32;
@@ -15,7 +15,7 @@ const REMOVED_AT_ONCE: usize = 100;
 /// The workers' connections, and one that cleans up behind them.
 pub struct Track {
     pub(super) workers: Vec<Worker>,
-    pub(super) target: Target,
+    pub(super) target: Writable,
     /// Opened first, so that it is there even when the server has no room for all workers.
     broom: Wire,
 }
@@ -38,7 +38,7 @@ impl Track {
     ///
     /// # Errors
     /// As [`Wire::connect`].
-    pub async fn open(target: &Target, concurrency: usize) -> Result<Self, NoTrack> {
+    pub async fn open(target: &Writable, concurrency: usize) -> Result<Self, NoTrack> {
         let no_track = |open, error| NoTrack { open, wanted: concurrency, error };
         let broom = Wire::connect(target).await.map_err(|error| no_track(0, error))?;
         let mut wires = stream::iter((0..concurrency).map(|_| Wire::connect(target))).buffered(OPENED_AT_ONCE);

@@ -106,7 +106,7 @@ impl Writer {
 
     async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<Guard, StoreError> {
         let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.as_slice()).collect();
-        let mut wire = Wire::connect(self.link.target()).await?;
+        let mut wire = Wire::dial(self.link.target()).await?;
         wire.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
         let mut values = Vec::with_capacity(keys.len() * 2);
         for words in keys.iter().flat_map(|key| reads(key)) {

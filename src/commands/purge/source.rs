@@ -28,7 +28,7 @@ pub(super) struct Page {
 /// The records, page by page.
 pub(super) enum Source<'a> {
     Walk(Box<Walk>),
-    Keys { file: &'a mut KeyFile, reader: Reader, looked_at: u64 },
+    Keys { file: &'a mut KeyFile, reader: Box<Reader>, looked_at: u64 },
 }
 
 impl<'a> Source<'a> {
@@ -41,7 +41,7 @@ impl<'a> Source<'a> {
             None => Self::Walk(Box::new(choice.walk(reader).await?)),
             Some(file) => {
                 file.rewind()?;
-                Self::Keys { file, reader, looked_at: 0 }
+                Self::Keys { file, reader: Box::new(reader), looked_at: 0 }
             }
         })
     }

@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::sim::simulate::scenario::Scenario;
 use crate::sim::simulate::servers::Servers;
 use crate::sim::simulate::stage::{Cut, Left, Stage};
-use crate::store::{StoreError, Target, Wire, pack};
+use crate::store::{StoreError, Wire, Writable, pack};
 
 /// How many scenarios are played at a time.
 const AT_ONCE: usize = 40;
@@ -57,7 +57,7 @@ pub struct Simulated {
 /// Redis key made is removed before it returns, however it ends.
 pub async fn simulate(
     plan: &Plan,
-    target: &Target,
+    target: &Writable,
     servers: &Servers,
     interrupt: &Interrupt,
     mut on_cell: impl FnMut(),
@@ -99,7 +99,7 @@ async fn cell(
     plan: &Plan,
     scenario: &Scenario,
     schema: &Schema,
-    (target, servers): (&Target, &Servers),
+    (target, servers): (&Writable, &Servers),
     left: &Left,
 ) -> Result<Cell, StoreError> {
     for lock_ttl in LOCK_TTLS {
@@ -116,7 +116,7 @@ async fn cell(
     Ok(Cell::not_applicable(&schema.name, scenario.story, why))
 }
 
-async fn remove(target: &Target, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), StoreError> {
+async fn remove(target: &Writable, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), StoreError> {
     let redis_keys = left.take();
     if redis_keys.is_empty() {
         return Ok(());

@@ -11,7 +11,7 @@ use crate::domain::schema::Schema;
 use crate::domain::simulation::History;
 use crate::sim::simulate::servers::Servers;
 use crate::sim::simulate::take::Take;
-use crate::store::{StoreError, Target};
+use crate::store::{StoreError, Writable};
 
 /// Why a scenario was not played to its end.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Stage<'s> {
     /// Every schema there is.
     pub(super) all: &'s [Arc<Schema>],
     /// The server to play on.
-    pub(super) target: Target,
+    pub(super) target: Writable,
     /// Where private servers come from.
     pub(super) servers: &'s Servers,
     /// How long a lock lives that is to run out.
@@ -62,7 +62,7 @@ pub(super) struct Stage<'s> {
 impl<'s> Stage<'s> {
     pub(super) fn new(
         (schema, all): (&'s Schema, &'s [Arc<Schema>]),
-        (target, servers): (&Target, &'s Servers),
+        (target, servers): (&Writable, &'s Servers),
         lock_ttl: Duration,
         (repeat, seed): (usize, u64),
         left: &Left,
@@ -79,11 +79,11 @@ impl<'s> Stage<'s> {
     }
 
     /// A take on a private server.
-    pub(super) async fn take_on(&self, title: &str, target: &Target) -> Played<Rc<Take<'s>>> {
+    pub(super) async fn take_on(&self, title: &str, target: &Writable) -> Played<Rc<Take<'s>>> {
         self.roll(title, PRIVATE_KEY.to_vec(), target).await
     }
 
-    async fn roll(&self, title: &str, key: Vec<u8>, target: &Target) -> Played<Rc<Take<'s>>> {
+    async fn roll(&self, title: &str, key: Vec<u8>, target: &Writable) -> Played<Rc<Take<'s>>> {
         let history = Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
         self.histories.borrow_mut().push(Rc::clone(&history));
         Ok(Rc::new(Take::begin(self.schema, key, target, self.lock_ttl, history).await?))
