@@ -180,7 +180,7 @@ impl StoreError {
                 "give the password with --askpass, --pass-file or REDISCLI_AUTH"
             }
             Self::Authentication { .. } => "check --user and the password (--askpass, --pass-file or REDISCLI_AUTH)",
-            Self::Permission { .. } => "README, Least rights, lists what idemctl needs of an ACL user",
+            Self::Permission { .. } => "README, ACL users, has two that are ready to use",
             Self::Refused { code, .. } => match code.as_str() {
                 "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
                 "READONLY" => "this server is a replica: connect to its master",

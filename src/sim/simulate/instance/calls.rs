@@ -91,7 +91,8 @@ impl<'s> Instance<'s> {
             reply = wire.ask(&whole).await;
         }
         match reply {
-            Err(error) if error.lost_the_reply() => Err(error.into()),
+            // A user who may not do what the service does plays no story at all.
+            Err(error) if error.lost_the_reply() || error.is_permission() => Err(error.into()),
             reply => Ok(reply),
         }
     }
