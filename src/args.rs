@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use crate::domain::age;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::schema::State;
+use crate::settings::Secret;
 use crate::ui::Color;
 
 /// How to reach the server, on every command.
@@ -39,13 +40,25 @@ pub struct ConnectionArgs {
     #[arg(long, global = true, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// Password; --askpass or the variable keep it out of the process list [env: REDISCLI_AUTH]
+    /// Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]
     #[arg(short = 'a', long = "pass", global = true, value_name = "PASSWORD")]
-    pub password: Option<String>,
+    pub password: Option<Secret>,
 
     /// Ask for the password
     #[arg(long, global = true, conflicts_with = "password")]
     pub askpass: bool,
+
+    /// File with the password in its one line (`-`: the first line of stdin)
+    #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["password", "askpass"])]
+    pub pass_file: Option<PathBuf>,
+
+    /// Do not warn of a password on the command line
+    #[arg(long, global = true)]
+    pub no_auth_warning: bool,
+
+    /// Whether and how TLS is spoken.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 
     /// Context of the config file [env: IDEMCTL_CONTEXT]
     #[arg(long, global = true, value_name = "NAME")]
@@ -55,13 +68,73 @@ pub struct ConnectionArgs {
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// How long connecting, and each reply, may take [default: 5s]
+    /// How long each reply may take [default: 5s]
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 
+    /// How long connecting may take, and the TLS handshake again [default: 2s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    pub connect_timeout: Option<Duration>,
+
     /// Start a private throw-away server and work on it
-    #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "context"])]
+    #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "context", "tls"])]
     pub sandbox: bool,
+}
+
+/// How TLS is spoken, on every command; named as in redis-cli.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsArgs {
+    /// Speak TLS (1.2 or 1.3), as a rediss:// URL does
+    #[arg(long, global = true)]
+    pub tls: bool,
+
+    /// Certificates of the issuers to trust, PEM, in place of the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+
+    /// Folder with such files
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cacertdir: Option<PathBuf>,
+
+    /// The client's certificate, PEM, for a server that wants one; with --key
+    #[arg(long, global = true, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+
+    /// The client's private key, PEM
+    #[arg(id = "tls_key", long = "key", global = true, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+
+    /// Name to ask for and to find in the server's certificate [default: the host]
+    #[arg(long, global = true, value_name = "HOST")]
+    pub sni: Option<String>,
+
+    /// Do not check the server's certificate: whoever is on the way can read and change everything
+    #[arg(long, global = true)]
+    pub insecure: bool,
+}
+
+impl TlsArgs {
+    /// An option that says how, which is of no use without TLS.
+    pub fn named(&self) -> Option<&'static str> {
+        let named = [
+            ("--cacert", self.cacert.is_some()),
+            ("--cacertdir", self.cacertdir.is_some()),
+            ("--cert", self.cert.is_some()),
+            ("--key", self.key.is_some()),
+            ("--sni", self.sni.is_some()),
+            ("--insecure", self.insecure),
+        ];
+        named.into_iter().find(|(_, named)| *named).map(|(name, _)| name)
+    }
+}
+
+impl ConnectionArgs {
+    /// What of it is meant for a throw-away server, too.
+    pub fn for_sandbox(&self) -> Self {
+        let Self { db, timeout, connect_timeout, .. } = *self;
+        Self { db, timeout, connect_timeout, ..Self::default() }
+    }
 }
 
 /// How things are shown, on every command.

@@ -8,11 +8,11 @@ use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, begin, complete, completions, force_unlock, inspect, list, man, purge, race, release, restore, sandbox,
-    schema, simulate, sweep,
+    audit, begin, complete, completions, config, context as contexts, force_unlock, inspect, list, man, purge, race,
+    release, restore, sandbox, schema, simulate, sweep,
 };
 use crate::context::{Context, interruptible};
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Stop};
 use crate::settings::{Environment, Settings};
 use crate::ui::{Color, Ui};
 
@@ -74,6 +74,10 @@ enum Command {
     Sandbox(sandbox::Args),
     /// List the schemas idemctl knows, show one, or check one of your own
     Schema(schema::Args),
+    /// List the contexts of the config file, show one, or choose the one that is used
+    Context(contexts::Args),
+    /// Show what flags, variables and the config file come to
+    Config(config::Args),
     /// Print a shell's completion script
     Completions(completions::Args),
     /// Write the manual pages, one for each command
@@ -94,14 +98,25 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Err(error) => return usage(&error),
     };
     let mut ui = Ui::new(Color::from(root.display.color));
-    let settings = match Settings::resolve(&root.connection, Environment::capture()) {
+    let settings = match settings(&root) {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into()),
     };
+    for warning in settings.warnings() {
+        ui.warning(&warning);
+    }
     let mut context = Context::new(settings, ui);
     match run(&mut context, root.command) {
         Ok(exit) => exit,
         Err(error) => report(&mut context.ui, &error),
+    }
+}
+
+fn settings(root: &Root) -> Result<Settings, Stop> {
+    match root.command {
+        // It mends what stops every other command: a context that is not there.
+        Command::Context(_) => Settings::of_file(&root.connection, Environment::capture()),
+        _ => Settings::resolve(&root.connection, Environment::capture()),
     }
 }
 
@@ -130,6 +145,8 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
+        Command::Context(args) => contexts::run(context, args),
+        Command::Config(args) => config::run(context, args),
         Command::Completions(args) => completions::run(context, args, self::command()),
         Command::Man(args) => man::run(context, args, self::command()),
     }

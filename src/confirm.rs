@@ -17,7 +17,7 @@ impl ConfirmArgs {
         match protected {
             Some(name) => self.confirm_name(context, question, server, &[&name]),
             None if self.yes => Ok(()),
-            None if context.ui.confirm(&format!("{question} ({server})"))? => Ok(()),
+            None if context.ui.confirm(&format!("{question} ({})", context.place(server)))? => Ok(()),
             None => Err(refused()),
         }
     }
@@ -48,7 +48,7 @@ impl ConfirmArgs {
         let typed = match &self.confirm {
             Some(given) => given.clone(),
             None if context.ui.is_interactive() => {
-                context.ui.ask_for(&format!("{question} ({server}) Type `{name}` to go ahead"))?
+                context.ui.ask_for(&format!("{question} ({}) Type `{name}` to go ahead", context.place(server)))?
             }
             None if context.settings.is_protected() => {
                 return Err(Stop::usage(format!("context `{name}` is protected: --yes is not enough"))

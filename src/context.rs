@@ -8,8 +8,8 @@ use crate::args::SchemaArgs;
 use crate::domain::catalog::Catalog;
 use crate::exit::{self, Exit, Stop};
 use crate::schemas;
-use crate::settings::Settings;
-use crate::store::{self, Link, Reader, Sandbox, SandboxError, Writer};
+use crate::settings::{Secret, Settings};
+use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
 use crate::ui::Ui;
 
 /// What a command gets.
@@ -19,12 +19,14 @@ pub struct Context {
     /// The printer.
     pub ui: Ui,
     sandbox: Option<Sandbox>,
+    /// The context's name was shown.
+    placed: bool,
 }
 
 impl Context {
     /// Puts it together.
     pub fn new(settings: Settings, ui: Ui) -> Self {
-        Self { settings, ui, sandbox: None }
+        Self { settings, ui, sandbox: None, placed: false }
     }
 
     /// The schemas idemctl knows, and the ones to work on.
@@ -33,17 +35,8 @@ impl Context {
     /// Usage: an unknown name, a schema that cannot be read, a prefix that no chosen schema takes.
     pub fn catalog(&self, args: &SchemaArgs) -> Result<Catalog> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
-        let mut wrong = None;
-        let all = schemas::load(folder.as_deref(), |name| {
-            self.settings.deployment(name, args).unwrap_or_else(|stop| {
-                wrong = Some(stop);
-                schemas::Deployment::default()
-            })
-        })
-        .map_err(|error| Stop::usage(format!("schema {error}")))?;
-        if let Some(stop) = wrong {
-            return Err(stop.into());
-        }
+        let all = schemas::load(folder.as_deref(), |name| self.settings.deployment(name, args))
+            .map_err(|error| Stop::usage(format!("schema {error}")))?;
         let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
         let catalog = Catalog::new(all, &self.settings.schema_names(args))
             .map_err(|name| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {known}")))?;
@@ -61,19 +54,48 @@ impl Context {
         Ok(self.link().await?.reader())
     }
 
-    /// Connects, to change. The only way to a writer: a read-only context has none.
+    /// Connects, to change.
     ///
     /// # Errors
-    /// Refused for safety in a read-only context; else as [`store::connect`].
+    /// Refused for safety where the context gives no leave to; else as [`store::connect`].
     pub async fn writer(&mut self) -> Result<Writer> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         }
-        if self.settings.is_read_only() {
-            let name = self.settings.context_name().unwrap_or_default();
-            return Err(Stop::usage(format!("context `{name}` is read-only: nothing may be changed through it")).into());
+        let permit = self.permit()?;
+        Ok(self.link().await?.writer(&permit))
+    }
+
+    /// The leave to change anything: in a read-only context there is none to be had.
+    fn permit(&self) -> Result<Permit, Stop> {
+        match self.settings.access() {
+            Access::Full(permit) => Ok(permit.clone()),
+            Access::ReadOnly => {
+                let name = self.settings.context_name().unwrap_or_default();
+                Err(Stop::usage(format!("context `{name}` is read-only: nothing may be changed through it")))
+            }
         }
-        Ok(self.link().await?.writer())
+    }
+
+    /// A server to be put under load with records that nobody needs: the one that is named, or a throw-away one where none
+    /// is and none answers at the default address. Somebody can be reached there.
+    ///
+    /// # Errors
+    /// Refused for safety in a context that is read-only or protected; else as [`Context::link`].
+    pub async fn arena(&mut self) -> Result<(Link, Writable)> {
+        if self.settings.wants_sandbox() {
+            self.use_sandbox().await?;
+        }
+        let hint = "--sandbox uses a private throw-away server";
+        self.permit().map_err(|stop| stop.hint(hint))?;
+        if self.settings.is_protected() {
+            let name = self.settings.context_name().unwrap_or_default();
+            return Err(Stop::usage(format!("context `{name}` is protected: it is not put under load"))
+                .hint(hint)
+                .into());
+        }
+        let link = self.link_or_sandbox().await?;
+        Ok((link, self.permit()?.over(self.settings.target().clone())))
     }
 
     /// Connects.
@@ -88,18 +110,34 @@ impl Context {
     }
 
     async fn connect(&mut self) -> Result<Link> {
-        if self.settings.asks_password() && self.settings.target().password.is_none() {
-            let password = self.ui.ask_password(&format!("Password for {}", self.settings.target()))?;
-            self.settings.set_password(password);
+        if self.settings.asks_password() {
+            let question = format!("Password for {}", self.place(&self.settings.target().to_string()));
+            let password = Secret::from(self.ui.ask_password(&question)?);
+            self.settings.set_password(&password);
         }
+        self.show_place();
         Ok(store::connect(self.settings.target()).await?)
     }
 
+    /// The server as people are told of it, behind the name of its context, in its colour.
+    pub fn place(&self, server: &str) -> String {
+        match self.settings.context_name() {
+            Some(name) => format!("{} at {server}", self.ui.colored_name(name, self.settings.color())),
+            None => server.to_owned(),
+        }
+    }
+
+    /// Once, and to a person: a context with a colour is one not to be taken for another.
+    fn show_place(&mut self) {
+        if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.placed {
+            let place = self.place(&self.settings.target().to_string());
+            self.ui.status(&place);
+        }
+        self.placed = true;
+    }
+
     /// Connects; to a throw-away server where no server is named and none answers at the default address.
-    ///
-    /// # Errors
-    /// As [`Context::link`].
-    pub async fn link_or_sandbox(&mut self) -> Result<Link> {
+    async fn link_or_sandbox(&mut self) -> Result<Link> {
         if self.sandbox.is_some() || self.settings.wants_sandbox() || self.settings.names_a_server() {
             return self.link().await;
         }
@@ -123,7 +161,7 @@ impl Context {
             None => {
                 let environment = self.settings.environment();
                 let sandbox = Sandbox::start(&environment.path(), &environment.temp_dir()).await.map_err(no_sandbox)?;
-                self.settings.set_target(sandbox.target(self.settings.target()));
+                self.settings.use_sandbox(&sandbox.target(self.settings.target()));
                 sandbox
             }
         };

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
+use anstyle::AnsiColor;
 use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::exit::Stop;
+use crate::render::escape;
 use crate::render::fold::fold;
+use crate::settings::NameColor;
 
 /// Bytes of data that go out in one write.
 const OUT_BUFFER: usize = 64 * 1024;
@@ -78,6 +81,24 @@ impl Ui {
     /// True when stdout is a terminal.
     pub fn out_is_terminal(&self) -> bool {
         self.out_is_terminal
+    }
+
+    /// True when stderr is a terminal.
+    pub fn err_is_terminal(&self) -> bool {
+        self.err_is_terminal
+    }
+
+    /// A context's name as it stands in prompts and on stderr.
+    pub fn colored_name(&self, name: &str, color: Option<NameColor>) -> String {
+        let name = escape::text(name.as_bytes());
+        let color = color.filter(|_| choice(self.color, &io::stderr()) != ColorChoice::Never);
+        match color {
+            Some(color) => {
+                let style = ansi(color).on_default().bold();
+                format!("{style}{name}{style:#}")
+            }
+            None => name,
+        }
     }
 
     /// Writes data. It goes out with the next [`Ui::flush`], or when the buffer is full.
@@ -180,6 +201,17 @@ impl Ui {
                 _ => Stop::usage(format!("cannot ask: {error}")).hint("--yes goes ahead without asking"),
             }
         })
+    }
+}
+
+fn ansi(color: NameColor) -> AnsiColor {
+    match color {
+        NameColor::Red => AnsiColor::Red,
+        NameColor::Green => AnsiColor::Green,
+        NameColor::Yellow => AnsiColor::Yellow,
+        NameColor::Blue => AnsiColor::Blue,
+        NameColor::Magenta => AnsiColor::Magenta,
+        NameColor::Cyan => AnsiColor::Cyan,
     }
 }
 

@@ -45,7 +45,7 @@ fn change(seen: Observation) -> Change {
 }
 
 fn remove(library: &Library, changes: &[Change], backup: Option<&mut Backup>) -> Vec<Outcome> {
-    let (outcomes, ended) = library.wait(library.link().writer().apply(changes, Action::Remove, backup));
+    let (outcomes, ended) = library.wait(library.writer().apply(changes, Action::Remove, backup));
     ended.unwrap();
     outcomes
 }
@@ -140,7 +140,7 @@ fn gives_many_a_ttl() {
     }
     let changes = changes(&library, 150, 64);
     server.set(&key(3), "x", 500_000);
-    let (outcomes, ended) = library.wait(library.link().writer().apply(&changes, Action::ExpireIn(5_000), None));
+    let (outcomes, ended) = library.wait(library.writer().apply(&changes, Action::ExpireIn(5_000), None));
     ended.unwrap();
     for (index, outcome) in outcomes.into_iter().enumerate() {
         let left: i64 = server.send(&[b"PTTL", key(index).as_bytes()]);
@@ -160,7 +160,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     let records =
         (0..60).map(|index| [format!("lock:{index}"), format!("done:{index}")].map(String::into_bytes).to_vec());
     let changes: Vec<_> = peek(&library, records.collect(), Head::Bytes(64)).into_iter().map(change).collect();
-    assert_eq!(library.link().writer().batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [50, 10]);
+    assert_eq!(library.writer().batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [50, 10]);
     server.set("done:55", "2", 90_000);
     let outcomes = remove(&library, &changes, None);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
@@ -187,7 +187,7 @@ fn large_values_go_in_small_batches() {
     let library = Library::on(&server);
     fill(&server, 5, |_| vec![b'x'; 3 << 20]);
     let changes = changes(&library, 5, 64);
-    assert_eq!(library.link().writer().batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [1; 5]);
+    assert_eq!(library.writer().batches(&changes).map(<[Change]>::len).collect::<Vec<_>>(), [1; 5]);
     assert_eq!(remove(&library, &changes, None), [Outcome::Done; 5]);
 }
 
@@ -199,7 +199,7 @@ fn an_error_changes_nothing_and_the_backup_goes() {
     let changes = changes(&library, 150, 64);
     server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     let mut backup = Backup::create(&file(&server)).unwrap();
-    let applied = library.wait(library.link().writer().apply(&changes, Action::Remove, Some(&mut backup)));
+    let applied = library.wait(library.writer().apply(&changes, Action::Remove, Some(&mut backup)));
     assert!(applied.1.unwrap_err().to_string().contains("READONLY"));
     assert_eq!(applied.0, []);
     assert_eq!(backup.close(), None);

@@ -86,14 +86,14 @@ fn chooses_by_key_time_and_number() {
         home.add(key, MINUTE * minutes);
     }
     assert_eq!(home.keys(&[]), ["a", "b", "a", "c"]);
-    assert_eq!(home.keys(&["--key", "a"]), ["a", "a"]);
-    assert_eq!(home.keys(&["--key", "idem:b"]), ["b"]);
+    assert_eq!(home.keys(&["--only", "a"]), ["a", "a"]);
+    assert_eq!(home.keys(&["--only", "idem:b"]), ["b"]);
     assert_eq!(home.keys(&["--since", "1h"]), ["b", "a", "c"]);
-    assert_eq!(home.keys(&["--since", "1h", "--key", "a", "--limit", "5"]), ["a"]);
+    assert_eq!(home.keys(&["--since", "1h", "--only", "a", "--limit", "5"]), ["a"]);
     let two = home.audit(&["--limit", "2"]).exits(0);
     assert!(two.stderr.contains("The newest 2 of 4; --limit shows more."), "{}", two.all());
     assert_eq!(home.keys(&["--limit", "2"]), ["a", "c"]);
-    assert!(home.audit(&["--key", "z"]).exits(0).stderr.contains("No such change"));
+    assert!(home.audit(&["--only", "z"]).exits(0).stderr.contains("No such change"));
     home.audit(&["--limit", "0"]).exits(2);
     (0..60).for_each(|_| home.add("d", MINUTE));
     assert_eq!(home.keys(&[]).len(), 50);

@@ -35,7 +35,8 @@ fn no_two_meanings_share_a_code() {
 
 #[test]
 fn the_manual_has_every_variable_of_idemctls_own() {
-    let settings = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/settings.rs")).unwrap();
+    let settings =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/settings/environment.rs")).unwrap();
     let manual = manual();
     let mut found = 0;
     for word in settings.split(|c: char| !(c.is_ascii_uppercase() || c == '_')) {
@@ -45,7 +46,7 @@ fn the_manual_has_every_variable_of_idemctls_own() {
             assert!(manual.contains(&format!("\\fB{word}\\fR")), "{word}");
         }
     }
-    assert!(found >= 6, "settings.rs names the variables");
+    assert!(found >= 6, "environment.rs names the variables");
 }
 
 #[test]

@@ -17,7 +17,7 @@ type Broken = Vec<String>;
 const LONGEST_FILE: usize = 400;
 
 /// Commands that only read: nothing in them can change a record.
-const READING: [&str; 7] = ["inspect", "list", "audit", "schema", "sandbox", "completions", "man"];
+const READING: [&str; 9] = ["inspect", "list", "audit", "schema", "sandbox", "context", "config", "completions", "man"];
 
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -104,7 +104,7 @@ fn printing(source: &Source) -> Broken {
 }
 
 fn clock_and_environment(source: &Source) -> Broken {
-    if ["src/settings.rs", "src/context.rs", "src/main.rs"].contains(&source.file.as_str()) {
+    if ["src/settings/environment.rs", "src/context.rs", "src/main.rs"].contains(&source.file.as_str()) {
         return Vec::new();
     }
     source.mentions(&["std::env", "env::var", "env::args", "env::temp_dir", "env::current_dir", "SystemTime::now"])
@@ -115,7 +115,28 @@ fn reading(source: &Source) -> Broken {
         source.module() == format!("commands::{command}")
             || source.module().starts_with(&format!("commands::{command}::"))
     });
-    if is_reading { source.mentions(&["Writer", ".writer("]) } else { Vec::new() }
+    if is_reading { source.mentions(&["Writer", "writer(", "Writable", "arena(", "Permit"]) } else { Vec::new() }
+}
+
+/// The leave to change records is made at two places, and asked for where it is used: nothing else may make one.
+fn permits(source: &Source) -> Broken {
+    let made_at = [
+        ("Access::of(", "src/settings/effective.rs"),
+        ("Permit::of_sandbox(", "src/store/sandbox/server.rs"),
+        ("Access::Full(", "src/settings/effective.rs"),
+        ("Permit(())", "src/store/access.rs"),
+        ("permit: Permit", "src/store/access.rs"),
+        ("Writer::new(", "src/store/link.rs"),
+    ];
+    let strays = made_at.iter().filter(|(_, file)| source.file != *file);
+    // Where it is looked at, it is a pattern: `Access::Full(permit) =>`.
+    let found = strays.flat_map(|(text, _)| source.mentions(&[text]));
+    let asks = source.file == "src/context.rs";
+    let mut broken: Broken = found.filter(|found| !(asks && found.contains("Access::Full("))).collect();
+    if source.room() != "store" {
+        broken.extend(source.mentions(&["Wire::dial(", "Sandbox::fill("]));
+    }
+    broken
 }
 
 fn empty_mod_files(source: &Source) -> Broken {
@@ -226,7 +247,7 @@ fn only_ui_prints() {
 fn clock_and_environment_are_arguments() {
     keep(
         clock_and_environment,
-        "only settings.rs reads the environment and only context.rs the clock: take them as arguments",
+        "only settings/environment.rs reads the environment and only context.rs the clock: take them as arguments",
         ("src/store/x.rs", "let now = std::time::SystemTime::now();"),
     );
     assert!(!clock_and_environment(&Source::new("src/ui.rs", "if std::env::var(\"X\").is_ok() {}")).is_empty());
@@ -239,6 +260,24 @@ fn reading_commands_cannot_write() {
         "a command that only reads takes context.reader(), never a writer",
         ("src/commands/inspect/watch.rs", "let writer = context.writer().await?;"),
     );
+}
+
+#[test]
+fn leave_to_change_is_given_at_two_places() {
+    keep(
+        permits,
+        "whether a server may be changed is decided where settings are put together, and by a throw-away server: take \
+         a Permit, a Writable or a Writer, which a read-only context has none of",
+        ("src/commands/x.rs", "let access = Access::of(false);"),
+    );
+    for (file, text) in [
+        ("src/sim/x.rs", "let permit = Permit(());"),
+        ("src/change/x.rs", "let wire = Wire::dial(target).await?;"),
+        ("src/store/x.rs", "let writer = Writer::new(link);"),
+        ("src/store/x.rs", "let server = Permit::of_sandbox().over(target);"),
+    ] {
+        assert!(!permits(&Source::new(file, text)).is_empty(), "{text}");
+    }
 }
 
 #[test]

@@ -374,15 +374,14 @@ fn send_expiry(library: &Library, redis_keys: &[Vec<u8>]) {
 /// A backup holds one Redis key a line, whatever the record has.
 fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
     let saved = Saved { redis_key: redis_keys[0].clone(), dump: Vec::new(), ttl_ms: None, expires_at_ms: None };
-    let fates = library.wait(library.link().writer().restore(&[&saved])).unwrap();
+    let fates = library.wait(library.writer().restore(&[&saved])).unwrap();
     assert!(matches!(fates[..], [Ok(store::Fate::Present)]));
 }
 
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::Action) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
     let about = About { schema: "any".to_owned(), key: b"any".to_vec(), state: "in-progress" };
-    let (outcomes, ended) =
-        library.wait(library.link().writer().apply(&[Change { slot: 0, seen, about }], action, None));
+    let (outcomes, ended) = library.wait(library.writer().apply(&[Change { slot: 0, seen, about }], action, None));
     ended.unwrap();
     assert_eq!(outcomes, [Outcome::Done]);
 }

@@ -125,10 +125,10 @@ fn what_was_taken_back_is_not_restored() {
 fn only_the_keys_asked_for() {
     let server = Server::start();
     let file = backup::write(&server, &two(&server));
-    assert!(restore(&server, &file, &["--key", "nowhere"]).exits(1).stderr.contains("none of these keys"));
-    restore(&server, &file, &["--key", "b", "--key", "nowhere"]).exits(0);
+    assert!(restore(&server, &file, &["--only", "nowhere"]).exits(1).stderr.contains("none of these keys"));
+    restore(&server, &file, &["--only", "b", "--only", "nowhere"]).exits(0);
     assert_eq!(server.get("idem:a"), None);
-    restore(&server, &file, &["--key", "idem:a"]).exits(0);
+    restore(&server, &file, &["--only", "idem:a"]).exits(0);
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
 }
 

@@ -317,13 +317,7 @@ async fn codes(count: u64) -> BTreeSet<&'static str> {
     let catalog = catalog();
     let folders: Vec<_> = std::env::split_paths(&path()).collect();
     let sandbox = Sandbox::start(&folders, Path::new("/tmp")).await.unwrap();
-    let like = Target {
-        address: Address::Unix(PathBuf::new()),
-        db: 0,
-        user: None,
-        password: None,
-        timeout: Duration::from_secs(5),
-    };
+    let like = Target::new(Address::Unix(PathBuf::new()));
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
     let entries: Vec<Entry> = seed::entries(catalog.chosen(), count, now.try_into().unwrap()).collect();
     sandbox.fill(&like, entries.clone().into_iter()).await.unwrap();

@@ -65,7 +65,9 @@ fn ask(context: &mut Context, record: &Record, holder: Option<&str>) -> Result<S
             .into());
     }
     let held = holder.map(|holder| format!(" (it is held by {})", shown(holder))).unwrap_or_default();
-    let typed = context.ui.ask_for(&format!("{name} lets only the lock's owner do this. Whose lock is it?{held}"))?;
+    let place = context.place(&context.settings.target().to_string());
+    let question = format!("{name} lets only the lock's owner do this. Whose lock is it?{held} ({place})");
+    let typed = context.ui.ask_for(&question)?;
     match typed.trim() {
         "" => Err(Stop::usage("no owner was given; nothing was changed").into()),
         owner => Ok(owner.to_owned()),

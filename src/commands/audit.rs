@@ -23,8 +23,8 @@ use crate::store::audit::{Log, Logged};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Only changes to this idempotency key or Redis key
-    #[arg(long = "key", value_name = "KEY")]
-    key: Option<OsString>,
+    #[arg(long, value_name = "KEY")]
+    only: Option<OsString>,
 
     /// Only changes of this last while
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
@@ -108,7 +108,7 @@ fn read(path: &Path, args: &Args, now: SystemTime) -> std::io::Result<Found> {
     let mut found = Found::default();
     let Some(mut log) = Log::open(path)? else { return Ok(found) };
     found.exists = true;
-    let key = args.key.as_ref().map(|key| escape::text(key.as_bytes()));
+    let key = args.only.as_ref().map(|key| escape::text(key.as_bytes()));
     let since = args.since.and_then(|since| now.checked_sub(since));
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     while let Some(line) = log.next_line()? {

@@ -4,6 +4,8 @@ pub mod audit;
 pub mod begin;
 pub mod complete;
 pub mod completions;
+pub mod config;
+pub mod context;
 pub mod force_unlock;
 pub mod inspect;
 pub mod list;

@@ -104,11 +104,10 @@ impl From<StrategyArg> for Strategy {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schemas = schemas(context, &args.schemas)?;
     let plan = plan(&args, &schemas)?;
-    may_write(context)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
-    let link = context.link_or_sandbox().await?;
-    let mut track = Track::open(&link, plan.concurrency).await.map_err(no_track)?;
+    let (link, server) = context.arena().await?;
+    let mut track = Track::open(&link, &server, plan.concurrency).await.map_err(no_track)?;
     let schemas = runnable(context, &link, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
@@ -213,18 +212,6 @@ fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<Plan> {
         overlap: args.overlap,
         fail_every: usize::try_from(args.fail_every)?,
     })
-}
-
-/// A race writes, and puts load on the server.
-fn may_write(context: &Context) -> Result<(), Stop> {
-    let name = context.settings.context_name().unwrap_or_default();
-    let kept = match (context.settings.is_read_only(), context.settings.is_protected()) {
-        (true, _) => "read-only",
-        (_, true) => "protected",
-        _ => return Ok(()),
-    };
-    Err(Stop::usage(format!("context `{name}` is {kept}: no race is run through it"))
-        .hint("--sandbox races on a private throw-away server"))
 }
 
 fn no_track(error: NoTrack) -> anyhow::Error {

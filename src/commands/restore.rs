@@ -37,7 +37,7 @@ pub struct Args {
     file: PathBuf,
 
     /// Only this idempotency key or Redis key; can be given more than once
-    #[arg(long = "key", value_name = "KEY")]
+    #[arg(long = "only", value_name = "KEY")]
     keys: Vec<OsString>,
 
     /// How to show what became of each Redis key

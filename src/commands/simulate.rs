@@ -90,7 +90,6 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     let plan = plan(context, &args)?;
-    may_write(context)?;
     let simulated = play(context, &plan).await?;
     let differences = accepted.map(|accepted| accepted.differences(&simulated.cells));
     show(context, &args, &simulated, differences.as_deref(), palette)?;
@@ -104,12 +103,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
-    let link = context.link_or_sandbox().await?;
+    let (link, server) = context.arena().await?;
     let environment = context.settings.environment();
-    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: link.target().clone() };
+    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
     let count = plan.schemas.len() * plan.scenarios.len();
     let progress = context.ui.progress(&format!("simulating, of {count} cells"));
-    let simulated = simulate(plan, &link, &servers, &interrupt, || progress.inc(1)).await;
+    let simulated = simulate(plan, (&link, &server), &servers, &interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &simulated.left_behind {
         context.ui.warning(&format!("keys named idemctl-simulate-* may be left behind until their TTL ends: {error}"));
@@ -163,16 +162,4 @@ fn accepted(file: &Path) -> Result<Accepted> {
     let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
     let json = std::fs::read(file).map_err(|error| named(error.to_string()))?;
     Ok(Accepted::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
-}
-
-/// A simulation writes, and puts load on the server.
-fn may_write(context: &Context) -> Result<(), Stop> {
-    let name = context.settings.context_name().unwrap_or_default();
-    let kept = match (context.settings.is_read_only(), context.settings.is_protected()) {
-        (true, _) => "read-only",
-        (_, true) => "protected",
-        _ => return Ok(()),
-    };
-    Err(Stop::usage(format!("context `{name}` is {kept}: nothing is simulated through it"))
-        .hint("--sandbox plays on a private throw-away server"))
 }

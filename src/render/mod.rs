@@ -12,6 +12,7 @@ pub mod race;
 pub mod record;
 pub mod restored;
 pub mod schema;
+pub mod settings;
 pub mod simulation;
 pub mod step;
 pub mod style;

@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
 use crate::sim::worker::Worker;
-use crate::store::{Link, StoreError, Target, Wire, pack};
+use crate::store::{Link, StoreError, Wire, Writable, pack};
 
 /// How many connections are opened at a time: servers queue a few hundred, some fewer.
 const OPENED_AT_ONCE: usize = 32;
@@ -16,7 +16,7 @@ const REMOVED_AT_ONCE: usize = 100;
 pub struct Track {
     pub(super) workers: Vec<Worker>,
     link: Link,
-    pub(super) target: Target,
+    pub(super) target: Writable,
     /// Opened first, so that it is there even when the server has no room for all workers.
     broom: Wire,
 }
@@ -39,9 +39,9 @@ impl Track {
     ///
     /// # Errors
     /// As [`Wire::connect`].
-    pub async fn open(link: &Link, concurrency: usize) -> Result<Self, NoTrack> {
+    pub async fn open(link: &Link, server: &Writable, concurrency: usize) -> Result<Self, NoTrack> {
         let no_track = |open, error| NoTrack { open, wanted: concurrency, error };
-        let target = &link.playground().await.map_err(|error| no_track(0, error))?;
+        let target = &link.playground(server).await.map_err(|error| no_track(0, error))?;
         let broom = Wire::connect(target).await.map_err(|error| no_track(0, error))?;
         let mut wires = stream::iter((0..concurrency).map(|_| Wire::connect(target))).buffered(OPENED_AT_ONCE);
         let mut workers = Vec::with_capacity(concurrency);

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bstr::ByteSlice as _;
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, IntoConnectionInfo as _, Pipeline, ProtocolVersion,
-    RedisConnectionInfo, Value,
-};
-
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, ProtocolVersion, RedisConnectionInfo, Value};
 
 use super::error::StoreError;
-use super::target::{Address, Target};
+use super::manners::Courtesy;
+use super::probe;
+use super::socket;
+use super::target::Target;
 
 /// The name that `CLIENT LIST` shows for idemctl's connections.
 pub(super) const CLIENT_NAME: &str = "idemctl";
@@ -35,22 +32,28 @@ pub(super) struct Node {
 /// # Errors
 /// Unreachable, timed out, or the log-in refused.
 pub(super) async fn connect(target: &Target) -> Result<Node, StoreError> {
-    let wrong = |error: &redis::RedisError| StoreError::from_redis(error, &target.to_string(), target.timeout);
-    let client =
-        Client::open(connection_info(target).map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(target.timeout))
-        .set_response_timeout(Some(target.timeout));
-    let connection =
-        client.get_multiplexed_async_connection_with_config(&config).await.map_err(|error| wrong(&error))?;
+    let stream = socket::open(target).await?;
+    let config = AsyncConnectionConfig::new().set_response_timeout(Some(target.timeout));
+    let settings = settings(target);
+    let logged_in = MultiplexedConnection::new_with_config(&settings, stream, config);
+    let logged_in = tokio::time::timeout(target.timeout, logged_in).await;
+    let (connection, driver) = match logged_in {
+        Ok(Ok(connected)) => connected,
+        Ok(Err(error)) => {
+            let error = StoreError::from_redis(&error, &target.to_string(), target.timeout);
+            return Err(probe::look_closer(target, error).await);
+        }
+        Err(_) => {
+            let error = StoreError::TimedOut { target: target.to_string(), seconds: target.timeout.as_secs_f64() };
+            return Err(probe::look_closer(target, error).await);
+        }
+    };
+    // It ends with the last clone of the connection.
+    tokio::spawn(driver);
     Ok(Node { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
 }
 
-fn connection_info(target: &Target) -> redis::RedisResult<redis::ConnectionInfo> {
-    let address = match &target.address {
-        Address::Tcp(host, port) => ConnectionAddr::Tcp(host.clone(), *port),
-        Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
-    };
+fn settings(target: &Target) -> RedisConnectionInfo {
     // RESP2 needs no greeting, so a server without a password costs no round trip; RESP3 tells why a log-in failed.
     let protocol = if target.password.is_some() { ProtocolVersion::RESP3 } else { ProtocolVersion::RESP2 };
     let mut settings = RedisConnectionInfo::default().set_db(target.db).set_protocol(protocol).set_skip_set_lib_name();
@@ -60,9 +63,7 @@ fn connection_info(target: &Target) -> redis::RedisResult<redis::ConnectionInfo>
     if let Some(password) = &target.password {
         settings = settings.set_password(password);
     }
-    let info = address.into_connection_info()?;
-    let tcp = info.tcp_settings().clone().set_nodelay(true);
-    Ok(info.set_redis_settings(settings).set_tcp_settings(tcp))
+    settings
 }
 
 impl Node {
@@ -86,9 +87,13 @@ impl Node {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
+        let greeting = self.greeting();
         let mut pipeline = commands;
-        if !self.greeted.swap(true, Ordering::Relaxed) {
-            let asked = std::mem::replace(&mut pipeline, greeting());
+        if !greeting.is_empty() {
+            let asked = std::mem::take(&mut pipeline);
+            for courtesy in &greeting {
+                pipeline.cmd(courtesy.words()[0]).arg(&courtesy.words()[1..]);
+            }
             for command in asked.cmd_iter() {
                 pipeline.add_command(command.clone());
             }
@@ -100,47 +105,31 @@ impl Node {
             Err(error) => return Err(self.look_closer(self.error(&error)).await),
         };
         self.answered.store(true, Ordering::Relaxed);
-        Ok(replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error))).collect())
+        let mut replies = replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error)));
+        for (courtesy, reply) in greeting.into_iter().zip(replies.by_ref()) {
+            // What else is wrong the commands behind it are told, too.
+            let _ = self.target.manners.heard(courtesy, reply);
+        }
+        Ok(replies.collect())
     }
 
-    /// A connection that broke before its first reply may be no Redis at all: asks what it says to a plain PING.
+    /// Names the connection and asks not to disturb eviction data, as far as the server did not refuse that before.
+    /// Goes out with the first commands, so that it costs no round trip.
+    fn greeting(&self) -> Vec<Courtesy> {
+        if self.greeted.swap(true, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut greeting = vec![Courtesy::Name, Courtesy::NoTouch];
+        greeting.retain(|courtesy| self.target.manners.does(*courtesy));
+        greeting
+    }
+
+    /// A connection that broke before its first reply may be no Redis at all, or one that speaks TLS only.
     pub(super) async fn look_closer(&self, error: StoreError) -> StoreError {
-        let broke = matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. });
-        let Address::Tcp(host, port) = &self.target.address else { return error };
-        if !broke || self.answered.load(Ordering::Relaxed) {
-            return error;
-        }
-        match tokio::time::timeout(self.target.timeout, first_words(host, *port)).await {
-            Ok(Ok(words)) if !words.is_empty() && !b"+-".contains(&words[0]) => {
-                let line = words.lines().next().unwrap_or_default();
-                StoreError::NotRedis {
-                    target: self.target.to_string(),
-                    why: format!("it says {:?}", bstr::BStr::new(line)),
-                }
-            }
-            _ => error,
-        }
+        if self.answered.load(Ordering::Relaxed) { error } else { probe::look_closer(&self.target, error).await }
     }
 
     pub(super) fn error(&self, error: &redis::RedisError) -> StoreError {
         StoreError::from_redis(error, &self.target.to_string(), self.target.timeout)
     }
-}
-
-/// Names the connection and asks not to disturb eviction data; servers that do not know or forbid either serve us all
-/// the same. Goes out with the first commands, so that it costs no round trip.
-fn greeting() -> Pipeline {
-    let mut pipeline = redis::pipe();
-    pipeline.cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME).ignore();
-    pipeline.cmd("CLIENT").arg("NO-TOUCH").arg("ON").ignore();
-    pipeline
-}
-
-async fn first_words(host: &str, port: u16) -> std::io::Result<Vec<u8>> {
-    let mut stream = tokio::net::TcpStream::connect((host, port)).await?;
-    stream.write_all(b"PING\r\n\r\n").await?;
-    let mut words = vec![0; 256];
-    let count = stream.read(&mut words).await?;
-    words.truncate(count);
-    Ok(words)
 }

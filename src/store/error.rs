@@ -1,6 +1,13 @@
 //! What can go wrong with a server, typed, so that exit codes come from types.
 
+use std::io;
+use std::sync::Arc;
+
 use redis::{ErrorKind, RedisError};
+
+use super::right;
+use super::target::Target;
+use super::tls;
 
 /// An error of the store: what was tried, on what, and why it failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -27,6 +34,44 @@ pub enum StoreError {
         /// The server.
         target: String,
         /// What came.
+        why: String,
+    },
+    /// TLS is wanted, and what is there speaks the Redis protocol in the clear.
+    #[error("what answers at {target} is a Redis server without TLS")]
+    NoTls {
+        /// The server.
+        target: String,
+    },
+    /// TLS is not wanted, and what is there speaks nothing else.
+    #[error("what answers at {target} speaks TLS only")]
+    OnlyTls {
+        /// The server.
+        target: String,
+    },
+    /// No TLS: a certificate that is not to be trusted, no version or cipher in common.
+    #[error("no TLS with Redis at {target}: {why}")]
+    Tls {
+        /// The server.
+        target: String,
+        /// Why.
+        why: String,
+        /// What to do next.
+        hint: &'static str,
+    },
+    /// The server does not take the client's certificate, or wants one.
+    #[error("Redis at {target} turned this client away: {why}")]
+    ClientCertificate {
+        /// The server.
+        target: String,
+        /// Why.
+        why: String,
+    },
+    /// A certificate, a key or a name is not what TLS needs; nothing was sent.
+    #[error("TLS: {what}: {why}")]
+    TlsFile {
+        /// The file, or whatever it is.
+        what: String,
+        /// Why.
         why: String,
     },
     /// Log-in failed or is missing.
@@ -116,12 +161,15 @@ impl StoreError {
     /// What kind of error it is.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Authentication { .. } | Self::Permission { .. } => ErrorClass::Permission,
+            Self::Authentication { .. } | Self::Permission { .. } | Self::ClientCertificate { .. } => {
+                ErrorClass::Permission
+            }
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
+            Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } => ErrorClass::Unreachable,
             Self::Refused { .. } => ErrorClass::Refused,
             Self::Missed { .. } => ErrorClass::Partial,
             Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,
-            Self::File { .. } => ErrorClass::File,
+            Self::File { .. } | Self::TlsFile { .. } => ErrorClass::File,
             Self::UnexpectedReply { .. } => ErrorClass::Bug,
         }
     }
@@ -132,13 +180,20 @@ impl StoreError {
             Self::Unreachable { .. } => {
                 "name the server with -u redis://HOST:PORT, -h HOST -p PORT or -s SOCKET; --sandbox needs none"
             }
-            Self::TimedOut { .. } => "a TLS port answers nothing to a plain client; --timeout 30s waits longer",
+            Self::TimedOut { .. } => "--connect-timeout 10s and --timeout 30s wait longer",
+            Self::NoTls { .. } => "leave out --tls (redis:// in place of rediss://), or name the port that speaks TLS",
+            Self::OnlyTls { .. } => "--tls, or rediss:// in place of redis://",
+            Self::Tls { hint, .. } => hint,
+            Self::ClientCertificate { .. } => tls::client_hint(),
+            Self::TlsFile { .. } => {
+                "nothing was sent; check --cacert, --cert, --key and --sni, or what the context says"
+            }
             Self::NotRedis { .. } => "check host and port",
             Self::Authentication { why, .. } if why.contains("NOAUTH") => {
-                "give the password with -a, --askpass or REDISCLI_AUTH"
+                "give the password with --askpass, --pass-file or REDISCLI_AUTH"
             }
-            Self::Authentication { .. } => "check --user and the password (-a, --askpass or REDISCLI_AUTH)",
-            Self::Permission { .. } => "README, Least rights, lists what idemctl needs of an ACL user",
+            Self::Authentication { .. } => "check --user and the password (--askpass, --pass-file or REDISCLI_AUTH)",
+            Self::Permission { .. } => "README, ACL users, has two that are ready to use",
             Self::Refused { code, .. } => match code.as_str() {
                 "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
                 "READONLY" => "this server is a replica: connect to its master",
@@ -155,6 +210,9 @@ impl StoreError {
 
     /// Sorts an error of the client crate.
     pub fn from_redis(error: &RedisError, target: &str, timeout: std::time::Duration) -> Self {
+        if let Some(trouble) = io_error(error).and_then(|error| tls::trouble(target, error)) {
+            return trouble;
+        }
         let target = target.to_owned();
         if error.is_timeout() {
             return Self::TimedOut { target, seconds: timeout.as_secs_f64() };
@@ -174,9 +232,19 @@ impl StoreError {
             return Self::Authentication { target, why };
         }
         if code == "NOPERM" || is_script_not_permitted(&why) {
-            return Self::Permission { target, why };
+            return Self::Permission { target, why: right::named(why) };
         }
         Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why } }
+    }
+
+    /// What a TLS handshake ran into that says nothing of TLS.
+    pub(super) fn from_handshake(error: &io::Error, target: &Target) -> Self {
+        let name = target.to_string();
+        match error.kind() {
+            io::ErrorKind::TimedOut => Self::TimedOut { target: name, seconds: target.connect_timeout.as_secs_f64() },
+            io::ErrorKind::InvalidData => Self::NotRedis { target: name, why: "its answer is no TLS".to_owned() },
+            _ => Self::Unreachable { target: name, why: format!("it ended the TLS handshake: {error}") },
+        }
     }
 
     /// True when the reason is that the user lacks a right.
@@ -208,6 +276,13 @@ impl StoreError {
 /// What servers say when a script runs a command that its user may not: Redis 6.2, 7.0, and since.
 fn is_script_not_permitted(why: &str) -> bool {
     ["NOPERM", "The user executing the script", "ACL failure in script"].iter().any(|words| why.contains(words))
+}
+
+/// The I/O error inside, which the client crate shares.
+fn io_error(error: &RedisError) -> Option<&io::Error> {
+    let source = std::error::Error::source(error)?;
+    let shared = source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>();
+    shared.map_or_else(|| source.downcast_ref(), |shared| shared.downcast_ref())
 }
 
 fn io_reason(error: &RedisError) -> String {

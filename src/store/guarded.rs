@@ -122,7 +122,7 @@ impl Writer {
 
     async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<Guard, StoreError> {
         let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.as_slice()).collect();
-        let mut wire = Wire::connect(&self.node_of(&keys).await?).await?;
+        let mut wire = Wire::dial(&self.node_of(&keys).await?).await?;
         wire.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
         let mut values = Vec::with_capacity(keys.len() * 2);
         for words in keys.iter().flat_map(|key| reads(key)) {

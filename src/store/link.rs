@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redis::{Cmd, Pipeline, Value};
 
+use super::access::{Permit, Writable};
 use super::connect::{self, Node};
 use super::error::StoreError;
 use super::read::Reader;
@@ -74,8 +75,8 @@ impl Link {
         Reader::new(self.clone())
     }
 
-    /// What may change.
-    pub fn writer(&self) -> Writer {
+    /// What may change, for whoever has leave to.
+    pub fn writer(&self, _: &Permit) -> Writer {
         Writer::new(self.clone())
     }
 
@@ -113,10 +114,10 @@ impl Link {
     ///
     /// # Errors
     /// As every read.
-    pub async fn playground(&self) -> Result<Target, StoreError> {
+    pub async fn playground(&self, server: &Writable) -> Result<Writable, StoreError> {
         let mut masters = self.masters().await?;
         let named = masters.iter().position(|master| master == self.target()).unwrap_or(0);
-        if masters.is_empty() { Err(self.unserved(b"")) } else { Ok(masters.swap_remove(named)) }
+        if masters.is_empty() { Err(self.unserved(b"")) } else { Ok(server.instead(masters.swap_remove(named))) }
     }
 
     /// True when this node serves all of these Redis keys, as far as is known.

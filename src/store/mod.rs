@@ -1,5 +1,6 @@
 //! The only room that knows Redis: connecting, scanning, reading, changing, and the throw-away server.
 
+mod access;
 pub mod audit;
 pub mod backup;
 mod batch;
@@ -7,31 +8,39 @@ mod connect;
 mod error;
 mod guarded;
 mod link;
+mod manners;
 mod nodes;
 mod pace;
 mod pages;
+mod probe;
 mod read;
 mod reply;
 mod resp;
 mod restore;
+mod right;
 mod sandbox;
 mod save;
 mod scan;
 mod scripts;
 mod slots;
+mod socket;
 mod stream;
 mod target;
+mod tls;
 mod walk;
 mod wire;
 mod write;
 
+pub use access::{Access, Permit, Writable};
 pub use error::{ErrorClass, StoreError};
 pub use guarded::{Guard, Hold};
 pub use link::{Link, connect};
+pub use manners::Manners;
 pub use read::{Head, Reader, Seen};
 pub use restore::Fate;
 pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError, Setup, free_port, nowhere};
-pub use target::{Address, Target};
+pub use target::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Target};
+pub use tls::{Tls, TlsOptions};
 pub use walk::Walk;
 pub use wire::{Packed, Wire, pack};
 pub use write::{Action, Change, Outcome, Writer};

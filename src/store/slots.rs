@@ -79,12 +79,11 @@ fn address(like: &Target, host: Option<String>, port: u16) -> Target {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
 
     fn asked() -> Target {
-        Target::parse("redis://u:p@10.0.0.1:7000", Duration::from_secs(1)).unwrap()
+        Target::parse("redis://u:p@10.0.0.1:7000").unwrap()
     }
 
     fn text(text: &str) -> Value {

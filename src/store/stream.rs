@@ -11,9 +11,11 @@ use redis::{RedisError, Value};
 use tokio::io::AsyncReadExt as _;
 
 use super::error::StoreError;
+use super::manners::Courtesy;
 use super::resp::{self, Token};
+use super::socket::{Socket, in_time};
 use super::target::Target;
-use super::wire::{Socket, Wire, in_time, lost};
+use super::wire::{Wire, lost};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -24,6 +26,8 @@ pub(super) struct Stream {
     target: Target,
     out: Vec<u8>,
     sent: usize,
+    /// All went out, but the socket has not let go of it.
+    held_back: bool,
     inbox: Vec<u8>,
     taken: usize,
 }
@@ -34,12 +38,22 @@ impl Stream {
     /// # Errors
     /// As [`Wire::connect`].
     pub(super) async fn connect(target: &Target) -> Result<(Self, Duration), StoreError> {
-        let socket = Wire::connect(target).await?.into_socket();
-        let mut stream = Self { socket, target: target.clone(), out: Vec::new(), sent: 0, inbox: Vec::new(), taken: 0 };
+        let socket = Wire::dial(target).await?.into_socket();
+        let (out, inbox) = (Vec::new(), Vec::new());
+        let mut stream = Self { socket, target: target.clone(), out, sent: 0, held_back: false, inbox, taken: 0 };
         let asked = Instant::now();
-        stream.ask(&[b"CLIENT", b"NO-TOUCH", b"ON"]);
-        // Servers that do not know it or forbid it serve us all the same.
-        stream.token().await?;
+        let polite = target.manners.does(Courtesy::NoTouch);
+        // Where it is refused, or was, something else that everybody may ask takes the time of a round trip.
+        let words = if polite { &Courtesy::NoTouch.words()[..] } else { &["PING"] };
+        stream.ask(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+        let reply = match stream.token().await? {
+            Token::Error(text) => Err(stream.refusal(text)),
+            _ => Ok(()),
+        };
+        if polite {
+            // Whatever else is wrong is told with the first page.
+            let _ = target.manners.heard(Courtesy::NoTouch, reply);
+        }
         Ok((stream, asked.elapsed()))
     }
 
@@ -106,6 +120,9 @@ impl Stream {
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.out.is_empty() && !self.held_back {
+            return Ok(());
+        }
         while self.sent < self.out.len() {
             match Pin::new(&mut *self.socket).poll_write(context, &self.out[self.sent..]) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
@@ -115,6 +132,12 @@ impl Stream {
         }
         self.out.clear();
         self.sent = 0;
+        // TLS may hold a part of it back until the socket takes it.
+        self.held_back = true;
+        if let Poll::Ready(flushed) = Pin::new(&mut *self.socket).poll_flush(context) {
+            self.held_back = false;
+            flushed?;
+        }
         Ok(())
     }
 

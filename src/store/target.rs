@@ -4,6 +4,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::manners::Manners;
+use super::tls::{Tls, TlsOptions};
+
+/// How long connecting may take, where nobody says.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a reply may take, where nobody says.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A server, a database on it, and who logs in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
@@ -15,8 +24,14 @@ pub struct Target {
     pub user: Option<String>,
     /// The password.
     pub password: Option<String>,
-    /// How long connecting, and waiting for a reply, may take.
+    /// How long waiting for a reply may take.
     pub timeout: Duration,
+    /// How long connecting may take, the TLS handshake apart, which may take as long again.
+    pub connect_timeout: Duration,
+    /// How it is spoken to through TLS; `None` is in the clear.
+    pub tls: Option<Tls>,
+    /// What this server was asked and does not do: found out once, for all connections.
+    pub manners: Manners,
 }
 
 /// Where a server listens.
@@ -29,18 +44,50 @@ pub enum Address {
 }
 
 impl Target {
-    /// Parses `redis://[user[:password]@]host[:port][/db]` or `unix:///path[?db=n]`.
+    /// A server that lets in everybody, in the clear, with the timeouts nobody changed.
+    pub fn new(address: Address) -> Self {
+        Self {
+            address,
+            db: 0,
+            user: None,
+            password: None,
+            timeout: DEFAULT_TIMEOUT,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            tls: None,
+            manners: Manners::default(),
+        }
+    }
+
+    /// Parses `redis://[user[:password]@]host[:port][/db]`, `rediss://…[#insecure]` (TLS) or `unix:///path[?db=n]`.
     ///
     /// # Errors
     /// What is wrong with it, without repeating the URL, for it may hold a password.
-    pub fn parse(url: &str, timeout: Duration) -> Result<Self, String> {
-        let parsed = redis::parse_redis_url(url)
-            .ok_or("the URL is not a Redis URL: write redis://host:6379/0 or unix:///path/to/socket")?;
-        if parsed.scheme() == "rediss" || parsed.scheme() == "valkeys" {
-            return Err("TLS (rediss://) is not supported by this version".to_owned());
-        }
-        let info = <url_info::ConnectionInfo as url_info::FromUrl>::from_url(parsed.as_str())?;
-        Ok(Self { address: info.address, db: info.db, user: info.user, password: info.password, timeout })
+    pub fn parse(url: &str) -> Result<Self, String> {
+        let mut parsed = redis::parse_redis_url(url).ok_or(
+            "the URL is not a Redis URL: write redis://host:6379/0, rediss://host:6379/0 for TLS or unix:///path/to/socket",
+        )?;
+        let insecure = match parsed.fragment() {
+            None => false,
+            Some("insecure") => true,
+            Some(_) => return Err("after # a URL may only say insecure".to_owned()),
+        };
+        parsed.set_fragment(None);
+        let tls = match parsed.scheme() {
+            "rediss" | "valkeys" => Some(Tls::new(TlsOptions { insecure, ..TlsOptions::default() })),
+            _ if insecure => return Err("#insecure is for TLS: rediss://".to_owned()),
+            _ => None,
+        };
+        let rest = parsed.as_str().split_once(':').map_or("", |(_, rest)| rest);
+        // What the crate is asked to read is where, and who: TLS is ours.
+        let plain = if tls.is_some() { format!("redis:{rest}") } else { parsed.to_string() };
+        let info = <url_info::ConnectionInfo as url_info::FromUrl>::from_url(&plain)?;
+        let (user, password) = (info.user, info.password);
+        Ok(Self { db: info.db, user, password, tls, ..Self::new(info.address) })
+    }
+
+    /// True when nobody on the way can read what is sent, or it takes no way.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
     }
 }
 
@@ -70,7 +117,7 @@ mod url_info {
             let address = match info.addr() {
                 ConnectionAddr::Tcp(host, port) => Address::Tcp(host.clone(), *port),
                 ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
-                _ => return Err("this kind of URL is not supported by this version".to_owned()),
+                _ => return Err("this kind of URL is not supported".to_owned()),
             };
             let redis = info.redis_settings();
             Ok(Self {
@@ -105,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_url_is_shown_without_its_password() {
-        let target = Target::parse("redis://ops:s3cret@cache.example:7000/3", Duration::from_secs(1)).unwrap();
+        let target = Target::parse("redis://ops:s3cret@cache.example:7000/3").unwrap();
         assert_eq!(target.to_string(), "cache.example:7000/3");
         assert!(!format!("{target:?}").contains("s3cret"));
         assert_eq!(target.user.as_deref(), Some("ops"));
@@ -113,7 +160,23 @@ mod tests {
 
     #[test]
     fn a_bad_url_is_not_repeated() {
-        let why = Target::parse("redis://:s3cret@host/notanumber", Duration::from_secs(1)).unwrap_err();
-        assert!(!why.contains("s3cret"));
+        for url in
+            ["redis://:s3cret@host/notanumber", "redis://:s3cret@host/0#insecure", "rediss://:s3cret@host#s3cret"]
+        {
+            let why = Target::parse(url).unwrap_err();
+            assert!(!why.contains("s3cret"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_url_says_whether_tls_is_spoken() {
+        let of = |url: &str| Target::parse(url).unwrap();
+        assert!(!of("redis://host").is_tls() && !of("valkey://host").is_tls() && !of("unix:///s").is_tls());
+        for url in ["rediss://ops:pw@[::1]:6390/2", "valkeys://ops:pw@[::1]:6390/2#insecure"] {
+            let target = of(url);
+            assert_eq!(target.to_string(), "[::1]:6390/2");
+            assert_eq!(target.tls.unwrap().options().insecure, url.ends_with("#insecure"));
+            assert_eq!(target.password.as_deref(), Some("pw"));
+        }
     }
 }

@@ -3,18 +3,18 @@
 //! The client crate's connection hands every request to a task of its own that drives the socket, which costs a racing
 //! worker a good part of its speed. Here the worker itself writes and reads; packing and parsing are still the crate's.
 
-use std::future::Future;
 use std::io;
-use std::time::Duration;
 
 use redis::{Cmd, RedisError, ServerError, Value};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::connect::CLIENT_NAME;
+use super::access::Writable;
 use super::error::StoreError;
+use super::manners::Courtesy;
+use super::probe;
 use super::reply;
-use super::target::{Address, Target};
+use super::socket::{self, Socket, in_time};
+use super::target::Target;
 use crate::domain::step::StepReply;
 
 /// Codes of errors that speak of the server or the user, not of a record: they end what was tried.
@@ -51,11 +51,6 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
     Packed(command.get_packed_command())
 }
 
-pub(super) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl Socket for TcpStream {}
-impl Socket for UnixStream {}
-
 /// A connection that carries one request at a time.
 pub struct Wire {
     socket: Box<dyn Socket>,
@@ -64,16 +59,22 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Connects and logs in.
+    /// Connects to a server that may be changed, and logs in: whatever is asked goes over the wire as it is.
     ///
     /// # Errors
     /// Unreachable, timed out, the log-in refused, or the server has no room for another client.
-    pub async fn connect(target: &Target) -> Result<Self, StoreError> {
-        let opened = in_time(target.timeout, open(&target.address)).await;
-        let socket = opened.map_err(|error| lost(target, &error.into()))?;
+    pub async fn connect(server: &Writable) -> Result<Self, StoreError> {
+        Self::dial(server).await
+    }
+
+    /// The same within the store, for what only reads, or has its leave already.
+    pub(super) async fn dial(target: &Target) -> Result<Self, StoreError> {
+        let socket = socket::open(target).await?;
         let mut wire = Self { socket, buffer: Vec::with_capacity(READ_SIZE), target: target.clone() };
-        wire.introduce().await?;
-        Ok(wire)
+        match wire.introduce().await {
+            Ok(()) => Ok(wire),
+            Err(error) => Err(probe::look_closer(target, error).await),
+        }
     }
 
     /// Sends a request and waits for its reply; an error that speaks of the record is a reply.
@@ -134,11 +135,12 @@ impl Wire {
         if self.target.db != 0 {
             self.tell(&pack(["SELECT", &self.target.db.to_string()])).await?;
         }
-        match self.tell(&pack(["CLIENT", "SETNAME", CLIENT_NAME])).await {
+        if self.target.manners.does(Courtesy::Name) {
+            let named = self.tell(&pack(Courtesy::Name.words())).await;
             // Where it is not permitted the connection does without a name.
-            Err(error) if !error.is_permission() && !error.is_unknown_command() => Err(error),
-            _ => Ok(()),
+            self.target.manners.heard(Courtesy::Name, named)?;
         }
+        Ok(())
     }
 
     /// Redis 6.2 wraps what a script ran into, so that the code is not the error's first word.
@@ -154,19 +156,12 @@ impl Wire {
     }
 }
 
-async fn open(address: &Address) -> io::Result<Box<dyn Socket>> {
-    Ok(match address {
-        Address::Tcp(host, port) => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
-            Box::new(stream)
-        }
-        Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
-    })
-}
-
 async fn exchange(socket: &mut dyn Socket, buffer: &mut Vec<u8>, request: &Packed) -> Result<Value, RedisError> {
-    let sent = socket.write_all(&request.0).await;
+    let sent = match socket.write_all(&request.0).await {
+        // TLS may hold a part of it back.
+        Ok(()) => socket.flush().await,
+        Err(error) => Err(error),
+    };
     buffer.clear();
     loop {
         buffer.reserve(READ_SIZE);
@@ -179,10 +174,6 @@ async fn exchange(socket: &mut dyn Socket, buffer: &mut Vec<u8>, request: &Packe
             parsed => return parsed,
         }
     }
-}
-
-pub(super) async fn in_time<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 pub(super) fn lost(target: &Target, error: &RedisError) -> StoreError {

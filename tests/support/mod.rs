@@ -23,6 +23,11 @@ impl Server {
 
     /// The same with more lines of configuration.
     pub fn start_with(config: &[&str]) -> Self {
+        Self::try_start_with(config).expect("the server program takes this configuration")
+    }
+
+    /// The same, or nothing where the program ends at once: it does not know a line of the configuration.
+    pub fn try_start_with(config: &[&str]) -> Option<Self> {
         let folder = tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").expect("a folder");
         let socket = folder.path().join("s");
         let mut child = Command::new(program())
@@ -43,13 +48,16 @@ impl Server {
         )
         .expect("config");
         drop(stdin);
-        let server = Self { child, folder };
+        let mut server = Self { child, folder };
         let started = Instant::now();
         while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            if server.child.try_wait().expect("the server program is asked for").is_some() {
+                return None;
+            }
             assert!(started.elapsed() < Duration::from_secs(10), "the server does not come up");
             std::thread::sleep(Duration::from_millis(3));
         }
-        server
+        Some(server)
     }
 
     /// The socket's path.
@@ -132,6 +140,11 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A port of the loopback that is free just now.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
 /// The server program under test.

@@ -3,14 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use idemctl::domain::observation::Observation;
 use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
 use idemctl::domain::step::{self, StepReply};
 use idemctl::domain::write::Request;
 use idemctl::schemas::{self, Deployment};
-use idemctl::store::{self, Address, Head, Link, Target};
+use idemctl::store::{self, Access, Address, Head, Link, Target, Writer};
 use redis::{Connection, Value};
 use tokio::runtime::Runtime;
 
@@ -139,13 +138,7 @@ impl Library {
     /// Connects.
     pub fn on(server: &Server) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let target = Target {
-            address: Address::Unix(server.socket()),
-            db: 0,
-            user: None,
-            password: None,
-            timeout: Duration::from_secs(5),
-        };
+        let target = Target::new(Address::Unix(server.socket()));
         let link = runtime.block_on(store::connect(&target)).unwrap();
         Self { runtime, link }
     }
@@ -153,6 +146,12 @@ impl Library {
     /// The connection.
     pub fn link(&self) -> &Link {
         &self.link
+    }
+
+    /// What may change.
+    pub fn writer(&self) -> Writer {
+        let Access::Full(permit) = Access::of(false) else { unreachable!("it is not read-only") };
+        self.link.writer(&permit)
     }
 
     /// Waits for what the store does.

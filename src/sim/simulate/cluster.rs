@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use crate::domain::step::StepReply;
 use crate::sim::simulate::servers::{Ground, Servers, password};
 use crate::sim::simulate::stage::{Cut, Played};
-use crate::store::{Target, Wire, pack};
+use crate::store::{Wire, Writable, pack};
 
 /// How long a node may take to serve; it takes some two seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ impl Cluster {
     }
 
     /// How it is reached.
-    pub(super) fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &Writable {
         &self.ground.target
     }
 

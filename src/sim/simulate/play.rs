@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::sim::simulate::scenario::Scenario;
 use crate::sim::simulate::servers::Servers;
 use crate::sim::simulate::stage::{Cut, Left, Stage, Venue};
-use crate::store::{Link, StoreError, Wire, pack};
+use crate::store::{Link, StoreError, Wire, Writable, pack};
 
 /// How many scenarios are played at a time.
 const AT_ONCE: usize = 40;
@@ -57,13 +57,13 @@ pub struct Simulated {
 /// Redis key made is removed before it returns, however it ends.
 pub async fn simulate(
     plan: &Plan,
-    link: &Link,
+    (link, server): (&Link, &Writable),
     servers: &Servers,
     interrupt: &Interrupt,
     mut on_cell: impl FnMut(),
 ) -> Simulated {
     let left = Left::default();
-    let target = match link.playground().await {
+    let target = match link.playground(server).await {
         Ok(target) => target,
         Err(error) => {
             return Simulated { cells: Vec::new(), failed: Some(error), interrupted: false, left_behind: None };

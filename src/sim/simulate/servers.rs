@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use uuid::Uuid;
 
 use crate::sim::simulate::stage::Cut;
-use crate::store::{Sandbox, SandboxError, Setup, Target, free_port};
+use crate::store::{Sandbox, SandboxError, Setup, Target, Writable, free_port};
 
 /// How often a server is started anew whose port was taken between choosing and starting.
 const TRIES: usize = 3;
@@ -24,7 +24,7 @@ pub struct Servers {
 /// A private server, gone when dropped.
 pub(super) struct Ground {
     /// How it is reached.
-    pub(super) target: Target,
+    pub(super) target: Writable,
     /// Its port, where it has one.
     pub(super) port: Option<u16>,
     _sandbox: Sandbox,
@@ -55,7 +55,7 @@ impl Servers {
 
     async fn run(&self, setup: Setup) -> Result<Ground, SandboxError> {
         let sandbox = Sandbox::start_as(&self.path, &self.temp_dir, &setup).await?;
-        Ok(Ground { target: Target { db: 0, ..sandbox.target(&self.like) }, port: setup.port, _sandbox: sandbox })
+        Ok(Ground { target: sandbox.first_database(&self.like), port: setup.port, _sandbox: sandbox })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::domain::schema::Schema;
 use crate::domain::simulation::History;
 use crate::sim::simulate::servers::Servers;
 use crate::sim::simulate::take::Take;
-use crate::store::{Link, StoreError, Target};
+use crate::store::{Link, StoreError, Writable};
 
 /// Why a scenario was not played to its end.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) struct Venue<'s> {
     /// The way to it.
     pub(super) link: &'s Link,
     /// The server, or in a cluster the master that is played on.
-    pub(super) target: &'s Target,
+    pub(super) target: &'s Writable,
 }
 
 /// One scenario, one schema.
@@ -107,11 +107,11 @@ impl<'s> Stage<'s> {
     }
 
     /// A take on a private server.
-    pub(super) async fn take_on(&self, title: &str, target: &Target) -> Played<Rc<Take<'s>>> {
+    pub(super) async fn take_on(&self, title: &str, target: &Writable) -> Played<Rc<Take<'s>>> {
         self.roll(title, PRIVATE_KEY.to_vec(), (target, true)).await
     }
 
-    async fn roll(&self, title: &str, key: Vec<u8>, server: (&Target, bool)) -> Played<Rc<Take<'s>>> {
+    async fn roll(&self, title: &str, key: Vec<u8>, server: (&Writable, bool)) -> Played<Rc<Take<'s>>> {
         let history = Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
         self.histories.borrow_mut().push(Rc::clone(&history));
         Ok(Rc::new(Take::begin(self.schema, key, server, self.lock_ttl, history).await?))

@@ -18,7 +18,7 @@ use crate::sim::service::{Service, words};
 use crate::sim::simulate::cluster::Cluster;
 use crate::sim::simulate::instance::{Begun, Instance, LONG, Lock, Operation};
 use crate::sim::simulate::stage::{Cut, Played};
-use crate::store::{Packed, StoreError, Target, Wire, pack};
+use crate::store::{Packed, StoreError, Wire, Writable, pack};
 
 /// How soon a client asks again that is turned away.
 const RETRY: Duration = Duration::from_millis(25);
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_millis(25);
 pub(super) struct Take<'s> {
     pub(super) service: Service<'s>,
     pub(super) key: Vec<u8>,
-    pub(super) target: Target,
+    pub(super) target: Writable,
     /// How long a lock lives that is to run out.
     pub(super) lock_ttl: Duration,
     /// The server's time when it began, in milliseconds since the epoch.
@@ -46,7 +46,7 @@ impl<'s> Take<'s> {
     pub(super) async fn begin(
         schema: &'s Schema,
         key: Vec<u8>,
-        (target, is_private): (&Target, bool),
+        (target, is_private): (&Writable, bool),
         lock_ttl: Duration,
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
@@ -95,7 +95,7 @@ impl<'s> Take<'s> {
     /// The same on another server.
     pub(super) async fn worker_at(
         self: &Rc<Self>,
-        target: &Target,
+        target: &Writable,
         name: &str,
         operation: Operation,
         lock: Lock,

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
+use crate::store::access::Writable;
 use crate::store::target::{Address, Target};
 
 /// How far from its port a cluster's node has its bus.
@@ -33,7 +34,7 @@ pub fn free_port() -> io::Result<u16> {
 ///
 /// # Errors
 /// As [`free_port`].
-pub fn nowhere(like: &Target) -> io::Result<Target> {
+pub fn nowhere(like: &Writable) -> io::Result<Writable> {
     let address = Address::Tcp(Ipv4Addr::LOCALHOST.to_string(), free_port()?);
-    Ok(Target { address, ..like.clone() })
+    Ok(like.instead(Target { address, ..(**like).clone() }))
 }

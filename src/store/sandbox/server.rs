@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::program::{self, Program, SERVER_NAME};
+use crate::store::access::{Permit, Writable};
 use crate::store::target::{Address, Target};
 
 /// Runs the server, and outlives this process by just as long as it takes to kill the server and remove the folder.
@@ -168,15 +169,21 @@ impl Sandbox {
         &self.socket
     }
 
-    /// The server as a target for connections: as in `like`, but for the address and the log-in.
-    pub fn target(&self, like: &Target) -> Target {
-        Target {
-            address: Address::Unix(self.socket.clone()),
+    /// The server as a target for connections, which may change it as they like: as in `like`, but for the address and
+    /// the log-in.
+    pub fn target(&self, like: &Target) -> Writable {
+        Permit::of_sandbox().over(Target {
             db: like.db,
-            user: None,
             password: self.password.clone(),
             timeout: like.timeout,
-        }
+            connect_timeout: like.connect_timeout,
+            ..Target::new(Address::Unix(self.socket.clone()))
+        })
+    }
+
+    /// The same, its first database.
+    pub fn first_database(&self, like: &Target) -> Writable {
+        self.target(&Target { db: 0, ..like.clone() })
     }
 
     /// The server as a URL, for other programs.

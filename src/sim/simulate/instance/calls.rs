@@ -87,7 +87,8 @@ impl<'s> Instance<'s> {
             reply = wire.ask(&whole).await;
         }
         match reply {
-            Err(error) if error.lost_the_reply() || !self.take.is_private => Err(error.into()),
+            // What the operator's server, or its user, refuses is no verdict.
+            Err(error) if error.lost_the_reply() || error.is_permission() || !self.take.is_private => Err(error.into()),
             reply => Ok(reply),
         }
     }

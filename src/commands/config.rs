@@ -1,0 +1,52 @@
+//! `idemctl config`: what flags, variables and the config file come to.
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand};
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::render::settings::{self as render, Setting};
+use crate::render::style::Palette;
+
+/// Show what flags, variables and the config file come to
+///
+/// Every setting of a command that would run with the same flags here and now. Of passwords only whether there is one is
+/// said, and no server is asked.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Show every effective setting
+    Show {
+        /// Say where each comes from: a flag, a variable, a line of the config file, or the default
+        #[arg(long)]
+        origin: bool,
+
+        /// How to show them
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+}
+
+/// Runs `idemctl config`.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let What::Show { origin, output } = args.what;
+    let rows = context.settings.rows();
+    let settings: Vec<_> =
+        rows.iter().map(|row| Setting { name: &row.name, value: row.value.as_deref(), origin: &row.origin }).collect();
+    let palette = Palette::new(context.ui.is_colored());
+    context.ui.data(match output {
+        Output::Table => render::settings(palette, context.ui.width(), &settings, origin),
+        Output::Json => render::settings_document(&settings),
+        Output::Jsonl => render::settings_lines(&settings),
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,118 @@
+//! `idemctl context`: the servers of the config file by name.
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand};
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::exit::{Exit, Stop};
+use crate::render::settings::{self as render, Place};
+use crate::render::style::Palette;
+use crate::settings::{self, ContextConfig};
+
+/// List the contexts of the config file, show one, or choose the one that is used
+///
+/// A context is a server under a name, with how it is reached, how its services are deployed and what may be done there:
+/// `[contexts.NAME]` in the config file. The one that is used is --context's, else IDEMCTL_CONTEXT's, else
+/// default_context's. No password is shown, and no server is asked.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the contexts; the one that is used is marked
+    List {
+        /// How to show them
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Show what the file says of a context
+    Show {
+        /// Which [default: the one that is used]
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+
+        /// How to show it
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Make a context the default one; the rest of the file stays as it is
+    Use {
+        /// Which
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+/// Runs `idemctl context`.
+///
+/// # Errors
+/// Usage: there is no such context, or the file cannot be written.
+pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    match args.what {
+        What::List { output } => list(context, output),
+        What::Show { name, output } => show(context, name, output),
+        What::Use { name } => choose(context, &name),
+    }
+}
+
+fn list(context: &mut Context, output: Output) -> Result<Exit> {
+    let used = context.settings.context_name().map(str::to_owned);
+    let contexts = context.settings.file().contexts().iter();
+    let places: Vec<_> = contexts.map(|(name, config)| place(name, config, used.as_deref() == Some(name))).collect();
+    let palette = Palette::new(context.ui.is_colored());
+    context.ui.data(match output {
+        Output::Table if places.is_empty() => String::new(),
+        Output::Table => render::places(palette, context.ui.width(), &places),
+        Output::Json => render::places_document(&places),
+        Output::Jsonl => render::places_lines(&places),
+    })?;
+    if places.is_empty() {
+        let file = context.settings.file().path().map(|path| path.display().to_string()).unwrap_or_default();
+        context.ui.status(&format!("No contexts: [contexts.NAME] in {file} makes one."));
+    }
+    if let Some(missing) = used.filter(|used| !places.iter().any(|place| place.name == *used)) {
+        context.ui.warning(&format!("the context to use is `{missing}`, which is not there"));
+    }
+    Ok(Exit::Done)
+}
+
+fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<Exit> {
+    let used = context.settings.context_name().map(str::to_owned);
+    let name = name.or_else(|| used.clone()).ok_or_else(|| Stop::usage("no context is used: which one?"))?;
+    let config = context.settings.file().context(&name)?;
+    let place = place(&name, config, used.as_ref() == Some(&name));
+    let palette = Palette::new(context.ui.is_colored());
+    context.ui.data(match output {
+        Output::Table => render::place(palette, &place),
+        Output::Json => render::places_document(std::slice::from_ref(&place)),
+        Output::Jsonl => render::places_lines(std::slice::from_ref(&place)),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn choose(context: &mut Context, name: &str) -> Result<Exit> {
+    settings::use_context(context.settings.file(), name)?;
+    context.ui.status(&format!("The default context is {name}."));
+    if let Some(used) = context.settings.overriding_context() {
+        context.ui.warning(&format!("{used} names the context that is used"));
+    }
+    Ok(Exit::Done)
+}
+
+fn place(name: &str, config: &ContextConfig, used: bool) -> Place {
+    Place {
+        name: name.to_owned(),
+        used,
+        server: config.server(),
+        user: config.user(),
+        tls: config.speaks_tls(),
+        schemas: config.schema.clone(),
+        protected: config.protected,
+        read_only: config.read_only,
+        color: config.color.map(|color| color.word().to_owned()),
+    }
+}

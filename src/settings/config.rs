@@ -1,0 +1,208 @@
+//! What the config file may say.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::secret::Secret;
+use crate::store::Target;
+
+/// The config file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Config {
+    pub default_context: Option<String>,
+    /// `[contexts.NAME]`; `[context.NAME]` is what the first version called them.
+    #[serde(alias = "context")]
+    pub contexts: BTreeMap<String, ContextConfig>,
+}
+
+/// One context: a server, how it is reached, and how its services are deployed.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContextConfig {
+    /// The server.
+    pub url: Option<String>,
+    /// The ACL user.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<Secret>,
+    /// A file with the password in its first line.
+    pub password_file: Option<PathBuf>,
+    /// Whether and how TLS is spoken.
+    pub tls: TlsConfig,
+    /// The schemas to work on; empty means all.
+    pub schema: Vec<String>,
+    /// What stands before the keys of schemas that take a prefix.
+    pub prefix: Option<String>,
+    /// A folder with schemas of the operator's own.
+    pub schema_dir: Option<PathBuf>,
+    /// How long a reply may take.
+    pub timeout: Option<Span>,
+    /// How long connecting may take.
+    pub connect_timeout: Option<Span>,
+    /// How the deployment differs from a schema's defaults, by schema.
+    pub deployment: BTreeMap<String, DeploymentConfig>,
+    /// The context's name has to be typed before anything is changed.
+    pub protected: bool,
+    /// Nothing can be changed.
+    pub read_only: bool,
+    /// The colour its name is shown in.
+    pub color: Option<NameColor>,
+}
+
+/// How a deployment differs from a schema's defaults.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DeploymentConfig {
+    /// What stands before the keys.
+    pub prefix: Option<String>,
+    /// The lock TTL.
+    pub lock_ttl: Option<Span>,
+    /// The result TTL.
+    pub result_ttl: Option<Span>,
+}
+
+/// `tls = true`, or a table that says how; the table alone means true.
+#[derive(Debug, Clone, Default)]
+pub struct TlsConfig {
+    /// Whether it is spoken; `None` where nobody says.
+    pub on: Option<bool>,
+    /// How.
+    pub how: TlsTable,
+}
+
+/// How TLS is spoken.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsTable {
+    /// Certificates of the issuers that are trusted.
+    pub cacert: Option<PathBuf>,
+    /// A folder of such files.
+    pub cacertdir: Option<PathBuf>,
+    /// The client's certificate.
+    pub cert: Option<PathBuf>,
+    /// Its private key.
+    pub key: Option<PathBuf>,
+    /// The server's certificate is not checked.
+    pub insecure: Option<bool>,
+    /// The name that the server's certificate has to have.
+    pub sni: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for TlsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BoolOrTable;
+
+        impl<'de> Visitor<'de> for BoolOrTable {
+            type Value = TlsConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false or a table with cacert, cacertdir, cert, key, insecure, sni")
+            }
+
+            fn visit_bool<E: de::Error>(self, on: bool) -> Result<TlsConfig, E> {
+                Ok(TlsConfig { on: Some(on), how: TlsTable::default() })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TlsConfig, A::Error> {
+                let how = TlsTable::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(TlsConfig { on: Some(true), how })
+            }
+        }
+
+        deserializer.deserialize_any(BoolOrTable)
+    }
+}
+
+/// A duration as people write it.
+#[derive(Debug, Clone, Copy)]
+pub struct Span(pub Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = |why: String| de::Error::custom(format!("\"{text}\": {why}"));
+        match crate::args::parse_duration(&text) {
+            Ok(Duration::ZERO) => Err(wrong("it has to be longer than zero".to_owned())),
+            Ok(span) => Ok(Self(span)),
+            Err(why) => Err(wrong(why)),
+        }
+    }
+}
+
+/// A colour of a context's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NameColor {
+    /// Red.
+    Red,
+    /// Green.
+    Green,
+    /// Yellow.
+    Yellow,
+    /// Blue.
+    Blue,
+    /// Magenta.
+    Magenta,
+    /// Cyan.
+    Cyan,
+}
+
+impl NameColor {
+    /// Its word in the config file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Red => "red",
+            Self::Green => "green",
+            Self::Yellow => "yellow",
+            Self::Blue => "blue",
+            Self::Magenta => "magenta",
+            Self::Cyan => "cyan",
+        }
+    }
+}
+
+impl ContextConfig {
+    /// The paths in it, each of which may begin with `~` or be relative to the file's folder.
+    pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let how = &mut self.tls.how;
+        let paths = [&mut self.password_file, &mut self.schema_dir];
+        paths.into_iter().chain([&mut how.cacert, &mut how.cacertdir, &mut how.cert, &mut how.key]).flatten()
+    }
+
+    /// The server, without whoever logs in there; `None` where the file does not say, or nothing that can be read.
+    pub fn server(&self) -> Option<String> {
+        self.target().map(|target| target.to_string())
+    }
+
+    /// The ACL user.
+    pub fn user(&self) -> Option<String> {
+        self.user.clone().or_else(|| self.target()?.user)
+    }
+
+    /// True when TLS is spoken.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.on == Some(true) || self.target().is_some_and(|target| target.is_tls())
+    }
+
+    fn target(&self) -> Option<Target> {
+        Target::parse(self.url.as_deref()?).ok()
+    }
+
+    /// True when a password stands in it.
+    pub(super) fn holds_a_password(&self) -> bool {
+        let in_url = |url: &String| {
+            url.split_once("://").is_some_and(|(_, rest)| {
+                let authority = rest.split('/').next().unwrap_or_default();
+                authority.rsplit_once('@').is_some_and(|(who, _)| who.contains(':')) || rest.contains("pass=")
+            })
+        };
+        self.password.is_some() || self.url.as_ref().is_some_and(in_url)
+    }
+}

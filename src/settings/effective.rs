@@ -1,0 +1,201 @@
+//! What flags, variables and the config file come to.
+
+use std::path::{Path, PathBuf};
+
+use super::config::{ContextConfig, NameColor};
+use super::environment::Environment;
+use super::file::ConfigFile;
+use super::origin::{Origin, Sourced};
+use super::secret::Secret;
+use super::server::Server;
+use crate::args::{ConnectionArgs, SchemaArgs};
+use crate::exit::Stop;
+use crate::schemas::Deployment;
+use crate::store::{Access, Address, Target, Writable};
+
+/// What flags, variables and config file come to.
+#[derive(Clone)]
+pub struct Settings {
+    environment: Environment,
+    file: ConfigFile,
+    chosen: Option<Sourced<String>>,
+    pub(super) context: ContextConfig,
+    pub(super) server: Server,
+    target: Target,
+    access: Access,
+    sandbox: bool,
+}
+
+impl Settings {
+    /// Puts together flags, variables and the config file.
+    ///
+    /// # Errors
+    /// Usage: a URL or config file that cannot be read, an unknown context, a user without a password.
+    pub fn resolve(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
+        let file = ConfigFile::read(args, &environment)?;
+        let chosen = file.chosen(args, &environment);
+        let context = chosen.as_ref().map(|name| file.context(&name.value)).transpose()?.cloned().unwrap_or_default();
+        Self::of(args, environment, file, (chosen, context))
+    }
+
+    /// The same for commands that work on the config file itself, and no context needs to be there for.
+    ///
+    /// # Errors
+    /// As [`Settings::resolve`], but for the context.
+    pub fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
+        let file = ConfigFile::read(args, &environment)?;
+        let chosen = file.chosen(args, &environment);
+        Self::of(&ConnectionArgs::default(), environment, file, (chosen, ContextConfig::default()))
+    }
+
+    fn of(
+        args: &ConnectionArgs,
+        environment: Environment,
+        file: ConfigFile,
+        (chosen, context): (Option<Sourced<String>>, ContextConfig),
+    ) -> Result<Self, Stop> {
+        let server = if args.sandbox {
+            // Whoever would log in elsewhere does not here, and its password is not asked for.
+            Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?
+        } else {
+            Server::resolve(args, &environment, &context)?
+        };
+        let (target, access) = (server.target(), Access::of(context.read_only));
+        Ok(Self { environment, file, chosen, context, server, target, access, sandbox: args.sandbox })
+    }
+
+    /// What has to be said of the settings on stderr.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.server.warnings.iter().cloned().chain(self.file.warning())
+    }
+
+    /// The server.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Whether the server may be changed.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// True when the server was named anywhere, and is not the default.
+    pub fn names_a_server(&self) -> bool {
+        self.server.address.origin != Origin::Default
+    }
+
+    /// True when a throw-away server is wanted.
+    pub fn wants_sandbox(&self) -> bool {
+        self.sandbox
+    }
+
+    /// True when the password is to be asked for.
+    pub fn asks_password(&self) -> bool {
+        self.server.password.origin == Origin::Flag("--askpass") && self.target.password.is_none()
+    }
+
+    /// Sets the password that was asked for.
+    pub fn set_password(&mut self, password: &Secret) {
+        self.target.password = Some(password.reveal().to_owned());
+    }
+
+    /// Works on this server from here on: the throw-away one, which needs no protection.
+    pub fn use_sandbox(&mut self, server: &Writable) {
+        self.target = (**server).clone();
+        self.access = Access::Full(server.permit().clone());
+        self.server.password = Sourced::default(None);
+        self.chosen = None;
+        self.context.protected = false;
+        self.context.color = None;
+    }
+
+    /// What the environment says.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The config file.
+    pub fn file(&self) -> &ConfigFile {
+        &self.file
+    }
+
+    /// The context's name, and who chose it.
+    pub fn chosen(&self) -> Option<&Sourced<String>> {
+        self.chosen.as_ref()
+    }
+
+    /// The context's name.
+    pub fn context_name(&self) -> Option<&str> {
+        self.chosen.as_ref().map(|name| name.value.as_str())
+    }
+
+    /// What names the context in place of the config file: the variable, or the flag.
+    pub fn overriding_context(&self) -> Option<&'static str> {
+        match self.chosen.as_ref()?.origin {
+            Origin::Flag(name) | Origin::Variable(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The colour of the context's name.
+    pub fn color(&self) -> Option<NameColor> {
+        self.context.color
+    }
+
+    /// True when changes have to be confirmed by typing the context's name.
+    pub fn is_protected(&self) -> bool {
+        self.context.protected
+    }
+
+    /// The schemas to work on: the flag's, else the context's; empty means all.
+    pub fn schema_names(&self, args: &SchemaArgs) -> Vec<String> {
+        if args.schema.is_empty() { self.context.schema.clone() } else { args.schema.clone() }
+    }
+
+    /// The folder of the operator's own schemas: the flag's or variable's, which must exist, else the default one
+    /// where it does.
+    pub fn schema_dir(&self, flag: Option<&Path>) -> Option<PathBuf> {
+        self.schema_dir_sourced(flag).value
+    }
+
+    pub(super) fn schema_dir_sourced(&self, flag: Option<&Path>) -> Sourced<Option<PathBuf>> {
+        let variable = self.environment.get("IDEMCTL_SCHEMA_DIR").map(PathBuf::from);
+        let default = || self.environment.config_dir().map(|folder| folder.join("schemas"));
+        match (flag, variable, &self.context.schema_dir) {
+            (Some(path), ..) => Sourced::new(Some(path.to_owned()), Origin::Flag("--schema-dir")),
+            (None, Some(path), _) => Sourced::new(Some(path), Origin::Variable("IDEMCTL_SCHEMA_DIR")),
+            (None, None, Some(path)) => Sourced::new(Some(path.clone()), Origin::Context("schema_dir")),
+            (None, None, None) => Sourced::default(default().filter(|folder| folder.is_dir())),
+        }
+    }
+
+    /// How this deployment differs from a schema's defaults.
+    pub fn deployment(&self, schema: &str, args: &SchemaArgs) -> Deployment {
+        let config = self.context.deployment.get(schema).cloned().unwrap_or_default();
+        Deployment {
+            prefix: args.prefix.clone().or(config.prefix).or_else(|| self.context.prefix.clone()),
+            lock_ttl: args.lock_ttl.or(config.lock_ttl.map(|span| span.0)),
+            result_ttl: args.result_ttl.or(config.result_ttl.map(|span| span.0)),
+        }
+    }
+
+    /// Where backups and the audit log are kept.
+    ///
+    /// # Errors
+    /// When neither `XDG_STATE_HOME` nor `HOME` is set.
+    pub fn state_dir(&self) -> Result<PathBuf, Stop> {
+        self.environment.state_dir().ok_or_else(|| {
+            Stop::usage("no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set")
+        })
+    }
+
+    /// The server's address as people read it, with the database.
+    pub(super) fn shown_address(&self) -> String {
+        match &self.target.address {
+            Address::Tcp(..) => {
+                self.target.to_string().rsplit_once('/').map_or_else(String::new, |(address, _)| address.to_owned())
+            }
+            Address::Unix(path) => path.display().to_string(),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What of the environment idemctl heeds.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The variables idemctl heeds. No other is ever read.
+const VARIABLES: &[&str] = &[
+    "IDEMCTL_URL",
+    "IDEMCTL_CONTEXT",
+    "IDEMCTL_CONFIG",
+    "IDEMCTL_SCHEMA_DIR",
+    "REDIS_URL",
+    "REDISCLI_AUTH",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "PATH",
+    "TMPDIR",
+];
+
+/// What of the environment idemctl heeds.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<&'static str, String>);
+
+impl Environment {
+    /// Reads it; a variable that is empty counts as not set.
+    pub fn capture() -> Self {
+        let set = |name: &&'static str| Some((*name, env::var(name).ok().filter(|value| !value.is_empty())?));
+        Self(VARIABLES.iter().filter_map(set).collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The folders programs are looked for in.
+    pub fn path(&self) -> Vec<PathBuf> {
+        self.get("PATH").map(|path| env::split_paths(path).collect()).unwrap_or_default()
+    }
+
+    /// The folder for temporary files.
+    pub fn temp_dir(&self) -> PathBuf {
+        self.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    }
+
+    /// The operator's user name, or number where it has no name.
+    pub fn user(&self) -> String {
+        let name = self.get("USER").or_else(|| self.get("LOGNAME"));
+        name.map_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()), str::to_owned)
+    }
+
+    /// The operator's home.
+    pub(super) fn home(&self) -> Option<&Path> {
+        self.get("HOME").map(Path::new)
+    }
+
+    /// The folder for configuration.
+    pub(super) fn config_dir(&self) -> Option<PathBuf> {
+        self.folder("XDG_CONFIG_HOME", ".config")
+    }
+
+    /// The folder for backups and the audit log.
+    pub(super) fn state_dir(&self) -> Option<PathBuf> {
+        self.folder("XDG_STATE_HOME", ".local/state")
+    }
+
+    fn folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let base = match self.get(variable).map(PathBuf::from).filter(|path| path.is_absolute()) {
+            Some(base) => base,
+            None => self.home()?.join(below_home),
+        };
+        Some(base.join("idemctl"))
+    }
+}

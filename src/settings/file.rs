@@ -1,0 +1,125 @@
+//! The config file: where it is, what it says, and where in it something stands.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::config::{Config, ContextConfig};
+use super::environment::Environment;
+use super::origin::{Origin, Sourced};
+use crate::args::ConnectionArgs;
+use crate::exit::Stop;
+
+/// The config file as it was read; nothing stands in one that is not there.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigFile {
+    path: Option<PathBuf>,
+    text: String,
+    config: Config,
+}
+
+impl ConfigFile {
+    /// Reads the file that the flag or the variable names, else the one at the usual place where there is one.
+    ///
+    /// # Errors
+    /// Usage: one that is named and not there, or that says what cannot be understood, with its line.
+    pub(super) fn read(args: &ConnectionArgs, environment: &Environment) -> Result<Self, Stop> {
+        let named = args.config.clone().or_else(|| environment.get("IDEMCTL_CONFIG").map(PathBuf::from));
+        let usual = environment.config_dir().map(|folder| folder.join("config.toml"));
+        match (named, usual) {
+            (Some(path), _) => Self::parse(path, environment),
+            (None, Some(path)) if path.is_file() => Self::parse(path, environment),
+            (None, path) => Ok(Self { path, ..Self::default() }),
+        }
+    }
+
+    fn parse(path: PathBuf, environment: &Environment) -> Result<Self, Stop> {
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Stop::usage(format!("cannot read the config file {}: {error}", path.display())))?;
+        let mut config: Config = toml::from_str(&text).map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| line_at(&text, span.start));
+            // What stands there may be a password: the line is named, never shown.
+            Stop::usage(format!("{}:{line}: {}", path.display(), error.message()))
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for written in config.contexts.values_mut().flat_map(ContextConfig::paths) {
+            *written = match (written.strip_prefix("~"), environment.home()) {
+                (Ok(below), Some(home)) => home.join(below),
+                _ => folder.join(&*written),
+            };
+        }
+        Ok(Self { path: Some(path), text, config })
+    }
+
+    /// Where it is, or would be.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// What stands in it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The contexts, by name.
+    pub fn contexts(&self) -> &BTreeMap<String, ContextConfig> {
+        &self.config.contexts
+    }
+
+    /// The name of the context that is chosen: the flag's, the variable's, or the file's own choice.
+    pub(super) fn chosen(&self, args: &ConnectionArgs, environment: &Environment) -> Option<Sourced<String>> {
+        let flag = args.context.clone().map(|name| Sourced::new(name, Origin::Flag("--context")));
+        let variable = || environment.get("IDEMCTL_CONTEXT").map(|name| (name.to_owned(), "IDEMCTL_CONTEXT"));
+        let variable = || variable().map(|(name, variable)| Sourced::new(name, Origin::Variable(variable)));
+        let own = || self.config.default_context.clone();
+        flag.or_else(variable).or_else(|| own().map(|name| Sourced::new(name, Origin::File("default_context"))))
+    }
+
+    /// A context.
+    ///
+    /// # Errors
+    /// Usage: there is none of that name.
+    pub fn context(&self, name: &str) -> Result<&ContextConfig, Stop> {
+        self.config.contexts.get(name).ok_or_else(|| {
+            let known: Vec<_> = self.config.contexts.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "the config file has none".to_owned() } else { known.join(", ") };
+            Stop::usage(format!("there is no context `{name}`")).hint(format!("contexts: {known}"))
+        })
+    }
+
+    /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`.
+    pub(super) fn line_of(&self, keys: &[&str]) -> Option<usize> {
+        let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
+        let mut item = document.as_item();
+        for (depth, key) in keys.iter().enumerate() {
+            // The first version's name for the same table.
+            let key = if depth == 0 && *key == "contexts" && item.get(key).is_none() { "context" } else { key };
+            item = item.get(key)?;
+        }
+        Some(line_at(&self.text, item.span()?.start))
+    }
+
+    /// Warns where others can read a password in it.
+    pub(super) fn warning(&self) -> Option<String> {
+        let path = self.path.as_deref()?;
+        let holds = self.config.contexts.values().any(ContextConfig::holds_a_password);
+        (holds && others_can_read(path)).then(|| format!("{} {READABLE} {}", path.display(), chmod(path)))
+    }
+}
+
+/// What is said of a secret that others can read.
+pub(super) const READABLE: &str = "holds a password and can be read by others:";
+
+/// What to do about it.
+pub(super) fn chmod(path: &Path) -> String {
+    format!("chmod 600 {}", path.display())
+}
+
+/// True when the file's mode lets anybody but its owner read it.
+pub(super) fn others_can_read(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text[..offset.min(text.len())].matches('\n').count() + 1
+}

@@ -1,0 +1,22 @@
+//! Settings: flags before `IDEMCTL_*` variables before the context of the config file before defaults. The environment is
+//! read here and nowhere else.
+
+mod config;
+mod edit;
+mod effective;
+mod environment;
+mod file;
+mod origin;
+mod password;
+mod secret;
+mod server;
+mod shown;
+
+pub use config::{ContextConfig, NameColor};
+pub use edit::use_context;
+pub use effective::Settings;
+pub use environment::Environment;
+pub use file::ConfigFile;
+pub use origin::{Origin, Sourced};
+pub use secret::Secret;
+pub use shown::Row;

@@ -1,0 +1,61 @@
+//! Where a setting comes from.
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag, e.g. `--url`.
+    Flag(&'static str),
+    /// A variable, e.g. `IDEMCTL_URL`.
+    Variable(&'static str),
+    /// A field of the chosen context, e.g. `tls.cacert`.
+    Context(&'static str),
+    /// A field at the top of the config file.
+    File(&'static str),
+    /// What idemctl does when nobody says.
+    Default,
+}
+
+/// A setting and where it comes from.
+#[derive(Debug, Clone)]
+pub struct Sourced<T> {
+    /// What it is.
+    pub value: T,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl<T> Sourced<T> {
+    /// A setting from there.
+    pub fn new(value: T, origin: Origin) -> Self {
+        Self { value, origin }
+    }
+
+    /// Nobody said.
+    pub fn default(value: T) -> Self {
+        Self::new(value, Origin::Default)
+    }
+}
+
+/// The flag's value where there is one, else the context's field.
+pub(super) fn pick<T>(
+    flag: Option<T>,
+    name: &'static str,
+    context: Option<T>,
+    field: &'static str,
+) -> Sourced<Option<T>> {
+    match (flag, context) {
+        (Some(value), _) => Sourced::new(Some(value), Origin::Flag(name)),
+        (None, Some(value)) => Sourced::new(Some(value), Origin::Context(field)),
+        (None, None) => Sourced::default(None),
+    }
+}
+
+impl<T> Sourced<Option<T>> {
+    /// The same, or this where nobody said.
+    pub(super) fn or(self, default: T) -> Sourced<T> {
+        match self.value {
+            Some(value) => Sourced::new(value, self.origin),
+            None => Sourced::default(default),
+        }
+    }
+}

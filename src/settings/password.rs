@@ -1,0 +1,73 @@
+//! Where the password comes from.
+
+use std::io;
+use std::path::Path;
+
+use super::file::{READABLE, chmod, others_can_read};
+use super::secret::Secret;
+use crate::exit::Stop;
+
+/// Longer than any password.
+const LONGEST: usize = 64 * 1024;
+
+/// The first line of a file, or of stdin where the file is `-`; and what is to be said of the file.
+///
+/// # Errors
+/// Usage: it cannot be read, or there is no password in it.
+pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<String>), Stop> {
+    let wrong = |why: String| Stop::usage(format!("{from}: {}: {why}", path.display()));
+    let stdin = path == Path::new("-");
+    let text = if stdin { first_line_of_stdin() } else { std::fs::read(path) };
+    let text = String::from_utf8(text.map_err(|error| wrong(error.to_string()))?)
+        .map_err(|_| wrong("a password is UTF-8 text".to_owned()))?;
+    let password = text.strip_suffix('\n').unwrap_or(&text);
+    let password = password.strip_suffix('\r').unwrap_or(password);
+    match password {
+        "" => Err(wrong("there is no password in it".to_owned())),
+        password if password.contains('\n') => Err(wrong("it has more than one line".to_owned())),
+        password => {
+            let open = !stdin && others_can_read(path);
+            let warning = open.then(|| format!("{} {READABLE} {}", path.display(), chmod(path)));
+            Ok((Secret::from(password), warning))
+        }
+    }
+}
+
+/// Byte by byte: what comes behind the line is the command's.
+fn first_line_of_stdin() -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() < LONGEST && rustix::io::read(rustix::stdio::stdin(), &mut byte)? == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_password_is_the_one_line_of_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pass");
+        let read = |text: &str, mode| {
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            from_file(&file, "--pass-file")
+        };
+        for text in ["s3cret", "s3cret\n", "s3cret\r\n"] {
+            let (password, warning) = read(text, 0o600).unwrap();
+            assert_eq!((password.reveal(), warning), ("s3cret", None));
+        }
+        assert_eq!(read(" a b ", 0o600).unwrap().0.reveal(), " a b ");
+        let (_, warning) = read("s3cret", 0o640).unwrap();
+        assert!(warning.is_some_and(|warning| warning.contains("chmod 600") && !warning.contains("s3cret")));
+        for text in ["", "\n", "s3cret\nmore\n"] {
+            let stop = read(text, 0o600).unwrap_err();
+            assert!(!stop.message.contains("s3cret"), "{}", stop.message);
+        }
+    }
+}

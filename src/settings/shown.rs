@@ -1,0 +1,125 @@
+//! Every effective setting as it is shown: no password, and where each comes from.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::effective::Settings;
+use super::origin::{Origin, Sourced};
+use super::server::TlsSettings;
+use crate::store::Access;
+
+/// A setting, its value without anything secret, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its name in the config file, e.g. `tls.cacert`.
+    pub name: String,
+    /// Its value; `None` is unset.
+    pub value: Option<String>,
+    /// Where it comes from, in words.
+    pub origin: String,
+}
+
+impl Settings {
+    /// Every setting.
+    pub fn rows(&self) -> Vec<Row> {
+        let server = &self.server;
+        let mut rows = Vec::new();
+        let mut add = |name: &str, value: Option<String>, origin: Origin| {
+            rows.push(Row { name: name.to_owned(), value, origin: self.in_words(origin) });
+        };
+        let file = self.file().path().filter(|path| path.is_file());
+        add("config", file.map(shown), Origin::Default);
+        let chosen = self.chosen();
+        add("context", chosen.map(|name| name.value.clone()), chosen.map_or(Origin::Default, |name| name.origin));
+        add("server", Some(self.shown_address()), server.address.origin);
+        add("db", Some(server.db.value.to_string()), server.db.origin);
+        add("user", server.user.value.clone(), server.user.origin);
+        let asked = self.asks_password().then_some("asked for");
+        let password = server.password.value.as_ref().map(|_| "set").or(asked);
+        add("password", password.map(str::to_owned), server.password.origin);
+        add("timeout", Some(span(server.timeout.value)), server.timeout.origin);
+        add("connect_timeout", Some(span(server.connect_timeout.value)), server.connect_timeout.origin);
+        add("tls", Some(server.tls.value.is_some().to_string()), server.tls.origin);
+        for (name, value, origin) in server.tls.value.iter().flat_map(of_tls) {
+            add(name, value, origin);
+        }
+        let context = &self.context;
+        let field = |set: bool, name: &'static str| if set { Origin::Context(name) } else { Origin::Default };
+        let schemas = Some(context.schema.join(", ")).filter(|names| !names.is_empty());
+        add("schema", schemas, field(!context.schema.is_empty(), "schema"));
+        add("prefix", context.prefix.clone(), field(context.prefix.is_some(), "prefix"));
+        let folder = self.schema_dir_sourced(None);
+        add("schema_dir", folder.value.as_deref().map(shown), folder.origin);
+        add("protected", Some(context.protected.to_string()), field(context.protected, "protected"));
+        let read_only = matches!(self.access(), Access::ReadOnly);
+        add("read_only", Some(read_only.to_string()), field(read_only, "read_only"));
+        let color = context.color.map(|color| color.word().to_owned());
+        add("color", color, field(context.color.is_some(), "color"));
+        rows.extend(self.of_deployments());
+        rows
+    }
+
+    fn of_deployments(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (schema, deployment) in &self.context.deployment {
+            let ttl = |ttl: Option<super::config::Span>| ttl.map(|ttl| span(ttl.0));
+            for (field, value) in [
+                ("prefix", deployment.prefix.clone()),
+                ("lock_ttl", ttl(deployment.lock_ttl)),
+                ("result_ttl", ttl(deployment.result_ttl)),
+            ] {
+                if value.is_some() {
+                    let origin = self.place(&["deployment", schema, field]);
+                    rows.push(Row { name: format!("deployment.{schema}.{field}"), value, origin });
+                }
+            }
+        }
+        rows
+    }
+
+    fn in_words(&self, origin: Origin) -> String {
+        match origin {
+            Origin::Flag(name) => name.to_owned(),
+            Origin::Variable(name) => format!("${name}"),
+            Origin::Context(field) => self.place(&field.split('.').collect::<Vec<_>>()),
+            Origin::File(field) => self.at_line(&[field]),
+            Origin::Default => "default".to_owned(),
+        }
+    }
+
+    /// Where a field of the context stands.
+    fn place(&self, field: &[&str]) -> String {
+        let name = self.context_name().unwrap_or_default();
+        let keys: Vec<_> = ["contexts", name].into_iter().chain(field.iter().copied()).collect();
+        format!("context {name}, {}", self.at_line(&keys))
+    }
+
+    fn at_line(&self, keys: &[&str]) -> String {
+        let path = self.file().path().map(shown).unwrap_or_default();
+        match self.file().line_of(keys) {
+            Some(line) => format!("{path}:{line}"),
+            None => path,
+        }
+    }
+}
+
+fn of_tls(tls: &TlsSettings) -> [(&'static str, Option<String>, Origin); 6] {
+    let path = |path: &Sourced<Option<PathBuf>>| (path.value.as_deref().map(shown), path.origin);
+    let row = |name, (value, origin)| (name, value, origin);
+    [
+        row("tls.cacert", path(&tls.cacert)),
+        row("tls.cacertdir", path(&tls.cacertdir)),
+        row("tls.cert", path(&tls.cert)),
+        row("tls.key", path(&tls.key)),
+        ("tls.sni", tls.sni.value.clone(), tls.sni.origin),
+        ("tls.insecure", Some(tls.insecure.value.to_string()), tls.insecure.origin),
+    ]
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn span(span: Duration) -> String {
+    humantime::format_duration(span).to_string()
+}

@@ -1,0 +1,94 @@
+//! A closer look at what broke a connection before it gave a single reply: something else than Redis, or TLS on one side
+//! only.
+
+use std::io;
+
+use bstr::ByteSlice as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::error::StoreError;
+use super::socket;
+use super::target::{Address, Target};
+use super::tls;
+
+/// What a server without TLS may begin an answer with: `+PONG`, `-NOAUTH`, `-DENIED`.
+const REPLIES: &[u8] = b"+-";
+
+/// Says more about an error on a connection that never gave a reply.
+pub(super) async fn look_closer(target: &Target, error: StoreError) -> StoreError {
+    let broke =
+        matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. });
+    let Address::Tcp(host, port) = &target.address else { return error };
+    if !broke {
+        return error;
+    }
+    let limit = target.connect_timeout.min(target.timeout);
+    if target.is_tls() {
+        return tokio::time::timeout(limit, last_words(target)).await.ok().flatten().unwrap_or(error);
+    }
+    // A server that is merely slow would have to be waited for again.
+    let silent = matches!(error, StoreError::TimedOut { .. });
+    let words = match silent {
+        true => Vec::new(),
+        false => {
+            tokio::time::timeout(limit, first_words(host, *port)).await.ok().and_then(Result::ok).unwrap_or_default()
+        }
+    };
+    if !words.is_empty() && !tls::is_record(&words) {
+        return if REPLIES.contains(&words[0]) { error } else { not_redis(target, &words) };
+    }
+    match tokio::time::timeout(limit, speaks_tls(host, *port)).await {
+        Ok(true) => StoreError::OnlyTls { target: target.to_string() },
+        _ => error,
+    }
+}
+
+/// Says more about a TLS handshake that came to nothing.
+pub(super) async fn without_tls(target: &Target, error: StoreError) -> StoreError {
+    let Address::Tcp(host, port) = &target.address else { return error };
+    match tokio::time::timeout(target.connect_timeout, first_words(host, *port)).await {
+        Ok(Ok(words)) if words.is_empty() || tls::is_record(&words) => error,
+        Ok(Ok(words)) if REPLIES.contains(&words[0]) => StoreError::NoTls { target: target.to_string() },
+        Ok(Ok(words)) => not_redis(target, &words),
+        _ => error,
+    }
+}
+
+fn not_redis(target: &Target, words: &[u8]) -> StoreError {
+    let line = words.lines().next().unwrap_or_default();
+    StoreError::NotRedis { target: target.to_string(), why: format!("it says {:?}", bstr::BStr::new(line)) }
+}
+
+/// Why a server ends a connection after the handshake: that is when TLS 1.3 tells of the client's certificate, and a
+/// connection of the client crate's is gone by then.
+async fn last_words(target: &Target) -> Option<StoreError> {
+    let mut stream = socket::open(target).await.ok()?;
+    // Whether it can be sent or not: what the server has said by then can be read.
+    let _ = stream.write_all(b"PING\r\n").await;
+    let _ = stream.flush().await;
+    let error = stream.read(&mut [0; 256]).await.err()?;
+    tls::trouble(&target.to_string(), &error)
+}
+
+/// What a plain PING gets.
+async fn first_words(host: &str, port: u16) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect((host, port)).await?;
+    stream.write_all(b"PING\r\n\r\n").await?;
+    let mut words = vec![0; 256];
+    let count = stream.read(&mut words).await?;
+    words.truncate(count);
+    Ok(words)
+}
+
+/// True when a TLS greeting is answered by TLS: a certificate, whosever it is, or an alert.
+async fn speaks_tls(host: &str, port: u16) -> bool {
+    let anybody = tls::Tls::new(tls::TlsOptions { insecure: true, ..tls::TlsOptions::default() });
+    let (Ok(config), Ok(name)) = (anybody.config(), anybody.server_name(host)) else { return false };
+    let Ok(stream) = TcpStream::connect((host, port)).await else { return false };
+    match TlsConnector::from(config).connect(name, stream).await {
+        Ok(_) => true,
+        Err(error) => tls::trouble("", &error).is_some(),
+    }
+}
