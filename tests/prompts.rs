@@ -88,3 +88,76 @@ fn ctrl_c_at_a_question_changes_nothing_and_leaves_the_cursor_visible() {
     }
     assert!(is_there(&server, "idempotency:done") && is_there(&server, "idempotency:stuck"));
 }
+
+/// The server as the protected context `prod`, whose name is red; its config file.
+fn protected(server: &Server) -> String {
+    let config = server.folder().join("config.toml");
+    let url = format!("unix://{}", server.socket().display());
+    let text =
+        format!("default_context = \"prod\"\n[contexts.prod]\nurl = \"{url}\"\nprotected = true\ncolor = \"red\"\n");
+    std::fs::write(&config, text).unwrap();
+    config.display().to_string()
+}
+
+#[test]
+fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed() {
+    let server = seeded();
+    let config = protected(&server);
+    let on = |words: &[&str]| {
+        let mut command = support::idemctl(server.folder());
+        command.args(["--config", &config]).args(words).env("TERM", "xterm");
+        spawn_command(command, Some(LIMIT)).unwrap()
+    };
+    let backup = server.folder().join("backup.jsonl").display().to_string();
+    server.set("idempotency:gone", DONE, 3_600_000);
+    server.set("idem:held", r#"{"status":"IN_PROGRESS"}"#, 30_000);
+    server.idemctl(&["purge", "--match", "gone", "--all", "--yes", "--backup", &backup]).exits(0);
+    let step = ["--schema", "go-middleware"];
+    for words in [
+        &["force-unlock", "stuck"][..],
+        &["sweep", "--orphaned", "--grace", "0"],
+        &["purge", "--all"],
+        &["restore", &backup],
+        &["begin", "new", step[0], step[1]],
+        &["complete", "stuck", step[0], step[1], "--status", "201", "--body", ""],
+        &["release", "held", "--schema", "express"],
+    ] {
+        for (yes, typed) in [(&[][..], "y\r"), (&["--yes"], "\r"), (&[], "staging\r")] {
+            let mut session = on(&[words, yes].concat());
+            // In its colour, on a line before anything else, and in the question.
+            session.exp_string("\x1b[1m\x1b[31mprod\x1b[0m at ").unwrap();
+            let (shown, code) = answered(session, "Type `prod` to go ahead", typed);
+            assert_eq!(code, 2, "{words:?}: {shown}");
+            assert!(shown.contains("not confirmed; nothing was changed"), "{words:?}: {shown}");
+        }
+    }
+    assert!(is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:done"));
+    assert!(!is_there(&server, "idempotency:new") && !is_there(&server, "idempotency:gone"));
+    let (shown, code) = answered(on(&["force-unlock", "stuck"]), "Type `prod` to go ahead", "prod\r");
+    assert_eq!(code, 0, "{shown}");
+    assert!(!is_there(&server, "idempotency:stuck"));
+}
+
+#[test]
+fn an_owner_and_a_password_are_asked_for_with_the_contexts_name() {
+    let server = seeded();
+    let config = protected(&server);
+    let lock = b"6f1c";
+    server.send::<()>(&[b"SET", b"idem:started:held", lock, b"PX", b"20000"]);
+    let mut command = support::idemctl(server.folder());
+    command
+        .args(["--config", &config, "complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""])
+        .env("TERM", "xterm");
+    let mut session = spawn_command(command, Some(LIMIT)).unwrap();
+    session.exp_string("Whose lock is it?").unwrap();
+    let (shown, code) = answered(session, "prod", "\r");
+    assert_eq!(code, 2, "{shown}");
+    server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"s3cret"]);
+    let mut command = support::idemctl(server.folder());
+    command.args(["--config", &config, "--askpass", "list"]).env("TERM", "xterm");
+    let mut session = spawn_command(command, Some(LIMIT)).unwrap();
+    session.exp_string("Password for ").unwrap();
+    let (shown, code) = answered(session, "prod", "s3cret\r");
+    assert_eq!(code, 0, "{shown}");
+    assert!(!shown.contains("s3cret"), "{shown}");
+}

@@ -236,15 +236,8 @@ fn a_context_that_is_kept_from_changes_is_not_raced() {
         let config = server.folder().join("config.toml");
         std::fs::write(&config, format!("[context.prod]\n{kept} = true\n")).unwrap();
         let run = race(&server, &["--config", config.to_str().unwrap(), "--context", "prod"]).exits(2);
-        assert!(
-            run.stderr.contains(if kept == "read_only" {
-                "nothing may be changed through it"
-            } else {
-                "not put under load"
-            }),
-            "{}",
-            run.stderr
-        );
+        let says = if kept == "protected" { "not put under load" } else { "nothing may be changed through it" };
+        assert!(run.stderr.contains(says) && run.stderr.contains("--sandbox"), "{}", run.stderr);
     }
 }
 

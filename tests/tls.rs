@@ -1,6 +1,7 @@
 //! TLS, with real servers and certificates made here: every command, both versions, clients that show a certificate, and
 //! what is said when something is wrong. Where the engine under test is built without TLS the tests say so and pass.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that cannot be run here says so")]
 
 #[path = "support/certificates.rs"]
 mod certificates;

@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 /// What the variables that idemctl reads are for.
-const ENVIRONMENT: [(&str, &str); 10] = [
+const ENVIRONMENT: [(&str, &str); 12] = [
     ("IDEMCTL_URL", "server URL, where no flag names a server"),
     ("IDEMCTL_CONTEXT", "context of the config file"),
     ("IDEMCTL_CONFIG", "config file"),
@@ -31,6 +31,8 @@ const ENVIRONMENT: [(&str, &str); 10] = [
     ("NO_COLOR", "no colours, when set"),
     ("XDG_CONFIG_HOME", "folder of the config file and the schemas, ~/.config by default"),
     ("XDG_STATE_HOME", "folder of backups and the audit log, ~/.local/state by default"),
+    ("SSL_CERT_FILE", "certificates of the issuers to trust with TLS, where no --cacert or --cacertdir says"),
+    ("SSL_CERT_DIR", "folder with such files"),
     ("TMPDIR", "folder for the files of a throw-away server, /tmp by default"),
 ];
 

@@ -35,7 +35,13 @@ impl Settings {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
         let context = chosen.as_ref().map(|name| file.context(&name.value)).transpose()?.cloned().unwrap_or_default();
-        Self::of(args, environment, file, (chosen, context))
+        let server = if args.sandbox {
+            // Whoever would log in elsewhere does not here, and its password is not asked for.
+            Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?
+        } else {
+            Server::resolve(args, &environment, &context)?
+        };
+        Ok(Self::of(environment, file, (chosen, context), (server, args.sandbox)))
     }
 
     /// The same for commands that work on the config file itself, and no context needs to be there for.
@@ -45,23 +51,19 @@ impl Settings {
     pub fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
-        Self::of(&ConnectionArgs::default(), environment, file, (chosen, ContextConfig::default()))
+        let nothing = ContextConfig::default();
+        let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
+        Ok(Self::of(environment, file, (chosen, nothing), (server, false)))
     }
 
     fn of(
-        args: &ConnectionArgs,
         environment: Environment,
         file: ConfigFile,
         (chosen, context): (Option<Sourced<String>>, ContextConfig),
-    ) -> Result<Self, Stop> {
-        let server = if args.sandbox {
-            // Whoever would log in elsewhere does not here, and its password is not asked for.
-            Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?
-        } else {
-            Server::resolve(args, &environment, &context)?
-        };
+        (server, sandbox): (Server, bool),
+    ) -> Self {
         let (target, access) = (server.target(), Access::of(context.read_only));
-        Ok(Self { environment, file, chosen, context, server, target, access, sandbox: args.sandbox })
+        Self { environment, file, chosen, context, server, target, access, sandbox }
     }
 
     /// What has to be said of the settings on stderr.

@@ -31,7 +31,11 @@ impl Settings {
         add("config", file.map(shown), Origin::Default);
         let chosen = self.chosen();
         add("context", chosen.map(|name| name.value.clone()), chosen.map_or(Origin::Default, |name| name.origin));
-        add("server", Some(self.shown_address()), server.address.origin);
+        if self.wants_sandbox() {
+            add("server", Some("a private throw-away one".to_owned()), Origin::Flag("--sandbox"));
+        } else {
+            add("server", Some(self.shown_address()), server.address.origin);
+        }
         add("db", Some(server.db.value.to_string()), server.db.origin);
         add("user", server.user.value.clone(), server.user.origin);
         let asked = self.asks_password().then_some("asked for");

@@ -148,7 +148,23 @@ impl fmt::Debug for Target {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_is_wrong_with_a_url_its_password_is_not_said(
+            scheme in "(redis|rediss|valkey|valkeys|unix|redis\\+unix|http|rediss?:)",
+            before in "[a-z%@:/?#\\[\\]]{0,4}",
+            after in "[a-z0-9%@:/?#&=\\[\\] ]{0,12}",
+        ) {
+            let url = format!("{scheme}://{before}:s3cret@{after}");
+            if let Err(why) = Target::parse(&url) {
+                prop_assert!(!why.contains("s3cret"), "{why}");
+            }
+        }
+    }
 
     #[test]
     fn a_url_is_shown_without_its_password() {

@@ -88,6 +88,12 @@ impl Server {
             .expect("a connection")
     }
 
+    /// Does something with a connection that logged in with this password.
+    pub fn connect_as(&self, password: &str, work: impl FnOnce(&mut redis::Connection)) {
+        let client = redis::Client::open(format!("unix://{}?pass={password}", self.socket().display()));
+        work(&mut client.and_then(|client| client.get_connection()).expect("a connection"));
+    }
+
     /// Sends one plain command, words as they stand.
     pub fn send<T: redis::FromRedisValue>(&self, words: &[&[u8]]) -> T {
         let mut command = redis::Cmd::new();
