@@ -194,7 +194,7 @@ impl Settings {
     /// The server's address as people read it, with the database.
     pub(super) fn shown_address(&self) -> String {
         match &self.target.address {
-            Address::Tcp(..) => {
+            Address::Tcp(..) | Address::Service(_) => {
                 self.target.to_string().rsplit_once('/').map_or_else(String::new, |(address, _)| address.to_owned())
             }
             Address::Unix(path) => path.display().to_string(),

@@ -120,6 +120,14 @@ pub enum StoreError {
         /// Which, and why.
         why: String,
     },
+    /// The service got another master in the middle of changes.
+    #[error("a failover came in between, from {from} to {to}: what was changed shortly before may have come back")]
+    FailedOver {
+        /// The master before.
+        from: String,
+        /// The master now.
+        to: String,
+    },
     /// A file of idemctl's own could not be written.
     #[error("cannot write {path}: {why}")]
     File {
@@ -167,7 +175,7 @@ impl StoreError {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
             Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } => ErrorClass::Unreachable,
             Self::Refused { .. } => ErrorClass::Refused,
-            Self::Missed { .. } => ErrorClass::Partial,
+            Self::Missed { .. } | Self::FailedOver { .. } => ErrorClass::Partial,
             Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,
             Self::File { .. } | Self::TlsFile { .. } => ErrorClass::File,
             Self::UnexpectedReply { .. } => ErrorClass::Bug,
@@ -201,6 +209,7 @@ impl StoreError {
                 "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",
                 _ => return None,
             },
+            Self::FailedOver { .. } => "the same command again changes what has come back, and goes on",
             Self::Missed { .. } => "the same command again, once they are back, sees the rest",
             Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",
             Self::File { .. } => "nothing was changed; check the folder's rights and free space",

@@ -72,7 +72,13 @@ impl Writer {
             let ttl = hold.ttl_ms.to_string().into_bytes();
             vec![b"SET".to_vec(), redis_key, hold.value.clone(), b"PX".to_vec(), ttl]
         });
-        self.guarded(seen, lock.into_iter().chain([call]).collect()).await
+        let guard = self.guarded(seen, lock.into_iter().chain([call]).collect()).await?;
+        if matches!(guard, Guard::Made { .. }) && self.follow().await? {
+            let why = "a failover came in between: what was done on the old master may be lost".to_owned();
+            let why = StoreError::Unreachable { target: self.name(), why };
+            return Ok(Guard::Lost { now: self.look_again(seen).await, why });
+        }
+        Ok(guard)
     }
 
     /// Puts back what stood there before a call, if it is still as the call left it; true when that was done.
@@ -105,7 +111,7 @@ impl Writer {
     ) -> Result<(), StoreError> {
         let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
         let redis_keys: Vec<_> = there.map(|slot| slot.redis_key.as_slice()).collect();
-        let saved = self.link.save(&redis_keys).await?;
+        let saved = self.link().save(&redis_keys).await?;
         backup.append(saved.iter().flatten().map(|saved| (saved, about))).await
     }
 
@@ -113,7 +119,7 @@ impl Writer {
     async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<Guard, StoreError> {
         for _ in 1..MOST_TRIES {
             match self.guarded_here(seen, &commands).await {
-                Err(error) if error.is_redirect() => self.link.learn().await?,
+                Err(error) if error.is_redirect() => self.link().learn().await?,
                 other => return other,
             }
         }
@@ -144,12 +150,12 @@ impl Writer {
         match wire.tell(&pack(["EXEC"])).await {
             Ok(Value::Nil) => Ok(Guard::Changed),
             Ok(value) => {
-                let mut replies = reply::array(value).ok_or_else(|| self.link.unexpected("EXEC"))?;
+                let mut replies = reply::array(value).ok_or_else(|| self.link().unexpected("EXEC"))?;
                 if replies.len() != count + keys.len() * 2 {
-                    return Err(self.link.unexpected("EXEC"));
+                    return Err(self.link().unexpected("EXEC"));
                 }
                 let after = self.observed(seen, replies.split_off(count))?;
-                let call = replies.pop().ok_or_else(|| self.link.unexpected("EXEC"))?;
+                let call = replies.pop().ok_or_else(|| self.link().unexpected("EXEC"))?;
                 // Without its lock the call came to nothing.
                 let lock = replies.into_iter().map(|reply| self.no_error(reply)).collect::<Result<Vec<_>, _>>();
                 let reply = lock.and_then(|_| wire.step_reply(call));
@@ -162,17 +168,17 @@ impl Writer {
 
     /// The node that serves all of a record's Redis keys.
     async fn node_of(&self, keys: &[&[u8]]) -> Result<Target, StoreError> {
-        let node = self.link.master_of(keys[0]).await?;
-        if self.link.is_cluster() && !slot::is_one(keys.iter().copied()) {
+        let node = self.link().master_of(keys[0]).await?;
+        if self.link().is_cluster() && !slot::is_one(keys.iter().copied()) {
             let why = format!("{}: no step of the service can be made on both", slot::words(keys.iter().copied()));
-            return Err(StoreError::Refused { target: self.link.name(), code: "CROSSSLOT".to_owned(), why });
+            return Err(StoreError::Refused { target: self.link().name(), code: "CROSSSLOT".to_owned(), why });
         }
         Ok(node)
     }
 
     /// On a new connection, for the old one may be what was lost.
     async fn look_again(&self, seen: &Observation) -> Option<Observation> {
-        let link = super::link::connect(self.link.target()).await.ok()?;
+        let link = super::link::connect(self.link().target()).await.ok()?;
         let keys = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
         link.reader().observe(&[keys], Head::Whole).await.ok()?.pop()?.ok()
     }
@@ -180,10 +186,10 @@ impl Writer {
     /// Takes the replies to [`reads`] for what they say.
     fn observed(&self, seen: &Observation, replies: Vec<Value>) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
-        let mut next = || replies.next().ok_or_else(|| self.link.unexpected("GET"));
+        let mut next = || replies.next().ok_or_else(|| self.link().unexpected("GET"));
         let slot = |seen: &SeenSlot| {
             let (value, pttl) = (next()?, self.no_error(next()?)?);
-            let pttl = reply::integer(&pttl).ok_or_else(|| self.link.unexpected("PTTL"))?;
+            let pttl = reply::integer(&pttl).ok_or_else(|| self.link().unexpected("PTTL"))?;
             let content = match value {
                 _ if pttl == -2 => Content::Absent,
                 Value::ServerError(error) if error.code() == "WRONGTYPE" => Content::Other(String::new()),
@@ -198,7 +204,7 @@ impl Writer {
 
     fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
         match reply {
-            Value::ServerError(error) => Err(self.link.error(&error.into())),
+            Value::ServerError(error) => Err(self.link().error(&error.into())),
             reply => Ok(reply),
         }
     }

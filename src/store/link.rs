@@ -17,7 +17,7 @@ use super::error::StoreError;
 use super::read::Reader;
 use super::reply;
 use super::slots::{self, SlotMap};
-use super::target::Target;
+use super::target::{Address, Target};
 use super::write::Writer;
 use crate::domain::slot;
 
@@ -51,12 +51,20 @@ enum Topology {
     Cluster(Arc<SlotMap>, HashMap<String, Node>),
 }
 
-/// Connects to a server.
+/// Connects to a server; to the master of a service that Sentinels know.
 ///
 /// # Errors
 /// Unreachable, timed out, or the log-in refused.
 pub async fn connect(target: &Target) -> Result<Link, StoreError> {
-    Ok(Link { home: connect::connect(target).await?, topology: Arc::default(), digests: Arc::default() })
+    let sentinels = match &target.address {
+        Address::Service(sentinels) => Some(sentinels),
+        _ => target.sentinels.as_ref(),
+    };
+    let master = match sentinels {
+        Some(sentinels) => Target { sentinels: Some(Arc::clone(sentinels)), ..sentinels.master(target).await? },
+        None => target.clone(),
+    };
+    Ok(Link { home: connect::connect(&master).await?, topology: Arc::default(), digests: Arc::default() })
 }
 
 impl Link {
@@ -68,6 +76,20 @@ impl Link {
     /// The server; of a cluster the node that was named.
     pub fn target(&self) -> &Target {
         self.home.target()
+    }
+
+    /// The way to the service's master of now, where Sentinels say that it is another than this; `None` where it is the
+    /// same, or there are no Sentinels.
+    ///
+    /// # Errors
+    /// No master is to be had.
+    pub(super) async fn moved(&self) -> Result<Option<Self>, StoreError> {
+        let Some(sentinels) = &self.target().sentinels else { return Ok(None) };
+        let master = sentinels.master(self.target()).await?;
+        if master.address == self.target().address {
+            return Ok(None);
+        }
+        connect(&master).await.map(Some)
     }
 
     /// What may only read.

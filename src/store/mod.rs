@@ -22,6 +22,7 @@ mod sandbox;
 mod save;
 mod scan;
 mod scripts;
+mod sentinel;
 mod slots;
 mod socket;
 mod stream;

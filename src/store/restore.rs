@@ -29,7 +29,21 @@ impl Writer {
     /// When the server could not be asked at all, [`StoreError::OutcomeUnknown`] when its reply was lost; an own error
     /// for each Redis key it refuses.
     pub async fn restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
-        let left = self.link.left(backup).await?;
+        let there = self.restore_here(backup).await?;
+        if !self.follow().await? {
+            return Ok(there);
+        }
+        // What came back on the old master may be lost.
+        let here = self.restore_here(backup).await?;
+        let back = there.into_iter().zip(here).map(|(there, here)| match (there, here) {
+            (Ok(Fate::Restored(left)), Ok(Fate::Present)) => Ok(Fate::Restored(left)),
+            (_, here) => here,
+        });
+        Ok(back.collect())
+    }
+
+    async fn restore_here(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
+        let left = self.link().left(backup).await?;
         let mut pipeline = redis::pipe();
         for (saved, left) in backup.iter().zip(&left) {
             let ttl = match left {
@@ -39,8 +53,8 @@ impl Writer {
             };
             pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key).arg(&saved.dump).arg(ttl);
         }
-        let replies = self.link.ask_all(&pipeline).await.map_err(|error| self.lost(error, backup.len()))?;
-        Ok(self.link.fates(left, replies, |value| match reply::word(value).as_deref() {
+        let replies = self.link().ask_all(&pipeline).await.map_err(|error| self.lost(error, backup.len()))?;
+        Ok(self.link().fates(left, replies, |value| match reply::word(value).as_deref() {
             Some("RESTORED") => Some(true),
             Some("PRESENT") => Some(false),
             _ => None,
@@ -52,7 +66,7 @@ impl Writer {
             return error;
         }
         let what = format!("the return of {count} Redis keys");
-        StoreError::OutcomeUnknown { target: self.link.name(), what, why: error.to_string() }
+        StoreError::OutcomeUnknown { target: self.link().name(), what, why: error.to_string() }
     }
 }
 

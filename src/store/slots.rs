@@ -71,7 +71,7 @@ pub(super) fn redirect(why: &str, like: &Target) -> Option<(u16, Target)> {
 fn address(like: &Target, host: Option<String>, port: u16) -> Target {
     let own = match &like.address {
         Address::Tcp(host, _) => host.clone(),
-        Address::Unix(_) => "127.0.0.1".to_owned(),
+        Address::Unix(_) | Address::Service(_) => "127.0.0.1".to_owned(),
     };
     let host = host.filter(|host| !host.is_empty() && host != "?").unwrap_or(own);
     Target { address: Address::Tcp(host, port), ..like.clone() }

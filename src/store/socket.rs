@@ -30,6 +30,8 @@ pub(super) async fn open(target: &Target) -> Result<Box<dyn Socket>, StoreError>
     let lost = |error: io::Error| StoreError::from_redis(&error.into(), &target.to_string(), limit);
     match &target.address {
         Address::Unix(path) => Ok(Box::new(in_time(limit, UnixStream::connect(path)).await.map_err(lost)?)),
+        // A link asks them first, and comes here with what they say.
+        Address::Service(_) => Err(lost(io::Error::other("Sentinels name a server, and are none"))),
         Address::Tcp(host, port) => {
             let stream = in_time(limit, TcpStream::connect((host.as_str(), *port))).await.map_err(lost)?;
             stream.set_nodelay(true).map_err(lost)?;

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::manners::Manners;
+use super::sentinel::Sentinels;
 use super::tls::{Tls, TlsOptions};
 
 /// How long connecting may take, where nobody says.
@@ -30,6 +32,8 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// How it is spoken to through TLS; `None` is in the clear.
     pub tls: Option<Tls>,
+    /// Who said that this server is the master, and may say otherwise later.
+    pub sentinels: Option<Arc<Sentinels>>,
     /// What this server was asked and does not do: found out once, for all connections.
     pub manners: Manners,
 }
@@ -41,6 +45,8 @@ pub enum Address {
     Tcp(String, u16),
     /// A unix socket.
     Unix(PathBuf),
+    /// Where the master of a service is that Sentinels know: they are asked before anything else.
+    Service(Arc<Sentinels>),
 }
 
 impl Target {
@@ -54,6 +60,7 @@ impl Target {
             timeout: DEFAULT_TIMEOUT,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             tls: None,
+            sentinels: None,
             manners: Manners::default(),
         }
     }
@@ -63,6 +70,9 @@ impl Target {
     /// # Errors
     /// What is wrong with it, without repeating the URL, for it may hold a password.
     pub fn parse(url: &str) -> Result<Self, String> {
+        if let Some(rest) = url.strip_prefix("redis-sentinel://") {
+            return Self::of_service(rest);
+        }
         let mut parsed = redis::parse_redis_url(url).ok_or(
             "the URL is not a Redis URL: write redis://host:6379/0, rediss://host:6379/0 for TLS or unix:///path/to/socket",
         )?;
@@ -83,6 +93,24 @@ impl Target {
         let info = <url_info::ConnectionInfo as url_info::FromUrl>::from_url(&plain)?;
         let (user, password) = (info.user, info.password);
         Ok(Self { db: info.db, user, password, tls, ..Self::new(info.address) })
+    }
+
+    /// A service whose master Sentinels know: `[user[:password]@]host:port,host:port/service[/db]`, the log-in that of
+    /// the servers.
+    fn of_service(rest: &str) -> Result<Self, String> {
+        let (log_in, hosts) = rest.rsplit_once('@').map_or(("", rest), |(log_in, hosts)| (log_in, hosts));
+        let sentinels = Sentinels::parse(hosts)?;
+        let (service, db) = match sentinels.service.split_once('/') {
+            Some((service, db)) => {
+                let db = db.parse().map_err(|_| "behind the service stands a database's number".to_owned())?;
+                (service.to_owned(), db)
+            }
+            None => (sentinels.service.clone(), 0),
+        };
+        // The crate knows how a log-in is written.
+        let at = if log_in.is_empty() { String::new() } else { format!("{log_in}@") };
+        let like = Self::parse(&format!("redis://{at}127.0.0.1"))?;
+        Ok(Self { address: Address::Service(Arc::new(Sentinels { service, ..sentinels })), db, ..like })
     }
 
     /// True when nobody on the way can read what is sent, or it takes no way.
@@ -136,6 +164,7 @@ impl fmt::Display for Target {
             Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}/{}", self.db),
             Address::Tcp(host, port) => write!(f, "{host}:{port}/{}", self.db),
             Address::Unix(path) => write!(f, "{}/{}", path.display(), self.db),
+            Address::Service(sentinels) => write!(f, "{sentinels}/{}", self.db),
         }
     }
 }

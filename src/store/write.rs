@@ -1,5 +1,7 @@
 //! Changing records: compare and change, atomically, against exactly what was seen.
 
+use std::sync::{Mutex, PoisonError};
+
 use redis::Cmd;
 
 use super::backup::{About, Backup};
@@ -51,17 +53,30 @@ pub enum Outcome {
 
 /// What may change: the one place that sends a change.
 pub struct Writer {
-    pub(super) link: Link,
+    /// Another one after a failover.
+    link: Mutex<Link>,
 }
 
 impl Writer {
     pub(super) fn new(link: Link) -> Self {
-        Self { link }
+        Self { link: Mutex::new(link) }
+    }
+
+    /// The way to the server; to the master of now, where a failover was noticed.
+    pub(super) fn link(&self) -> Link {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes to the service's master of now, where Sentinels say that it is another; true when it is.
+    pub(super) async fn follow(&self) -> Result<bool, StoreError> {
+        let Some(moved) = self.link().moved().await? else { return Ok(false) };
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = moved;
+        Ok(true)
     }
 
     /// The server's name for people.
     pub fn name(&self) -> String {
-        self.link.name()
+        self.link().name()
     }
 
     /// Makes many changes, each against exactly what was seen of its record, in batches of a hundred Redis keys, one at
@@ -79,12 +94,51 @@ impl Writer {
     ) -> (Vec<Outcome>, Result<(), StoreError>) {
         let mut outcomes = Vec::with_capacity(changes.len());
         for group in batch::groups(changes, self.most_keys()) {
-            match self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await {
+            let (begun, size) = (outcomes.len(), group.iter().map(|batch| batch.outcomes().len()).sum());
+            let applied = self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await;
+            let from = self.name();
+            let applied = match self.follow().await {
+                Ok(false) => applied,
+                Ok(true) => {
+                    let there = outcomes.split_off(begun);
+                    let anew = self.apply_anew(&changes[begun..][..size], action, &there, &mut outcomes).await;
+                    // The old master took changes for some time before anybody knew, and those are lost.
+                    let to = self.name();
+                    return (outcomes, anew.and(Err(StoreError::FailedOver { from, to })));
+                }
+                Err(error) => applied.and(Err(error)),
+            };
+            match applied {
                 Err(error) if outcomes.len() < changes.len() => return (outcomes, Err(error)),
                 _ => {}
             }
         }
         (outcomes, Ok(()))
+    }
+
+    /// Makes changes once more, on another master: what was done on the old one may be lost. They are compared there as
+    /// they were here, so that what has arrived there is found done. They are in the backup already.
+    async fn apply_anew(
+        &self,
+        changes: &[Change],
+        action: Action,
+        there: &[Outcome],
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<(), StoreError> {
+        let mut here = Vec::with_capacity(changes.len());
+        let mut applied = Ok(());
+        for group in batch::groups(changes, self.most_keys()) {
+            applied = self.apply_group(group, action, None, &mut here).await;
+            if applied.is_err() {
+                break;
+            }
+        }
+        let done_there = there.iter().copied().chain(std::iter::repeat(Outcome::Changed));
+        outcomes.extend(here.into_iter().zip(done_there).map(|(here, there)| match (here, there) {
+            (Outcome::Absent, Outcome::Done) => Outcome::Done,
+            (here, _) => here,
+        }));
+        applied
     }
 
     /// The batches in which [`Writer::apply`] makes these changes.
@@ -93,7 +147,7 @@ impl Writer {
     }
 
     fn most_keys(&self) -> usize {
-        if self.link.is_cluster() { batch::MOST_APART } else { batch::MOST_KEYS }
+        if self.link().is_cluster() { batch::MOST_APART } else { batch::MOST_KEYS }
     }
 
     async fn apply_group(
@@ -131,7 +185,7 @@ impl Writer {
 
     async fn back_up(&self, group: &mut [Batch<'_>], backup: &mut Backup) -> Result<(), StoreError> {
         let redis_keys: Vec<_> = group.iter().flat_map(Batch::redis_keys).collect();
-        let mut saved = self.link.save(&redis_keys).await?.into_iter();
+        let mut saved = self.link().save(&redis_keys).await?.into_iter();
         group.iter_mut().for_each(|batch| batch.saved_as(&mut saved));
         backup.append(group.iter().flat_map(Batch::saved)).await
     }
@@ -139,15 +193,15 @@ impl Writer {
     /// Sends a batch once. When the reply is lost, reading back tells what became of it; the error is given then all the
     /// same, for a connection that lost a reply is not to be used for more.
     async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
-        self.link.masters().await?;
-        if self.link.is_cluster() {
+        self.link().masters().await?;
+        if self.link().is_cluster() {
             return self.send_apart(batch, action).await;
         }
         let Some(command) = batch.command(action) else { return Ok(None) };
-        match self.link.ask(&command).await {
+        match self.link().ask(&command).await {
             Ok(value) => {
                 let letters = reply::bytes(value).unwrap_or_default();
-                batch.answered(&letters).map(|()| None).ok_or_else(|| self.link.unexpected("EVAL"))
+                batch.answered(&letters).map(|()| None).ok_or_else(|| self.link().unexpected("EVAL"))
             }
             Err(error) if error.lost_the_reply() => {
                 self.read_back(batch, action, &error).await?;
@@ -160,7 +214,7 @@ impl Writer {
     /// On a cluster: a call for each change, all in one write a node.
     async fn send_apart(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
         self.look_elsewhere(batch).await?;
-        let digest = self.link.digest(scripts::CHANGE_MANY_IF_SAME).await?;
+        let digest = self.link().digest(scripts::CHANGE_MANY_IF_SAME).await?;
         let script = digest.as_deref().map_or(Script::Text, Script::Digest);
         let mut replies = match self.ask_apart(batch.commands_apart(action, script)).await {
             Ok(replies) => replies,
@@ -191,7 +245,7 @@ impl Writer {
                 }
             }
         }
-        batch.answered(&letters).map(|()| refused).ok_or_else(|| self.link.unexpected("EVAL"))
+        batch.answered(&letters).map(|()| refused).ok_or_else(|| self.link().unexpected("EVAL"))
     }
 
     async fn ask_apart(&self, commands: Vec<Cmd>) -> Result<Vec<Reply>, StoreError> {
@@ -199,7 +253,7 @@ impl Writer {
         for command in commands {
             pipeline.add_command(command);
         }
-        self.link.ask_all(&pipeline).await
+        self.link().ask_all(&pipeline).await
     }
 
     /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
@@ -211,7 +265,7 @@ impl Writer {
         }
         let wanted: Vec<_> = elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
         let longest = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
-        let now = self.link.reader().peek(&wanted, Head::Bytes(longest.max(1))).await?;
+        let now = self.link().reader().peek(&wanted, Head::Bytes(longest.max(1))).await?;
         let changed = elsewhere
             .iter()
             .zip(&now)
@@ -225,7 +279,7 @@ impl Writer {
     /// server may get to it yet: that is unknown.
     async fn read_back(&self, batch: &mut Batch<'_>, action: Action, lost: &StoreError) -> Result<(), StoreError> {
         let wanted: Vec<_> = batch.redis_keys().into_iter().map(|key| vec![key.to_vec()]).collect();
-        let now = match super::link::connect(self.link.target()).await {
+        let now = match super::link::connect(self.link().target()).await {
             Ok(link) => link.reader().peek(&wanted, Head::Bytes(1)).await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
@@ -240,7 +294,7 @@ impl Writer {
             ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(&wanted[*only][0])),
             (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
         };
-        Err(StoreError::OutcomeUnknown { target: self.link.name(), what, why: lost.to_string() })
+        Err(StoreError::OutcomeUnknown { target: self.link().name(), what, why: lost.to_string() })
     }
 }
 

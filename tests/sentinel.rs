@@ -1,0 +1,93 @@
+//! idemctl on a service whose master Sentinels know.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+#[path = "support/sentinel.rs"]
+mod sentinel;
+mod support;
+
+use std::time::Duration;
+
+use sentinel::Watched;
+use support::{Run, Server};
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
+
+fn idemctl(watched: &Watched, words: &[&str]) -> Run {
+    let mut command = support::idemctl(watched.server(0).folder());
+    command.args(["-u", &watched.url()]).args(words);
+    Run::of(command, &[])
+}
+
+fn fill(server: &Server, count: usize) {
+    let mut pipeline = redis::pipe();
+    for number in 0..count {
+        pipeline.cmd("SET").arg(format!("idempotency:k{number}")).arg(DONE).arg("EX").arg(80_000).ignore();
+    }
+    let mut connection = server.connect();
+    pipeline.exec(&mut connection).unwrap();
+    // A replica that is behind would lose them, whatever idemctl does.
+    assert_eq!(redis::cmd("WAIT").arg(1).arg(10_000).query::<usize>(&mut connection).unwrap(), 1);
+}
+
+#[test]
+fn the_master_is_found_and_found_again_after_a_failover() {
+    let watched = Watched::start(2);
+    watched.server(0).set("idempotency:a", PENDING, 60_000);
+    idemctl(&watched, &["inspect", "a"]).exits(0);
+    idemctl(&watched, &["force-unlock", "a", "--yes"]).exits(0);
+    assert_eq!(watched.server(0).get("idempotency:a"), None);
+    watched.fail_over();
+    watched.server(1).set("idempotency:b", PENDING, 60_000);
+    let run = idemctl(&watched, &["list", "-o", "jsonl"]).exits(0);
+    assert_eq!(run.json_lines().len(), 1, "{}", run.all());
+    idemctl(&watched, &["complete", "b", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"])
+        .exits(0);
+    assert!(watched.server(1).get("idempotency:b").unwrap().starts_with(b"{\"status\":\"COMPLETED"));
+}
+
+#[test]
+fn a_failover_in_the_middle_of_a_purge_loses_nothing() {
+    let watched = Watched::start(1);
+    fill(watched.server(0), 6_000);
+    std::thread::scope(|scope| {
+        let purge = scope.spawn(|| {
+            let words = ["purge", "--schema", "go-middleware", "--all", "--yes", "--rate", "3000/s", "--backup", "b"];
+            idemctl(&watched, &words)
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        watched.fail_over();
+        let run = purge.join().unwrap();
+        // What went to the old master before anybody knew may have come back, and it says so.
+        if run.code != 0 {
+            assert_eq!(run.code, 3, "{}", run.all());
+            assert!(run.stderr.contains("a failover came in between"), "{}", run.all());
+        }
+        let again = ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", "c"];
+        idemctl(&watched, &again).exits(0);
+        assert_eq!(watched.server(1).send::<usize>(&[b"DBSIZE"]), 0, "{}", run.all());
+        // What is gone is in the backups.
+        for backup in ["b", "c"].iter().filter(|backup| watched.server(0).folder().join(backup).exists()) {
+            // Some may be there already, from the other one.
+            let back = idemctl(&watched, &["restore", backup, "--yes", "-o", "jsonl"]);
+            assert!([0, 3].contains(&back.code), "{}", back.all());
+        }
+        assert_eq!(watched.server(1).send::<usize>(&[b"DBSIZE"]), 6_000, "{}", run.all());
+    });
+}
+
+#[test]
+fn a_service_that_nobody_knows_and_sentinels_that_are_gone_are_unreachable() {
+    let watched = Watched::start(1);
+    let url = watched.url().replace(sentinel::SERVICE, "orders");
+    let run = |url: &str| {
+        let mut command = support::idemctl(watched.server(0).folder());
+        command.args(["-u", url, "inspect", "a"]);
+        Run::of(command, &[]).exits(5)
+    };
+    assert!(run(&url).stderr.contains("no service is called `orders`"));
+    assert!(run("redis-sentinel://127.0.0.1:1/payments").stderr.contains("127.0.0.1:1"));
+    let mut command = support::idemctl(watched.server(0).folder());
+    command.args(["-u", "redis-sentinel://127.0.0.1:26379", "inspect", "a"]);
+    assert!(Run::of(command, &[]).exits(2).stderr.contains("/SERVICE"));
+}
