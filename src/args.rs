@@ -36,6 +36,10 @@ pub struct ConnectionArgs {
     #[arg(short = 'n', long, global = true, value_name = "DB", value_parser = clap::value_parser!(i64).range(0..))]
     pub db: Option<i64>,
 
+    /// Refuse to work on a server that is no cluster's node; clusters are recognised without it
+    #[arg(short = 'c', long, global = true)]
+    pub cluster: bool,
+
     /// ACL user; needs a password
     #[arg(long, global = true, value_name = "NAME")]
     pub user: Option<String>,
@@ -261,6 +265,14 @@ pub struct ConfirmArgs {
     /// Why, for the audit log
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+
+    /// After each batch of changes wait until this many replicas have it; exit status 3 when they have not
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub wait_replicas: Option<u32>,
+
+    /// How long to wait for them [default: 1s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl, requires = "wait_replicas")]
+    pub wait_timeout: Option<Duration>,
 }
 
 /// How a change that removes something is confirmed, explained and backed up.

@@ -1,16 +1,19 @@
 //! What a command gets: settings, the printer, the clock, and the way to the server.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 
-use crate::args::SchemaArgs;
+use crate::args::{ConfirmArgs, SchemaArgs};
 use crate::domain::catalog::Catalog;
 use crate::exit::{self, Exit, Stop};
 use crate::schemas;
 use crate::settings::{Secret, Settings};
 use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
 use crate::ui::Ui;
+
+/// How long is waited for replicas, unless the operator says.
+const WAIT: Duration = Duration::from_secs(1);
 
 /// What a command gets.
 pub struct Context {
@@ -58,12 +61,16 @@ impl Context {
     ///
     /// # Errors
     /// Refused for safety where the context gives no leave to; else as [`store::connect`].
-    pub async fn writer(&mut self) -> Result<Writer> {
+    pub async fn writer(&mut self, args: &ConfirmArgs) -> Result<Writer> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         }
         let permit = self.permit()?;
-        Ok(self.link().await?.writer(&permit))
+        let replicas = args.wait_replicas.map(|count| (count, args.wait_timeout.unwrap_or(WAIT)));
+        if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
+            return Err(Stop::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into());
+        }
+        Ok(self.link().await?.writer(&permit).waiting_for(replicas))
     }
 
     /// The leave to change anything: in a read-only context there is none to be had.
@@ -116,7 +123,14 @@ impl Context {
             self.settings.set_password(&password);
         }
         self.show_place();
-        Ok(store::connect(self.settings.target()).await?)
+        let link = store::connect(self.settings.target()).await?;
+        if self.settings.target().only_cluster {
+            link.masters().await?;
+            if !link.is_cluster() {
+                return Err(Stop::usage(format!("-c: {} is no node of a cluster", link.name())).into());
+            }
+        }
+        Ok(link)
     }
 
     /// The server as people are told of it, behind the name of its context, in its colour.

@@ -91,3 +91,24 @@ fn a_service_that_nobody_knows_and_sentinels_that_are_gone_are_unreachable() {
     command.args(["-u", "redis-sentinel://127.0.0.1:26379", "inspect", "a"]);
     assert!(Run::of(command, &[]).exits(2).stderr.contains("/SERVICE"));
 }
+
+#[test]
+fn changes_wait_for_replicas_and_say_when_those_have_not_got_them() {
+    let watched = Watched::start(1);
+    for key in ["a", "b", "c", "d"] {
+        watched.server(0).set(&format!("idempotency:{key}"), PENDING, 60_000);
+    }
+    idemctl(&watched, &["force-unlock", "a", "--yes", "--wait-replicas", "1"]).exits(0);
+    let complete = ["complete", "b", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"];
+    idemctl(&watched, &[&complete[..], &["--wait-replicas", "1"]].concat()).exits(0);
+    let wants_two = ["--wait-replicas", "2", "--wait-timeout", "100ms"];
+    let run = idemctl(&watched, &[&["force-unlock", "c", "--yes"], &wants_two[..]].concat()).exits(3);
+    assert!(run.stderr.contains("only 1 of 2 replicas"), "{}", run.all());
+    assert_eq!(watched.server(0).get("idempotency:c"), None, "it was done");
+    let complete = ["complete", "d", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"];
+    let run = idemctl(&watched, &[&complete[..], &wants_two[..]].concat()).exits(3);
+    assert!(run.stderr.contains("only 1 of 2 replicas"), "{}", run.all());
+    let purge = ["purge", "--schema", "go-middleware", "--all", "--yes", "--no-backup"];
+    idemctl(&watched, &[&purge[..], &wants_two[..]].concat()).exits(3);
+    idemctl(&watched, &[&purge[..], &["--wait-replicas", "1", "--wait-timeout", "9s"]].concat()).exits(2);
+}

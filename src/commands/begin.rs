@@ -62,7 +62,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.change.dry_run {
         return change::rehearsed(context, &args.step, &report);
     }
-    let writer = context.writer().await?;
+    let writer = context.writer(&args.step.change).await?;
     args.step.change.confirm(context, "Begin with this key?", &writer.name())?;
     let play = Play {
         command: "begin",
@@ -82,6 +82,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             escape::text(owner.as_bytes())
         ));
     }
+    writer.replicas_have_it()?;
     Ok(exit)
 }
 

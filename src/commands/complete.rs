@@ -101,7 +101,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.change.dry_run {
         return change::rehearsed(context, &args.step, &report);
     }
-    let writer = context.writer().await?;
+    let writer = context.writer(&args.step.change).await?;
     args.step.change.confirm(context, "Store this response?", &writer.name())?;
     let told = |now: &Record| by_hand::was_stored(&record, now, &request);
     let play = Play {
@@ -114,7 +114,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         slot: schema.result_slot(),
     };
     let played = change::play(context, &args.step, &writer, &play, told).await?;
-    change::told(context, &args.step, report, &played)
+    let exit = change::told(context, &args.step, report, &played)?;
+    writer.replicas_have_it()?;
+    Ok(exit)
 }
 
 fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>) {

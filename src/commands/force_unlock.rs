@@ -79,7 +79,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         context.ui.status("dry run: nothing was changed");
         return Ok(Exit::Done);
     }
-    let writer = context.writer().await?;
+    let writer = context.writer(&args.change).await?;
     args.change.confirm(context, "Remove this lock?", &writer.name())?;
     unlock(context, &args, &writer, &record, slot).await
 }

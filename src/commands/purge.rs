@@ -101,7 +101,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let choice = Choice::new(context, &args)?;
     let temp_dir = context.settings.environment().temp_dir();
     let mut file = args.key_file.as_ref().map(|path| KeyFile::open(path, args.null, &temp_dir)).transpose()?;
-    let writer = if args.change.dry_run { None } else { Some(context.writer().await?) };
+    let writer = if args.change.dry_run { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?;
     let mut found = Survey::default();

@@ -56,7 +56,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if dry_run {
         return change::rehearsed(context, &args.step, &report);
     }
-    let writer = context.writer().await?;
+    let writer = context.writer(&args.step.change).await?;
     args.step.change.confirm(context, "Release this lock?", &writer.name())?;
     let play = Play {
         command: "release",
@@ -68,7 +68,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         slot: schema.lock_slot(),
     };
     let played = change::play(context, &args.step, &writer, &play, by_hand::was_released).await?;
-    change::told(context, &args.step, report, &played)
+    let exit = change::told(context, &args.step, report, &played)?;
+    writer.replicas_have_it()?;
+    Ok(exit)
 }
 
 fn refused(record: &Record, why: &Refusal) -> Stop {

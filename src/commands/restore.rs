@@ -73,7 +73,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut hand = if args.change.dry_run {
         Hand::Looks(context.link().await?)
     } else {
-        let writer = context.writer().await?;
+        let writer = context.writer(&args.change).await?;
         let trail = Trail::open(context, &args.change, "restore")?;
         let question = format!("Restore {count} Redis keys from {file}?");
         args.change.confirm(context, &question, &writer.name())?;

@@ -112,7 +112,7 @@ impl From<ActionArg> for Deed {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let seeker = seeker(context, &args)?;
     let only_shows = args.check || args.change.dry_run;
-    let writer = if only_shows { None } else { Some(context.writer().await?) };
+    let writer = if only_shows { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?;
     let survey = seeker.survey(context, reader.clone(), &interrupt).await?;

@@ -28,6 +28,8 @@ pub(super) struct Server {
     pub timeout: Sourced<Duration>,
     pub connect_timeout: Sourced<Duration>,
     pub tls: Sourced<Option<TlsSettings>>,
+    /// True when only a cluster's node will do.
+    pub only_cluster: bool,
     /// What has to be said of it on stderr.
     pub warnings: Vec<String>,
 }
@@ -87,7 +89,8 @@ impl Server {
                 return Err(Stop::usage(format!("{name} is longer than zero")));
             }
         }
-        Ok(Self { address, db, user, password, timeout, connect_timeout, tls, warnings })
+        let only_cluster = args.cluster;
+        Ok(Self { address, db, user, password, timeout, connect_timeout, tls, only_cluster, warnings })
     }
 
     /// The same as the store takes it.
@@ -107,6 +110,7 @@ impl Server {
             timeout: self.timeout.value,
             connect_timeout: self.connect_timeout.value,
             tls: options.map(Tls::new),
+            only_cluster: self.only_cluster,
             ..Target::new(self.address.value.clone())
         }
     }

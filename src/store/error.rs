@@ -128,6 +128,16 @@ pub enum StoreError {
         /// The master now.
         to: String,
     },
+    /// Changes were made that not so many replicas have as were asked for.
+    #[error("done at {target}, but only {have} of {wanted} replicas had it in time: a failover now may lose it")]
+    NotReplicated {
+        /// The server.
+        target: String,
+        /// How many replicas have it.
+        have: i64,
+        /// How many were to have it.
+        wanted: u32,
+    },
     /// A file of idemctl's own could not be written.
     #[error("cannot write {path}: {why}")]
     File {
@@ -175,7 +185,7 @@ impl StoreError {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
             Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } => ErrorClass::Unreachable,
             Self::Refused { .. } => ErrorClass::Refused,
-            Self::Missed { .. } | Self::FailedOver { .. } => ErrorClass::Partial,
+            Self::Missed { .. } | Self::FailedOver { .. } | Self::NotReplicated { .. } => ErrorClass::Partial,
             Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,
             Self::File { .. } | Self::TlsFile { .. } => ErrorClass::File,
             Self::UnexpectedReply { .. } => ErrorClass::Bug,
@@ -209,6 +219,7 @@ impl StoreError {
                 "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",
                 _ => return None,
             },
+            Self::NotReplicated { .. } => "--wait-timeout waits longer; INFO replication tells how the replicas are",
             Self::FailedOver { .. } => "the same command again changes what has come back, and goes on",
             Self::Missed { .. } => "the same command again, once they are back, sees the rest",
             Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",

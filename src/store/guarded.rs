@@ -154,6 +154,7 @@ impl Writer {
                 if replies.len() != count + keys.len() * 2 {
                     return Err(self.link().unexpected("EXEC"));
                 }
+                self.wait_behind(&mut wire).await;
                 let after = self.observed(seen, replies.split_off(count))?;
                 let call = replies.pop().ok_or_else(|| self.link().unexpected("EXEC"))?;
                 // Without its lock the call came to nothing.

@@ -19,6 +19,7 @@ use super::reply;
 use super::slots::{self, SlotMap};
 use super::target::{Address, Target};
 use super::write::Writer;
+use crate::domain::age::millis;
 use crate::domain::slot;
 
 /// How often a command is sent on to where it belongs.
@@ -187,6 +188,22 @@ impl Link {
                 (None, _) => Topology::Standalone,
             };
         });
+        Ok(())
+    }
+
+    /// Waits until so many replicas of every master have what was changed through this link.
+    ///
+    /// # Errors
+    /// Not so many had it in time, or the server could not be asked.
+    pub(super) async fn replicated(&self, wanted: u32, wait: Duration) -> Result<(), StoreError> {
+        for master in self.masters().await? {
+            let node = self.node(&master).await?;
+            let have = node.ask(redis::cmd("WAIT").arg(wanted).arg(millis(wait))).await?;
+            let have = reply::integer(&have).unwrap_or(0);
+            if have < i64::from(wanted) {
+                return Err(StoreError::NotReplicated { target: master.to_string(), have, wanted });
+            }
+        }
         Ok(())
     }
 

@@ -31,6 +31,7 @@ impl Writer {
     pub async fn restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
         let there = self.restore_here(backup).await?;
         if !self.follow().await? {
+            self.replicated().await?;
             return Ok(there);
         }
         // What came back on the old master may be lost.

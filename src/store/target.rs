@@ -32,6 +32,8 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// How it is spoken to through TLS; `None` is in the clear.
     pub tls: Option<Tls>,
+    /// True when only a cluster's node will do.
+    pub only_cluster: bool,
     /// Who said that this server is the master, and may say otherwise later.
     pub sentinels: Option<Arc<Sentinels>>,
     /// What this server was asked and does not do: found out once, for all connections.
@@ -60,6 +62,7 @@ impl Target {
             timeout: DEFAULT_TIMEOUT,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             tls: None,
+            only_cluster: false,
             sentinels: None,
             manners: Manners::default(),
         }

@@ -1,6 +1,7 @@
 //! Changing records: compare and change, atomically, against exactly what was seen.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use redis::Cmd;
 
@@ -11,7 +12,10 @@ use super::link::{Link, Reply};
 use super::read::Head;
 use super::reply;
 use super::scripts;
+use super::wire::{Wire, pack};
+use crate::domain::age::millis;
 use crate::domain::observation::{Content, Expiry, Observation};
+use crate::domain::step::StepReply;
 
 /// A change to one Redis key of a record that must still be as it was seen.
 #[derive(Debug, Clone)]
@@ -55,11 +59,51 @@ pub enum Outcome {
 pub struct Writer {
     /// Another one after a failover.
     link: Mutex<Link>,
+    /// How many replicas are to have each batch of changes, and how long that may take.
+    replicas: Option<(u32, Duration)>,
+    /// That the replicas did not have a service's own step in time.
+    behind: Mutex<Option<StoreError>>,
 }
 
 impl Writer {
     pub(super) fn new(link: Link) -> Self {
-        Self { link: Mutex::new(link) }
+        Self { link: Mutex::new(link), replicas: None, behind: Mutex::default() }
+    }
+
+    /// The same, which waits after each batch of changes until so many replicas have it.
+    #[must_use]
+    pub fn waiting_for(self, replicas: Option<(u32, Duration)>) -> Self {
+        Self { replicas, ..self }
+    }
+
+    /// Passes when the replicas had every step of a service in time that was made, as many as were to be waited for.
+    ///
+    /// # Errors
+    /// They had not; the step was made.
+    pub fn replicas_have_it(&self) -> Result<(), StoreError> {
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    /// Waits for the replicas behind a connection of its own, for Redis counts what came through that one alone.
+    pub(super) async fn wait_behind(&self, wire: &mut Wire) {
+        let Some((wanted, wait)) = self.replicas else { return };
+        let asked = wire.ask(&pack(["WAIT", &wanted.to_string(), &millis(wait).to_string()])).await;
+        let have = match asked {
+            Ok(StepReply::Integer(have)) => have,
+            _ => 0,
+        };
+        if have < i64::from(wanted) {
+            let behind = StoreError::NotReplicated { target: self.name(), have, wanted };
+            *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);
+        }
+    }
+
+    /// Waits for the replicas, where they are to be waited for.
+    pub(super) async fn replicated(&self) -> Result<(), StoreError> {
+        match self.replicas {
+            Some((wanted, wait)) => self.link().replicated(wanted, wait).await,
+            None => Ok(()),
+        }
     }
 
     /// The way to the server; to the master of now, where a failover was noticed.
@@ -98,6 +142,7 @@ impl Writer {
             let applied = self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await;
             let from = self.name();
             let applied = match self.follow().await {
+                Ok(false) if applied.is_ok() => self.replicated().await,
                 Ok(false) => applied,
                 Ok(true) => {
                     let there = outcomes.split_off(begun);
@@ -109,6 +154,7 @@ impl Writer {
                 Err(error) => applied.and(Err(error)),
             };
             match applied {
+                Err(error @ StoreError::NotReplicated { .. }) => return (outcomes, Err(error)),
                 Err(error) if outcomes.len() < changes.len() => return (outcomes, Err(error)),
                 _ => {}
             }
