@@ -98,7 +98,7 @@ _idemctl() {
 
     case "${cmd}" in
         idemctl)
-            opts="-u -h -p -s -n -a -V --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --version inspect list force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
+            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --version inspect list force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -208,7 +208,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__audit)
-            opts="-u -h -p -s -n -a -o --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --only --since --limit --output"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --only --since --limit --output"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -338,7 +338,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__begin)
-            opts="-u -h -p -s -n -a -o -y --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --owner --fingerprint --output --yes --confirm --dry-run --reason --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --owner --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -464,6 +464,14 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --backup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -496,7 +504,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__complete)
-            opts="-u -h -p -s -n -a -o -y --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --owner --status --header --body --error --create --replace --fingerprint --output --yes --confirm --dry-run --reason --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --owner --status --header --body --error --create --replace --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -638,6 +646,14 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --backup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -670,7 +686,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__completions)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help bash elvish fish powershell zsh"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -780,7 +796,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__config)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help show"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help show"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -890,7 +906,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__config__subcmd__show)
-            opts="-o -u -h -p -s -n -a --origin --output --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-o -u -h -p -s -n -c -a --origin --output --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1008,7 +1024,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help list show use"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help list show use"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1118,7 +1134,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__list)
-            opts="-o -u -h -p -s -n -a --output --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1236,7 +1252,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__show)
-            opts="-o -u -h -p -s -n -a --output --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1354,7 +1370,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__use)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1464,7 +1480,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__force__subcmd__unlock)
-            opts="-u -h -p -s -n -a -o -y --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --expect --output --yes --confirm --dry-run --reason --backup --no-backup --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --expect --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1586,6 +1602,14 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --backup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1622,7 +1646,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__inspect)
-            opts="-u -h -p -s -n -a -0 -o --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --null --output --full --reveal --body --watch --until --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -0 -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --null --output --full --reveal --body --watch --until --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1776,7 +1800,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__list)
-            opts="-u -h -p -s -n -a -o --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --output --state --older-than --ttl-below --ttl-above --no-expiry --owner --match --finding --limit --sort --full --reveal --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --output --state --older-than --ttl-below --ttl-above --no-expiry --owner --match --finding --limit --sort --full --reveal --read-from --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1922,6 +1946,10 @@ _idemctl() {
                     COMPREPLY=($(compgen -W "age ttl size key" -- "${cur}"))
                     return 0
                     ;;
+                --read-from)
+                    COMPREPLY=($(compgen -W "master replica" -- "${cur}"))
+                    return 0
+                    ;;
                 --overdue)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1954,7 +1982,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__man)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2064,7 +2092,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__purge)
-            opts="-u -h -p -s -n -a -0 -o -y --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --state --older-than --match --finding --key-file --null --all --max --max-percent --rate --output --overdue --yes --confirm --dry-run --reason --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -0 -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --state --older-than --match --finding --key-file --null --all --max --max-percent --rate --output --overdue --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2218,6 +2246,14 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --backup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2250,7 +2286,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__race)
-            opts="-u -h -p -s -n -a -o --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --output --concurrency --rounds --strategy --think-time --overlap --fail-every --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --output --concurrency --rounds --strategy --think-time --overlap --fail-every --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2408,7 +2444,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__release)
-            opts="-u -h -p -s -n -a -o -y --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --owner --output --yes --confirm --dry-run --reason --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --owner --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2530,6 +2566,14 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --backup)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2562,7 +2606,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__restore)
-            opts="-u -h -p -s -n -a -o -y --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --only --output --yes --confirm --dry-run --reason"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --only --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2684,6 +2728,14 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2692,7 +2744,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__sandbox)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --seed --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --seed --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2826,7 +2878,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help list show check"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help list show check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2936,7 +2988,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__check)
-            opts="-u -h -p -s -n -a --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3046,7 +3098,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__list)
-            opts="-o -u -h -p -s -n -a --output --schema-dir --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --schema-dir --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3168,7 +3220,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__show)
-            opts="-o -u -h -p -s -n -a --script --output --schema-dir --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
+            opts="-o -u -h -p -s -n -c -a --script --output --schema-dir --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3294,7 +3346,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__simulate)
-            opts="-u -h -p -s -n -a -o --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --all --timeline --expect --repeat --seed --output --schema --schema-dir --prefix --lock-ttl --result-ttl list first-then-retry concurrent-duplicates crash-before-complete zombie-completes zombie-overwrites zombie-releases handler-fails result-not-stored crash-between-steps lock-without-expiry client-hangs-up payload-mismatch store-down script-flush foreign-value clock-of-ttl cluster-slots evicted-lock failover-loses-lock"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --all --timeline --expect --repeat --seed --output --schema --schema-dir --prefix --lock-ttl --result-ttl list first-then-retry concurrent-duplicates crash-before-complete zombie-completes zombie-overwrites zombie-releases handler-fails result-not-stored crash-between-steps lock-without-expiry client-hangs-up payload-mismatch store-down script-flush foreign-value clock-of-ttl cluster-slots evicted-lock failover-loses-lock"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3444,7 +3496,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__sweep)
-            opts="-u -h -p -s -n -a -o -y --url --host --port --socket --db --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --orphaned --older-than --include --grace --owner-alive --action --check --output --yes --confirm --dry-run --reason --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --tls --cacert --cacertdir --cert --key --sni --insecure --context --config --timeout --connect-timeout --sandbox --color --help --orphaned --older-than --include --grace --owner-alive --action --check --output --read-from --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3578,11 +3630,23 @@ _idemctl() {
                     COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
                     return 0
                     ;;
+                --read-from)
+                    COMPREPLY=($(compgen -W "master replica" -- "${cur}"))
+                    return 0
+                    ;;
                 --confirm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --reason)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-replicas)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_idemctl_global_optspecs
-    string join \n u/url= h/host= p/port= s/socket= n/db= user= a/pass= askpass pass-file= no-auth-warning tls cacert= cacertdir= cert= key= sni= insecure context= config= timeout= connect-timeout= sandbox color= help V/version
+    string join \n u/url= h/host= p/port= s/socket= n/db= c/cluster user= a/pass= askpass pass-file= no-auth-warning tls cacert= cacertdir= cert= key= sni= insecure context= config= timeout= connect-timeout= sandbox color= help V/version
 end
 
 function __fish_idemctl_needs_command
@@ -44,6 +44,7 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -l connect-timeout -d 'How
 complete -c idemctl -n "__fish_idemctl_needs_command" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_needs_command" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -102,6 +103,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema-dir -
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -157,12 +159,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sort -d 'Walk t
 ttl\t'Soonest to expire first'
 size\t'Largest first'
 key\t'By idempotency key'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
+replica\t'A replica of each master'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -198,6 +203,8 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
@@ -205,6 +212,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema-
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -245,12 +253,15 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -288,12 +299,15 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -330,12 +344,15 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -377,14 +394,19 @@ expire\t'Give it the schema\'s lock TTL, so that a worker still at it can finish
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s o -l output -d 'How to show what was found and done; both kinds of JSON are one object, jsonl in one line' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
+replica\t'A replica of each master'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -440,12 +462,15 @@ jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -483,6 +508,9 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -517,6 +545,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l limit -d 'How 
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s o -l output -d 'How to show the changes' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -558,6 +587,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema-dir -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -596,6 +626,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l schema-dir 
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -630,6 +661,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -656,6 +688,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -689,6 +722,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -720,6 +754,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -746,6 +781,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -772,6 +808,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -804,6 +841,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -833,6 +871,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -859,6 +898,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -885,6 +925,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -916,6 +957,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l origin -d 'Say where each comes from: a flag, a variable, a line of the config file, or the default'
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -942,6 +984,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l connect-
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
@@ -968,6 +1011,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l connect-timeout 
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l no-auth-warning -d 'Do not warn of a password on the command line'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'

@@ -238,6 +238,24 @@ pub struct SchemaFolderArgs {
     pub schema_dir: Option<PathBuf>,
 }
 
+/// Which servers are walked where nothing is to be changed.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SourceArgs {
+    /// Walk replicas in place of masters, where there are any: they may be behind
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
+    pub read_from: ReadFrom,
+}
+
+/// `--read-from`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ReadFrom {
+    /// The masters.
+    #[default]
+    Master,
+    /// A replica of each master.
+    Replica,
+}
+
 /// Limits that findings compare with.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ThresholdArgs {

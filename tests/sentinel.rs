@@ -112,3 +112,23 @@ fn changes_wait_for_replicas_and_say_when_those_have_not_got_them() {
     idemctl(&watched, &[&purge[..], &wants_two[..]].concat()).exits(3);
     idemctl(&watched, &[&purge[..], &["--wait-replicas", "1", "--wait-timeout", "9s"]].concat()).exits(2);
 }
+
+#[test]
+fn a_list_is_read_from_a_replica_where_asked_to_and_no_change_is() {
+    let watched = Watched::start(1);
+    fill(watched.server(0), 500);
+    let gets = |index: usize| {
+        let info: String = watched.server(index).send(&[b"INFO", b"commandstats"]);
+        info.contains("cmdstat_scan")
+    };
+    let run = idemctl(&watched, &["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
+    assert_eq!((run.json_lines().len(), gets(0), gets(1)), (500, false, true));
+    idemctl(&watched, &["sweep", "--orphaned", "--check", "--read-from", "replica"]).exits(0);
+    assert!(!gets(0));
+    idemctl(&watched, &["sweep", "--orphaned", "--yes", "--read-from", "replica"]).exits(2);
+    // Without a replica the master answers.
+    let alone = Server::start();
+    alone.set("idempotency:a", DONE, 60_000);
+    let run = alone.idemctl(&["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
+    assert_eq!(run.json_lines().len(), 1);
+}

@@ -14,7 +14,7 @@ use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
 use self::act::{Actor, Deed};
 use self::owners::Owners;
 use self::seek::{Seeker, Survey};
-use crate::args::{ChangeArgs, Output, SchemaArgs, parse_duration};
+use crate::args::{ChangeArgs, Output, ReadFrom, SchemaArgs, SourceArgs, parse_duration};
 use crate::change::{Journal, came_to_its_end, write_report};
 use crate::context::Context;
 use crate::domain::age;
@@ -81,6 +81,9 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
+    source: SourceArgs,
+
+    #[command(flatten)]
     change: ChangeArgs,
 
     #[command(flatten)]
@@ -112,9 +115,15 @@ impl From<ActionArg> for Deed {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let seeker = seeker(context, &args)?;
     let only_shows = args.check || args.change.dry_run;
+    let from_replicas = args.source.read_from == ReadFrom::Replica;
+    if from_replicas && !only_shows {
+        return Err(
+            Stop::usage("--read-from replica goes with --check or --dry-run: no change relies on a replica").into()
+        );
+    }
     let writer = if only_shows { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
-    let reader = context.reader().await?;
+    let reader = context.reader().await?.from_replicas(from_replicas);
     let survey = seeker.survey(context, reader.clone(), &interrupt).await?;
     let mut swept = Swept { keys: survey.keys, ..Swept::default() };
     if args.check {

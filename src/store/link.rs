@@ -191,6 +191,21 @@ impl Link {
         Ok(())
     }
 
+    /// A replica of a master, which is in step and answers; `None` where there is none, or nobody may ask.
+    pub(super) async fn replica_of(&self, master: &Target) -> Option<Target> {
+        let role = self.node(master).await.ok()?.ask(&redis::cmd("ROLE")).await.ok()?;
+        let replicas = reply::array(reply::array(role)?.into_iter().nth(2)?)?;
+        for replica in replicas {
+            let mut parts = reply::array(replica)?.into_iter();
+            let (host, port) = (reply::word(parts.next()?)?, reply::word(parts.next()?)?.parse().ok()?);
+            let target = Target { address: Address::Tcp(host, port), ..master.clone() };
+            if connect::connect(&target).await.is_ok() {
+                return Some(target);
+            }
+        }
+        None
+    }
+
     /// Waits until so many replicas of every master have what was changed through this link.
     ///
     /// # Errors

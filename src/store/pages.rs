@@ -73,9 +73,16 @@ impl Pages {
         let pattern = pattern.to_vec();
         let (lengths, scanning, asked, clock) = (false, false, None, None);
         let mut pages = Self { stream, scan, pace, pattern, head, lengths, scanning, asked, in_cluster, clock };
+        if in_cluster {
+            // A replica serves nobody who did not say that it may be behind; to a master it is nothing.
+            pages.stream.ask(&[b"READONLY"]);
+        }
         pages.stream.ask(&[b"TIME"]);
         pages.ask_for_page();
         pages.stream.send().await?;
+        if in_cluster {
+            pages.stream.token().await?;
+        }
         pages.clock = pages.time().await?.map(|now| (now, Instant::now()));
         Ok(pages)
     }

@@ -51,6 +51,7 @@ enum Way {
 pub struct Reader {
     link: Link,
     way: Way,
+    from_replicas: bool,
 }
 
 /// What reading one record gave.
@@ -58,7 +59,19 @@ pub type Seen = Result<Observation, StoreError>;
 
 impl Reader {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, way: Way::ReadOnlyScript }
+        Self { link, way: Way::ReadOnlyScript, from_replicas: false }
+    }
+
+    /// The same, which walks a replica of each master in place of it, where there is one. Single records are read from
+    /// masters all the same.
+    #[must_use]
+    pub fn from_replicas(self, from_replicas: bool) -> Self {
+        Self { from_replicas, ..self }
+    }
+
+    /// True when replicas are walked.
+    pub(super) fn walks_replicas(&self) -> bool {
+        self.from_replicas
     }
 
     /// The server's name for people.

@@ -32,7 +32,7 @@ impl Walk {
     /// As every read.
     pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
         let link = reader.link().clone();
-        match Nodes::open(link.clone(), catalog.scan_pattern(), head).await {
+        match Nodes::open(link.clone(), catalog.scan_pattern(), head, reader.walks_replicas()).await {
             Ok(nodes) => Ok(Self { reader, nodes, head, lengths: true, page_records: 0, looked_at: 0 }),
             Err(error) => Err(link.look_closer(error).await),
         }
