@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_idemctl_global_optspecs
-    string join \n u/url= h/host= p/port= s/socket= n/db= c/cluster user= a/pass= askpass pass-file= no-auth-warning tls cacert= cacertdir= cert= key= sni= insecure context= config= timeout= connect-timeout= sandbox color= help V/version
+    string join \n u/url= h/host= p/port= s/socket= n/db= c/cluster user= a/pass= askpass pass-file= no-auth-warning context= config= timeout= connect-timeout= sandbox tls cacert= cacertdir= cert= key= sni= insecure color= help V/version
 end
 
 function __fish_idemctl_needs_command
@@ -32,24 +32,24 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -s n -l db -d 'Database nu
 complete -c idemctl -n "__fish_idemctl_needs_command" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_needs_command" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_needs_command" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_needs_command" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_needs_command" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_needs_command" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_needs_command" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_needs_command" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_needs_command" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_needs_command" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_needs_command" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_needs_command" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_needs_command" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_needs_command" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_needs_command" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_needs_command" -s V -l version -d 'Print version'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "inspect" -d 'Show a key\'s records, what is wrong with them, and what the next request with the key gets'
@@ -78,15 +78,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s n -l db -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -106,9 +106,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s 0 -l null -d 'Keys on stdin end with NUL instead of a newline'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l full -d 'Read values of any size whole; without it 64 KiB'
@@ -121,15 +121,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s n -l db -d 'Dat
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -170,9 +170,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
@@ -185,15 +185,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s n -l db
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -215,9 +215,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l dry-run -d 'Show what would be done and change nothing'
@@ -230,15 +230,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s n -l db -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -264,9 +264,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l result-ttl 
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l create -d 'Store it although nothing is there: the lock has expired'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l replace -d 'Store it over another result, or over what cannot be read'
@@ -281,15 +281,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s n -l db -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -310,9 +310,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l result-ttl -
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l dry-run -d 'Show what would be done and change nothing'
@@ -325,15 +325,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s n -l db -d 'Da
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -355,9 +355,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l result-ttl -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l dry-run -d 'Show what would be done and change nothing'
@@ -370,15 +370,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s n -l db -d 'Da
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -409,9 +409,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l result-ttl -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l check -d 'Say in one line what is found, change nothing, and end with exit status 1 when it is anything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s y -l yes -d 'Go ahead without asking'
@@ -425,15 +425,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s n -l db -d 'Da
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -473,9 +473,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l result-ttl -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s 0 -l null -d 'Keys in the file end with NUL instead of a newline'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l all -d 'All records that are completed, where nothing else chooses'
@@ -490,15 +490,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s n -l db -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -513,9 +513,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l wait-timeout
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l dry-run -d 'Show what would be done and change nothing'
@@ -527,15 +527,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s n -l db -d 'Da
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -548,9 +548,9 @@ jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -560,15 +560,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s n -l db -d 'Dat
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -590,9 +590,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l result-ttl -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l overlap -d 'Let a winner complete at once, while others still begin (set-nx always does)'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
@@ -603,15 +603,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s n -l db -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -629,9 +629,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l result-ttl 
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l all -d 'Play every scenario'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l timeline -d 'Show each cell as a sequence: when, who, what, Redis\'s reply, what the client saw'
@@ -643,15 +643,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s n -l db -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -664,9 +664,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -676,24 +676,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -f -a "list" -d 'List the schemas idemctl knows'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -f -a "show" -d 'Show a schema: Redis keys, values, TTLs, and what each reply to each step means'
@@ -710,24 +710,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l script -d 'Print this script as it is sent, and nothing else' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s o -l output -d 'How to show it' -r -f -a "table\t'For people'
@@ -742,24 +742,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -769,24 +769,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -796,24 +796,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -f -a "list" -d 'List the contexts; the one that is used is marked'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -f -a "show" -d 'Show what the file says of a context'
@@ -829,24 +829,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s o -l output -d 'How to show it' -r -f -a "table\t'For people'
 json\t'One JSON document'
@@ -859,24 +859,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -886,24 +886,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -913,24 +913,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -f -a "show" -d 'Show every effective setting'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s o -l output -d 'How to show them' -r -f -a "table\t'For people'
@@ -944,15 +944,15 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
@@ -960,9 +960,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -972,24 +972,24 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s n -l db 
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
@@ -999,22 +999,22 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s n -l db -d 'Data
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l cacertdir -d 'Folder with such files' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l key -d 'The client\'s private key, PEM' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l timeout -d 'How long each reply may take [default: 5s]' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
-complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sandbox -d 'Start a private throw-away server and work on it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l help -d 'Print help'

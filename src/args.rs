@@ -60,10 +60,6 @@ pub struct ConnectionArgs {
     #[arg(long, global = true)]
     pub no_auth_warning: bool,
 
-    /// Whether and how TLS is spoken.
-    #[command(flatten)]
-    pub tls: TlsArgs,
-
     /// Context of the config file [env: IDEMCTL_CONTEXT]
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
@@ -83,6 +79,10 @@ pub struct ConnectionArgs {
     /// Start a private throw-away server and work on it
     #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "context", "tls"])]
     pub sandbox: bool,
+
+    /// Whether and how TLS is spoken; last, for its heading stays for whatever comes behind it.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// How TLS is spoken, on every command; named as in redis-cli.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
-use clap::{ArgAction, CommandFactory as _, Parser, Subcommand};
+use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
@@ -18,6 +18,16 @@ use crate::ui::{Color, Ui};
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]
+pub struct Root {
+    #[command(flatten)]
+    options: Options,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What stands before a command, or behind it.
+#[derive(Debug, clap::Args)]
 #[command(
     name = "idemctl",
     version,
@@ -26,7 +36,7 @@ use crate::ui::{Color, Ui};
     arg_required_else_help = true,
     max_term_width = 100
 )]
-pub struct Root {
+struct Options {
     #[command(flatten)]
     connection: ConnectionArgs,
 
@@ -36,9 +46,6 @@ pub struct Root {
     /// Print help
     #[arg(long, global = true, action = ArgAction::Help, help_heading = "Display")]
     help: Option<bool>,
-
-    #[command(subcommand)]
-    command: Command,
 }
 
 /// A command's options are put together only when it is the one that runs: they are most of what clap costs. For the
@@ -93,11 +100,11 @@ pub fn command() -> clap::Command {
 
 /// Runs a command line and says how it ended.
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
-    let root = match Root::try_parse_from(words) {
+    let root = match parse(&words.collect::<Vec<_>>()) {
         Ok(root) => root,
         Err(error) => return usage(&error),
     };
-    let mut ui = Ui::new(Color::from(root.display.color));
+    let mut ui = Ui::new(Color::from(root.options.display.color));
     let settings = match settings(&root) {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into()),
@@ -112,11 +119,22 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     }
 }
 
+/// Clap copies every option that all commands share into each of them, which would be most of what a start costs. So it
+/// is told of the commands only whose names are among the words: whatever is wrong, or asked of idemctl itself, it is
+/// told of all of them.
+fn parse(words: &[OsString]) -> Result<Root, clap::Error> {
+    let all = Command::augment_subcommands(clap::Command::new("all"));
+    let named = all.get_subcommands().filter(|command| words.iter().any(|word| word == command.get_name()));
+    let short = Options::augment_args(clap::Command::new("idemctl")).subcommand_required(true).subcommands(named);
+    let parsed = short.try_get_matches_from(words).and_then(|matches| Root::from_arg_matches(&matches));
+    parsed.or_else(|_| Root::try_parse_from(words))
+}
+
 fn settings(root: &Root) -> Result<Settings, Stop> {
     match root.command {
         // It mends what stops every other command: a context that is not there.
-        Command::Context(_) => Settings::of_file(&root.connection, Environment::capture()),
-        _ => Settings::resolve(&root.connection, Environment::capture()),
+        Command::Context(_) => Settings::of_file(&root.options.connection, Environment::capture()),
+        _ => Settings::resolve(&root.options.connection, Environment::capture()),
     }
 }
 
@@ -188,6 +206,28 @@ mod tests {
             let own = built.find_subcommand(command.get_name()).and_then(clap::Command::get_about);
             assert!(own.is_some(), "{}", command.get_name());
             assert_eq!(command.get_about().map(ToString::to_string), own.map(ToString::to_string));
+        }
+    }
+
+    #[test]
+    fn commands_that_are_not_named_are_not_missed() {
+        for line in [
+            "idemctl inspect list --only-values",
+            "idemctl --user list inspect k --key purge",
+            "idemctl schema list -o json",
+            "idemctl -n 3 purge --all --reason sweep -y --tls --key k",
+            "idemctl frobnicate list",
+            "idemctl --reason list",
+            "idemctl list --help",
+            "idemctl --version",
+            "idemctl",
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let shown = |parsed: Result<Root, clap::Error>| match parsed {
+                Ok(root) => format!("{root:?}"),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(shown(parse(&words)), shown(Root::try_parse_from(&words)), "{line}");
         }
     }
 }
