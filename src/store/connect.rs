@@ -14,9 +14,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::error::StoreError;
 use super::target::{Address, Target};
+use super::wire;
 
 /// The name that `CLIENT LIST` shows for idemctl's connections.
 pub(super) const CLIENT_NAME: &str = "idemctl";
+
+/// What a server says to a client that it does not let in, before anything is asked: that it is full, or takes no
+/// clients of other hosts.
+const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
 
 /// A connection to one server, and the server's name for messages.
 #[derive(Clone)]
@@ -41,8 +46,10 @@ pub(super) async fn connect(target: &Target) -> Result<Node, StoreError> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(target.timeout))
         .set_response_timeout(Some(target.timeout));
-    let connection =
-        client.get_multiplexed_async_connection_with_config(&config).await.map_err(|error| wrong(&error))?;
+    let connection = match client.get_multiplexed_async_connection_with_config(&config).await {
+        Ok(connection) => connection,
+        Err(error) => return Err(look_closer(target, wrong(&error)).await),
+    };
     Ok(Node { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
 }
 
@@ -103,23 +110,9 @@ impl Node {
         Ok(replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error))).collect())
     }
 
-    /// A connection that broke before its first reply may be no Redis at all: asks what it says to a plain PING.
+    /// The same as [`look_closer`], unless the server has answered on this connection before.
     pub(super) async fn look_closer(&self, error: StoreError) -> StoreError {
-        let broke = matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. });
-        let Address::Tcp(host, port) = &self.target.address else { return error };
-        if !broke || self.answered.load(Ordering::Relaxed) {
-            return error;
-        }
-        match tokio::time::timeout(self.target.timeout, first_words(host, *port)).await {
-            Ok(Ok(words)) if !words.is_empty() && !b"+-".contains(&words[0]) => {
-                let line = words.lines().next().unwrap_or_default();
-                StoreError::NotRedis {
-                    target: self.target.to_string(),
-                    why: format!("it says {:?}", bstr::BStr::new(line)),
-                }
-            }
-            _ => error,
-        }
+        if self.answered.load(Ordering::Relaxed) { error } else { look_closer(&self.target, error).await }
     }
 
     pub(super) fn error(&self, error: &redis::RedisError) -> StoreError {
@@ -136,9 +129,28 @@ fn greeting() -> Pipeline {
     pipeline
 }
 
-async fn first_words(host: &str, port: u16) -> std::io::Result<Vec<u8>> {
-    let mut stream = tokio::net::TcpStream::connect((host, port)).await?;
-    stream.write_all(b"PING\r\n\r\n").await?;
+/// A connection that broke before its first reply may be no Redis at all, or one that turns clients away: asks what it
+/// says to a plain PING.
+async fn look_closer(target: &Target, error: StoreError) -> StoreError {
+    if !matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. }) {
+        return error;
+    }
+    let Ok(Ok(words)) = tokio::time::timeout(target.timeout, first_words(&target.address)).await else { return error };
+    let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
+    match redis::parse_redis_value(&words) {
+        Ok(Value::ServerError(said)) if is_turned_away => wire::lost(target, &said.into()),
+        _ if words.is_empty() || b"+-".contains(&words[0]) => error,
+        _ => {
+            let line = words.lines().next().unwrap_or_default();
+            StoreError::NotRedis { target: target.to_string(), why: format!("it says {:?}", bstr::BStr::new(line)) }
+        }
+    }
+}
+
+async fn first_words(address: &Address) -> std::io::Result<Vec<u8>> {
+    let mut stream = wire::open(address).await?;
+    // Read even when nothing can be sent: a server that turns a client away says why before it closes.
+    let _ = stream.write_all(b"PING\r\n\r\n").await;
     let mut words = vec![0; 256];
     let count = stream.read(&mut words).await?;
     words.truncate(count);

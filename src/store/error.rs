@@ -139,11 +139,18 @@ impl StoreError {
             }
             Self::Authentication { .. } => "check --user and the password (-a, --askpass or REDISCLI_AUTH)",
             Self::Permission { .. } => "README, Least rights, lists what idemctl needs of an ACL user",
+            Self::Refused { why, .. } if why.starts_with("max number of clients") => {
+                "the server has no room for another client: close some, or raise maxclients"
+            }
             Self::Refused { code, .. } => match code.as_str() {
                 "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
                 "READONLY" => "this server is a replica: connect to its master",
                 "OOM" => "the server is out of memory: free some, or raise maxmemory",
                 "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",
+                "NOREPLICAS" => {
+                    "the master sees too few of its replicas (min-replicas-to-write) and refuses writes till then"
+                }
+                "DENIED" => "the server takes no clients from other hosts without a password (protected-mode)",
                 _ => return None,
             },
             Self::Missed { .. } => "the same command again, once they are back, sees the rest",
