@@ -8,7 +8,7 @@ use crate::stage::{ADDITIONS, REMOVALS, Stage, calls, contents};
 use crate::support::Run;
 
 /// At how many places each command's connection is cut, in each direction.
-const CUTS: usize = 14;
+const CUTS: usize = 8;
 
 /// What may be there afterwards, and how often it was sent.
 fn is_accounted_for(stage: &Stage, run: &Run, words: &[&str]) {
