@@ -4,8 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::fault::{self, Fault};
+use crate::proxy;
 use crate::stage::{ADDITIONS, REMOVALS, Stage, calls, contents};
-use crate::support::Run;
+use crate::support::{self, Run};
 
 /// At how many places each command's connection is cut, in each direction.
 const CUTS: usize = 8;
@@ -77,5 +78,21 @@ fn a_restore_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
 fn a_step_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
     for words in [REMOVALS[3], ADDITIONS[1], ADDITIONS[2]] {
         cut_everywhere(words);
+    }
+}
+
+#[test]
+fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
+    for (delivers, code, noted) in [(true, 0, "restored"), (false, 7, "outcome-unknown")] {
+        let stage = Stage::new(&[]);
+        let socket = proxy::breaks_at(&stage.server, "restore_if_absent", delivers);
+        let mut command = support::idemctl(stage.server.folder());
+        command.arg("-s").arg(socket).args(ADDITIONS[0]);
+        let run = Run::of(command, b"").exits(code);
+        let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 Redis keys was sent" };
+        assert!(run.stderr.contains(told), "{}", run.all());
+        assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);
+        let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+        assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");
     }
 }

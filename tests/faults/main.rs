@@ -25,6 +25,8 @@ mod backup;
 mod cluster;
 #[path = "../support/fault.rs"]
 mod fault;
+#[path = "../support/proxy.rs"]
+mod proxy;
 #[path = "../support/mod.rs"]
 mod support;
 
