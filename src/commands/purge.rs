@@ -142,7 +142,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let (backup, ended) = journal.close(ended).await;
     purged.backup = backup.map(|file| file.display().to_string());
     purged.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);
-    let shown = if counted { Ok(()) } else { show(context, &args, &choice, &found, &name) };
+    // Where nothing could be read, nobody knows that there is nothing.
+    let is_known = !counted && (ended.is_ok() || found.looked_at > 0);
+    let shown = if is_known { show(context, &args, &choice, &found, &name) } else { Ok(()) };
     let shown = shown.and_then(|()| report(context, &args, &found, &purged));
     // How it ended comes before a stdout that nobody reads.
     let exit = finish(context, counted, &found, &purged, ended.map(drop))?;

@@ -13,7 +13,7 @@ use self::rows::Rows;
 use crate::args::{ConfirmArgs, Output};
 use crate::change::{Noted, Trail};
 use crate::context::Context;
-use crate::exit::{Exit, Stop};
+use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::store::backup::{BackupError, BackupReader, Held};
 use crate::store::{Fate, Link, StoreError, Writer};
@@ -121,9 +121,9 @@ async fn restore(
         let fates = match hand {
             Hand::Looks(link) => link.would_restore(&saved).await?,
             Hand::Restores(writer, trail) => {
-                let fates = writer.restore(&saved).await?;
-                note(context, args, writer, trail, &batch, &fates).await?;
-                fates
+                let restored = writer.restore(&saved).await;
+                note(context, args, writer, trail, &batch, &restored).await?;
+                restored?
             }
         };
         let refusal = progress.suspend(|| rows.add(context, &batch, fates));
@@ -156,12 +156,17 @@ async fn note(
     writer: &Writer,
     trail: &mut Trail,
     batch: &[Held],
-    fates: &[Became],
+    restored: &Result<Vec<Became>, StoreError>,
 ) -> Result<()> {
-    let back = batch.iter().zip(fates).filter(|(_, fate)| matches!(fate, Ok(Fate::Restored(_))));
-    let noted = back.map(|(held, _)| Noted { schema: &held.schema, key: &held.key, redis_key: &held.saved.redis_key });
+    let (what, is_noted): (_, Box<dyn Fn(usize) -> bool>) = match restored {
+        Ok(fates) => ("restored", Box::new(|index| matches!(fates.get(index), Some(Ok(Fate::Restored(_)))))),
+        Err(StoreError::OutcomeUnknown { .. }) => ("outcome-unknown", Box::new(|_| true)),
+        Err(_) => return Ok(()),
+    };
+    let noted = batch.iter().enumerate().filter(|(index, _)| is_noted(*index));
+    let noted = noted.map(|(_, held)| Noted { schema: &held.schema, key: &held.key, redis_key: &held.saved.redis_key });
     let file = args.file.display().to_string();
-    Ok(trail.note(noted, "restored", &writer.name(), Some(&file), context.now()).await?)
+    Ok(trail.note(noted, what, &writer.name(), Some(&file), context.now()).await?)
 }
 
 /// Says how far it got; on to the error there was.
@@ -176,10 +181,7 @@ fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, 
                 .into());
         }
         Err(error) if rows.seen() == 0 => return Err(error),
-        Err(error) => {
-            context.ui.status(&format!("{so_far}."));
-            return Err(error);
-        }
+        Err(error) => return Err(exit::between(&error, rows.restored() > 0, &so_far).into()),
     }
     Ok(())
 }

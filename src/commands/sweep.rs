@@ -25,7 +25,7 @@ use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::change;
 use crate::render::style::Palette;
-use crate::store::{Reader, Writer};
+use crate::store::{Reader, StoreError, Writer};
 
 /// Find locks that nobody will release, and remove them after two looks
 ///
@@ -124,10 +124,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let writer = if only_shows { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?.from_replicas(from_replicas);
-    let survey = seeker.survey(context, reader.clone(), &interrupt).await?;
+    let mut survey = seeker.survey(context, reader.clone(), &interrupt).await?;
+    let mut missed = survey.missed.take();
     let mut swept = Swept { keys: survey.keys, ..Swept::default() };
     if args.check {
-        return check(context, &args, &seeker, &survey, &swept);
+        let exit = check(context, &args, &seeker, &survey, &swept)?;
+        return Ok(missed.map_or(Ok(exit), Err)?);
     }
     show(context, &args, &survey, &reader)?;
     let Some(writer) = writer.filter(|_| survey.tally.total() > 0) else {
@@ -135,10 +137,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         if only_shows {
             context.ui.status("dry run: nothing was changed");
         }
-        return Ok(Exit::Done);
+        return Ok(missed.map_or(Ok(Exit::Done), Err)?);
     };
     args.change.confirm(context, &question(&args, survey.tally.total()), &writer.name())?;
-    let ended = sweep(context, &args, &seeker, (reader, writer), &survey, &interrupt, &mut swept).await;
+    let ended = sweep(context, &args, &seeker, (reader, writer), (&survey, &mut missed), &interrupt, &mut swept).await;
+    let ended = ended.and_then(|()| Ok(missed.map_or(Ok(()), Err)?));
     let shown = report(context, &args, &seeker, &survey, &swept);
     // How it ended comes before a stdout that nobody reads.
     let exit = finish(context, survey.tally.total(), &swept, ended)?;
@@ -199,7 +202,7 @@ async fn sweep(
     args: &Args,
     seeker: &Seeker,
     (reader, writer): (Reader, Writer),
-    survey: &Survey,
+    (survey, missed): (&Survey, &mut Option<StoreError>),
     interrupt: &Interrupt,
     swept: &mut Swept,
 ) -> Result<()> {
@@ -217,23 +220,29 @@ async fn sweep(
     };
     let acted = match &survey.places {
         Some(places) => actor.act(context, places, swept).await,
-        None => in_chunks(context, &mut actor, reader, swept).await,
+        None => in_chunks(context, &mut actor, reader, missed, swept).await,
     };
     let (backup, acted) = journal.close(acted).await;
     swept.backup = backup.map(|file| file.display().to_string());
     swept.outcome = match &acted {
-        Ok(true) => Ended::Whole,
+        Ok(true) if missed.is_none() => Ended::Whole,
         Ok(false) => Ended::Interrupted,
-        Err(_) => Ended::Failed,
+        _ => Ended::Failed,
     };
     acted.map(drop)
 }
 
 /// Walks again, for more orphans were found than are kept: a chunk is found, looked at again and acted on.
-async fn in_chunks(context: &Context, actor: &mut Actor<'_>, reader: Reader, swept: &mut Swept) -> Result<bool> {
+async fn in_chunks(
+    context: &Context,
+    actor: &mut Actor<'_>,
+    reader: Reader,
+    missed: &mut Option<StoreError>,
+    swept: &mut Swept,
+) -> Result<bool> {
     let mut walk = actor.seeker.walk(reader).await?;
     loop {
-        let Some(places) = actor.interrupt.unless_raised(actor.seeker.chunk(&mut walk)).await else {
+        let Some(places) = actor.interrupt.unless_raised(actor.seeker.chunk(&mut walk, missed)).await else {
             return Ok(false);
         };
         let places = places?;

@@ -9,6 +9,9 @@ use super::right;
 use super::target::Target;
 use super::tls;
 
+/// What a node of a cluster says of a command that belongs to another node, or another moment, and was not executed.
+const REDIRECTS: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
+
 /// An error of the store: what was tried, on what, and why it failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
@@ -212,11 +215,18 @@ impl StoreError {
             }
             Self::Authentication { .. } => "check --user and the password (--askpass, --pass-file or REDISCLI_AUTH)",
             Self::Permission { .. } => "README, ACL users, has two that are ready to use",
+            Self::Refused { why, .. } if why.starts_with("max number of clients") => {
+                "the server has no room for another client: close some, or raise maxclients"
+            }
             Self::Refused { code, .. } => match code.as_str() {
                 "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
                 "READONLY" => "this server is a replica: connect to its master",
                 "OOM" => "the server is out of memory: free some, or raise maxmemory",
                 "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",
+                "NOREPLICAS" => {
+                    "the master sees too few of its replicas (min-replicas-to-write) and refuses writes till then"
+                }
+                "DENIED" => "the server takes no clients from other hosts without a password (protected-mode)",
                 _ => return None,
             },
             Self::NotReplicated { .. } => "--wait-timeout waits longer; INFO replication tells how the replicas are",
@@ -243,8 +253,9 @@ impl StoreError {
         if error.kind() == ErrorKind::Parse {
             return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
         }
-        let code = error.code().unwrap_or("ERR").to_owned();
-        let why = error.detail().unwrap_or_default().to_owned();
+        let (code, why) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
+        let (code, why) = out_of_script(why).unwrap_or((code, why));
+        let (code, why) = (code.to_owned(), why.to_owned());
         let wrong_login =
             matches!(code.as_str(), "NOAUTH" | "WRONGPASS") || error.kind() == ErrorKind::AuthenticationFailed;
         if wrong_login || (code == "ERR" && why.contains("AUTH")) {
@@ -279,7 +290,7 @@ impl StoreError {
 
     /// True when a node of a cluster names another node, or another moment; nothing was done.
     pub(super) fn is_redirect(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if ["MOVED", "ASK", "TRYAGAIN"].contains(&code.as_str()))
+        matches!(self, Self::Refused { code, .. } if REDIRECTS.contains(&code.as_str()))
     }
 
     /// True when the server does not know the command.
@@ -291,6 +302,15 @@ impl StoreError {
     pub fn lost_the_reply(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. })
     }
+}
+
+/// Redis 6.2 wraps what a script ran into, so that the code is not the error's first word: the code, and the rest.
+pub(super) fn out_of_script(why: &str) -> Option<(&str, &str)> {
+    let (_, said) = why.strip_prefix("Error running script")?.split_once(" -")?;
+    let (code, rest) = said.split_once(' ').unwrap_or((said, ""));
+    // A script that began may have changed something: what it ran into is no reason to send it again.
+    let is_code = code.bytes().all(|byte| byte.is_ascii_uppercase()) && !REDIRECTS.contains(&code);
+    is_code.then_some((code, rest))
 }
 
 /// What servers say when a script runs a command that its user may not: Redis 6.2, 7.0, and since.
@@ -312,5 +332,19 @@ fn io_reason(error: &RedisError) -> String {
     match std::error::Error::source(error) {
         Some(source) => source.to_string(),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_ran_into_is_found_inside_its_error() {
+        let wrapped = "Error running script (call to f_1): @user_script:17: @user_script: 17: -OOM command not allowed";
+        assert_eq!(out_of_script(wrapped), Some(("OOM", "command not allowed")));
+        assert_eq!(out_of_script("Error running script (call to f_1): @user_script:1: a - b"), None);
+        assert_eq!(out_of_script("something -BUSY"), None);
+        assert_eq!(out_of_script("Error running script (call to f_1): -TRYAGAIN later"), None);
     }
 }

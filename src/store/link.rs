@@ -233,9 +233,14 @@ impl Link {
         }
         let mut digest = None;
         for master in self.masters().await? {
-            match self.node(&master).await?.ask(redis::cmd("SCRIPT").arg("LOAD").arg(script)).await {
+            let loaded = match self.node(&master).await {
+                Ok(node) => node.ask(redis::cmd("SCRIPT").arg("LOAD").arg(script)).await,
+                Err(error) => Err(error),
+            };
+            match loaded {
                 Ok(value) => digest = reply::word(value),
-                Err(error) if error.is_permission() => {}
+                // A master that cannot be reached keeps nobody from the others; one that comes back says NOSCRIPT.
+                Err(error) if error.is_permission() || error.lost_the_reply() => {}
                 Err(error) => return Err(error),
             }
         }

@@ -4,23 +4,28 @@
 use std::io;
 
 use bstr::ByteSlice as _;
+use redis::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
 use super::error::StoreError;
-use super::socket;
+use super::socket::{self, Socket};
 use super::target::{Address, Target};
 use super::tls;
+use super::wire;
 
 /// What a server without TLS may begin an answer with: `+PONG`, `-NOAUTH`, `-DENIED`.
 const REPLIES: &[u8] = b"+-";
+
+/// What a server says to a client that it does not let in, before anything is asked: that it is full, or takes no
+/// clients of other hosts.
+const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
 
 /// Says more about an error on a connection that never gave a reply.
 pub(super) async fn look_closer(target: &Target, error: StoreError) -> StoreError {
     let broke =
         matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. });
-    let Address::Tcp(host, port) = &target.address else { return error };
     if !broke {
         return error;
     }
@@ -32,23 +37,31 @@ pub(super) async fn look_closer(target: &Target, error: StoreError) -> StoreErro
     let silent = matches!(error, StoreError::TimedOut { .. });
     let words = match silent {
         true => Vec::new(),
-        false => {
-            tokio::time::timeout(limit, first_words(host, *port)).await.ok().and_then(Result::ok).unwrap_or_default()
-        }
+        false => tokio::time::timeout(limit, first_words(target)).await.ok().and_then(Result::ok).unwrap_or_default(),
     };
     if !words.is_empty() && !tls::is_record(&words) {
-        return if REPLIES.contains(&words[0]) { error } else { not_redis(target, &words) };
+        return said(target, &words, error);
     }
+    let Address::Tcp(host, port) = &target.address else { return error };
     match tokio::time::timeout(limit, speaks_tls(host, *port)).await {
         Ok(true) => StoreError::OnlyTls { target: target.to_string() },
         _ => error,
     }
 }
 
+/// What the first words of a server without TLS tell of an error.
+fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
+    let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
+    match redis::parse_redis_value(words) {
+        Ok(Value::ServerError(said)) if is_turned_away => wire::lost(target, &said.into()),
+        _ if REPLIES.contains(&words[0]) => error,
+        _ => not_redis(target, words),
+    }
+}
+
 /// Says more about a TLS handshake that came to nothing.
 pub(super) async fn without_tls(target: &Target, error: StoreError) -> StoreError {
-    let Address::Tcp(host, port) = &target.address else { return error };
-    match tokio::time::timeout(target.connect_timeout, first_words(host, *port)).await {
+    match tokio::time::timeout(target.connect_timeout, first_words(target)).await {
         Ok(Ok(words)) if words.is_empty() || tls::is_record(&words) => error,
         Ok(Ok(words)) if REPLIES.contains(&words[0]) => StoreError::NoTls { target: target.to_string() },
         Ok(Ok(words)) => not_redis(target, &words),
@@ -73,9 +86,14 @@ async fn last_words(target: &Target) -> Option<StoreError> {
 }
 
 /// What a plain PING gets.
-async fn first_words(host: &str, port: u16) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect((host, port)).await?;
-    stream.write_all(b"PING\r\n\r\n").await?;
+async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
+    let mut stream: Box<dyn Socket> = match &target.address {
+        Address::Tcp(host, port) => Box::new(TcpStream::connect((host.as_str(), *port)).await?),
+        Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
+        Address::Service(_) => return Err(io::ErrorKind::Unsupported.into()),
+    };
+    // Read even when nothing can be sent: a server that turns a client away says why before it closes.
+    let _ = stream.write_all(b"PING\r\n\r\n").await;
     let mut words = vec![0; 256];
     let count = stream.read(&mut words).await?;
     words.truncate(count);

@@ -22,13 +22,18 @@ pub(super) enum Token {
     Array(usize),
 }
 
+/// The longest line, as servers keep it too: what is longer is a string, whose length comes first.
+const LONGEST_LINE: usize = 64 * 1024;
+
 /// The bytes are not in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
 /// The token that starts at `at`, and where the next one starts; `None` while it is not complete.
 pub(super) fn token(buffer: &[u8], at: usize) -> Result<Option<(Token, usize)>, Malformed> {
-    let Some(line) = buffer[at..].find_byte(b'\n') else { return Ok(None) };
+    let Some(line) = buffer[at..].find_byte(b'\n') else {
+        return if buffer.len() - at > LONGEST_LINE { Err(Malformed) } else { Ok(None) };
+    };
     let next = at + line + 1;
     let Some([kind, text @ .., b'\r']) = buffer.get(at..at + line) else { return Err(Malformed) };
     let text_at = at + 1..at + 1 + text.len();
@@ -47,6 +52,30 @@ pub(super) fn token(buffer: &[u8], at: usize) -> Result<Option<(Token, usize)>, 
         _ => return Err(Malformed),
     };
     Ok(Some((token, next)))
+}
+
+/// How much of a reply has come.
+pub(super) struct Arriving {
+    at: usize,
+    missing: usize,
+}
+
+impl Arriving {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self { at: 0, missing: 1 }
+    }
+
+    /// True when the reply is whole; what was looked at before is not looked at again.
+    pub(super) fn is_whole(&mut self, buffer: &[u8]) -> Result<bool, Malformed> {
+        while self.missing > 0 {
+            let Some((token, next)) = token(buffer, self.at)? else { return Ok(false) };
+            let elements = if let Token::Array(count) = token { count } else { 0 };
+            self.missing = (self.missing - 1).checked_add(elements).ok_or(Malformed)?;
+            self.at = next;
+        }
+        Ok(true)
+    }
 }
 
 fn bulk(buffer: &[u8], start: usize, length: usize) -> Result<Option<(Token, usize)>, Malformed> {
@@ -144,6 +173,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_line_without_end_is_malformed_before_it_fills_the_memory() {
+        let line = [b"+".to_vec(), vec![b'x'; LONGEST_LINE]].concat();
+        assert_eq!(token(&line[..LONGEST_LINE], 0), Ok(None));
+        assert_eq!(token(&line, 0), Err(Malformed));
+    }
+
     proptest! {
         #[test]
         fn replies_are_read_as_the_crate_reads_them(reply in reply(), more in prop::collection::vec(any::<u8>(), 0..4)) {
@@ -157,6 +193,9 @@ mod tests {
         fn a_cut_reply_is_incomplete_and_nothing_makes_it_panic(reply in reply(), bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             let cut = &reply[..reply.len() - 1];
             prop_assert_eq!(value(cut, &mut 0), None);
+            let mut arriving = Arriving::new();
+            prop_assert_eq!(arriving.is_whole(cut), Ok(false));
+            prop_assert_eq!(arriving.is_whole(&reply), Ok(true));
             let _ = token(&bytes, 0);
         }
 

@@ -26,8 +26,8 @@ impl Writer {
     /// that it can be done again.
     ///
     /// # Errors
-    /// When the server could not be asked at all, [`StoreError::OutcomeUnknown`] when its reply was lost; an own error
-    /// for each Redis key it refuses.
+    /// When the server could not be asked at all, [`StoreError::OutcomeUnknown`] when its reply was lost and reading
+    /// back could not tell; an own error for each Redis key it refuses.
     pub async fn restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
         let there = self.restore_here(backup).await?;
         if !self.follow().await? {
@@ -54,7 +54,10 @@ impl Writer {
             };
             pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key).arg(&saved.dump).arg(ttl);
         }
-        let replies = self.link().ask_all(&pipeline).await.map_err(|error| self.lost(error, backup.len()))?;
+        let replies = match self.link().ask_all(&pipeline).await {
+            Err(error) if error.lost_the_reply() => return self.read_back_all(backup, &left, &error).await,
+            replies => replies?,
+        };
         Ok(self.link().fates(left, replies, |value| match reply::word(value).as_deref() {
             Some("RESTORED") => Some(true),
             Some("PRESENT") => Some(false),
@@ -62,12 +65,32 @@ impl Writer {
         }))
     }
 
-    fn lost(&self, error: StoreError, count: usize) -> StoreError {
-        if !error.lost_the_reply() {
-            return error;
+    /// On a new connection, for the old one may be what was lost. A Redis key that holds what the backup holds is back;
+    /// one that holds something else is left to whoever wrote it. One that is not there may come yet: that is unknown.
+    async fn read_back_all(
+        &self,
+        backup: &[&Saved],
+        left: &[Left],
+        lost: &StoreError,
+    ) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
+        let redis_keys: Vec<_> = backup.iter().map(|saved| saved.redis_key.as_slice()).collect();
+        let now = match super::link::connect(self.link().target()).await {
+            Ok(link) => link.save(&redis_keys).await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
+        let fate = |index: usize| match (left[index].millis(), now.get(index)) {
+            (None, _) => Some(Fate::Expired),
+            (Some(ttl), Some(Some(now))) if now.dump == backup[index].dump => Some(Fate::Restored(ttl)),
+            (_, Some(Some(_))) => Some(Fate::Present),
+            _ => None,
+        };
+        let fates: Vec<_> = (0..backup.len()).map(fate).collect();
+        let unknown = fates.iter().filter(|fate| fate.is_none()).count();
+        if unknown == 0 {
+            return Ok(fates.into_iter().flatten().map(Ok).collect());
         }
-        let what = format!("the return of {count} Redis keys");
-        StoreError::OutcomeUnknown { target: self.link().name(), what, why: error.to_string() }
+        let what = format!("the return of {unknown} of {} Redis keys", backup.len());
+        Err(StoreError::OutcomeUnknown { target: self.link().name(), what, why: lost.to_string() })
     }
 }
 
@@ -106,11 +129,7 @@ impl Link {
     ) -> Vec<Result<Fate, StoreError>> {
         let mut replies = replies.into_iter();
         let mut fate = |left: Left| {
-            let ttl = match left {
-                Left::Over => return Ok(Fate::Expired),
-                Left::ForEver => None,
-                Left::Millis(left) => Some(left),
-            };
+            let Some(ttl) = left.millis() else { return Ok(Fate::Expired) };
             let value = replies.next().ok_or_else(|| self.unexpected("EVAL"))??;
             let is_back = is_back(value).ok_or_else(|| self.unexpected("EVAL"))?;
             Ok(if is_back { Fate::Restored(ttl) } else { Fate::Present })
@@ -125,4 +144,15 @@ enum Left {
     Over,
     ForEver,
     Millis(u64),
+}
+
+impl Left {
+    /// The milliseconds, `None` inside for ever; `None` when it is over.
+    fn millis(self) -> Option<Option<u64>> {
+        match self {
+            Self::Over => None,
+            Self::ForEver => Some(None),
+            Self::Millis(left) => Some(Some(left)),
+        }
+    }
 }

@@ -56,6 +56,7 @@ impl Remover<'_> {
             let batch = next_batch(&mut waiting, if is_due { full.min(room) } else { 0 });
             if is_due && batch.is_empty() {
                 progress.finish_and_clear();
+                source.missed_nothing()?;
                 return Ok(Ended::Whole);
             }
             let removed = batch.len();

@@ -11,7 +11,7 @@ use crate::domain::observation::{Expiry, SeenSlot};
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::lookup::{self, Lookup};
-use crate::store::{Head, Reader, Walk};
+use crate::store::{Head, Reader, StoreError, Walk};
 
 /// Keys of a file that are looked up in one round trip.
 const PAGE: usize = 200;
@@ -26,7 +26,12 @@ pub(super) struct Page {
 }
 
 /// The records, page by page.
-pub(super) enum Source<'a> {
+pub(super) struct Source<'a> {
+    from: Origin<'a>,
+    missed: Option<StoreError>,
+}
+
+enum Origin<'a> {
     Walk(Box<Walk>),
     Keys { file: &'a mut KeyFile, reader: Box<Reader>, looked_at: u64 },
 }
@@ -37,21 +42,30 @@ impl<'a> Source<'a> {
     /// # Errors
     /// As every read.
     pub(super) async fn open(choice: &Choice, reader: Reader, file: Option<&'a mut KeyFile>) -> Result<Self> {
-        Ok(match file {
-            None => Self::Walk(Box::new(choice.walk(reader).await?)),
+        let from = match file {
+            None => Origin::Walk(Box::new(choice.walk(reader).await?)),
             Some(file) => {
                 file.rewind()?;
-                Self::Keys { file, reader: Box::new(reader), looked_at: 0 }
+                Origin::Keys { file, reader: Box::new(reader), looked_at: 0 }
             }
-        })
+        };
+        Ok(Self { from, missed: None })
     }
 
     /// Redis keys, or keys of the file, that were looked at so far.
     pub(super) fn looked_at(&self) -> u64 {
-        match self {
-            Self::Walk(walk) => walk.looked_at(),
-            Self::Keys { looked_at, .. } => *looked_at,
+        match &self.from {
+            Origin::Walk(walk) => walk.looked_at(),
+            Origin::Keys { looked_at, .. } => *looked_at,
         }
+    }
+
+    /// Passes unless nodes of a cluster were left out of what [`Source::read`] gave.
+    ///
+    /// # Errors
+    /// Which, and why.
+    pub(super) fn missed_nothing(&mut self) -> Result<()> {
+        Ok(self.missed.take().map_or(Ok(()), Err)?)
     }
 
     /// The next page, perhaps without any record; `None` at the end.
@@ -66,17 +80,17 @@ impl<'a> Source<'a> {
     }
 
     /// The next pages as one, until at least so many records are to be purged, the lengths of whose values are known;
-    /// fewer at the end.
+    /// fewer at the end. Nodes of a cluster that could not be read are left out.
     ///
     /// # Errors
     /// As every read.
     pub(super) async fn read(&mut self, choice: &Choice, wanted: usize) -> Result<Page> {
         let mut read = Page::default();
         while read.chosen.len() < wanted
-            && let Some(mut page) = self.next(choice).await?
+            && let Some(mut page) = self.next_there_is(choice).await?
         {
             // A look at a key of a file brings them along.
-            if let Self::Walk(walk) = self {
+            if let Origin::Walk(walk) = &mut self.from {
                 walk.measure(page.chosen.iter_mut().map(|record| &mut record.seen)).await?;
             }
             read.records += page.records;
@@ -85,13 +99,28 @@ impl<'a> Source<'a> {
         Ok(read)
     }
 
+    /// The next page; where a walk ends with nodes left out, that is kept for later.
+    async fn next_there_is(&mut self, choice: &Choice) -> Result<Option<Page>> {
+        match self.next(choice).await {
+            Err(error) => match error.downcast() {
+                Ok(missed @ StoreError::Missed { .. }) => {
+                    self.missed = Some(missed);
+                    Ok(None)
+                }
+                Ok(error) => Err(error.into()),
+                Err(error) => Err(error),
+            },
+            page => page,
+        }
+    }
+
     async fn records(&mut self, choice: &Choice) -> Result<Option<Vec<Record>>> {
-        match self {
-            Self::Walk(walk) => {
+        match &mut self.from {
+            Origin::Walk(walk) => {
                 let may_choose = |key: &[u8]| choice.may_choose(key);
                 Ok(lookup::next_page(walk, &choice.catalog, &choice.thresholds, may_choose).await?)
             }
-            Self::Keys { file, reader, looked_at } => {
+            Origin::Keys { file, reader, looked_at } => {
                 let keys = file.next(PAGE)?;
                 if keys.is_empty() {
                     return Ok(None);

@@ -104,6 +104,11 @@ impl Rows {
         context.ui.flush()
     }
 
+    /// How many came back.
+    pub(super) fn restored(&self) -> u64 {
+        self.restored
+    }
+
     /// How far it got, as a sentence without its full stop.
     pub(super) fn summary(&self, count: u64) -> String {
         let verb = if self.dry_run { "Would restore" } else { "Restored" };

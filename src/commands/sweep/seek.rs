@@ -14,7 +14,7 @@ use crate::domain::tally::Tally;
 use crate::exit::Stop;
 use crate::interrupt::Interrupt;
 use crate::lookup;
-use crate::store::{Head, Reader, Walk};
+use crate::store::{Head, Reader, StoreError, Walk};
 
 /// Orphans that are looked at twice and acted on at a time, whatever their number: memory stays flat.
 const CHUNK: usize = 10_000;
@@ -49,6 +49,8 @@ pub(super) struct Survey {
     pub(super) keys: u64,
     /// The orphans; `None` when there are more than are acted on at a time.
     pub(super) places: Option<Vec<Place>>,
+    /// Why nodes of a cluster were left out, if they were.
+    pub(super) missed: Option<StoreError>,
 }
 
 impl Seeker {
@@ -70,9 +72,9 @@ impl Seeker {
     pub(super) async fn survey(&self, context: &Context, reader: Reader, interrupt: &Interrupt) -> Result<Survey> {
         let progress = context.ui.progress("keys looked at");
         let mut walk = self.walk(reader).await?;
-        let mut survey = Survey { tally: Tally::default(), keys: 0, places: Some(Vec::new()) };
+        let mut survey = Survey { tally: Tally::default(), keys: 0, places: Some(Vec::new()), missed: None };
         loop {
-            let next = interrupt.unless_raised(self.orphans(&mut walk)).await;
+            let next = interrupt.unless_raised(self.orphans_there_are(&mut walk, &mut survey.missed)).await;
             let Some(page) = next.ok_or_else(|| Stop::interrupted("interrupted; nothing was changed"))?? else { break };
             for (record, orphan) in page {
                 survey.tally.add(orphan.code, &record, orphan::age(&record));
@@ -97,22 +99,37 @@ impl Seeker {
         Ok(Walk::start(reader, &self.catalog, Head::Bytes(least)).await?.without_lengths())
     }
 
-    /// The next chunk of a walk; an empty one at its end.
+    /// The next chunk of a walk; an empty one at its end. Nodes of a cluster that could not be read are left out.
     ///
     /// # Errors
     /// As every read.
-    pub(super) async fn chunk(&self, walk: &mut Walk) -> Result<Vec<Place>> {
+    pub(super) async fn chunk(&self, walk: &mut Walk, missed: &mut Option<StoreError>) -> Result<Vec<Place>> {
         let mut places = Vec::new();
         while places.len() < CHUNK
-            && let Some(page) = self.orphans(walk).await?
+            && let Some(page) = self.orphans_there_are(walk, missed).await?
         {
             places.extend(page.into_iter().map(|(record, _)| Place::from(record)));
         }
         Ok(places)
     }
 
+    /// The orphans of a walk's next page; where it ends with nodes left out, that is kept for later.
+    async fn orphans_there_are(
+        &self,
+        walk: &mut Walk,
+        missed: &mut Option<StoreError>,
+    ) -> Result<Option<Vec<(Record, Orphan)>>> {
+        match self.orphans(walk).await {
+            Err(error @ StoreError::Missed { .. }) => {
+                *missed = Some(error);
+                Ok(None)
+            }
+            page => Ok(page?),
+        }
+    }
+
     /// The orphans of a walk's next page, the lengths of their values known; `None` at the end.
-    async fn orphans(&self, walk: &mut Walk) -> Result<Option<Vec<(Record, Orphan)>>> {
+    async fn orphans(&self, walk: &mut Walk) -> Result<Option<Vec<(Record, Orphan)>>, StoreError> {
         let page = lookup::next_page(walk, &self.catalog, &self.thresholds, |_| true).await?;
         let Some(page) = page else { return Ok(None) };
         let mut orphans: Vec<_> = page.into_iter().filter_map(|record| self.orphan(record)).collect();

@@ -1,0 +1,98 @@
+//! A connection that ends at any byte, in either direction: what was done is known or said to be unknown, what is gone
+//! is in the backup, and nothing is sent twice.
+
+use std::sync::atomic::Ordering;
+
+use crate::fault::{self, Fault};
+use crate::proxy;
+use crate::stage::{ADDITIONS, REMOVALS, Stage, calls, contents};
+use crate::support::{self, Run};
+
+/// At how many places each command's connection is cut, in each direction.
+const CUTS: usize = 8;
+
+/// What may be there afterwards, and how often it was sent.
+fn is_accounted_for(stage: &Stage, run: &Run, words: &[&str]) {
+    let (was_changed, say) = (contents(&stage.server) != *stage.contents(), || format!("{words:?}: {}", run.all()));
+    let audited = stage.audited() - 1;
+    match run.code {
+        // Cut after the last byte that matters, or cleared up by reading back.
+        0 => assert!(was_changed && audited == 1, "{}", say()),
+        // One that was done, and the connection is of no use for the rest.
+        3 => assert!(was_changed && audited == 1 && run.stderr.contains("hint: "), "{}", say()),
+        5 => assert!(!was_changed && audited == 0 && run.stderr.contains("hint: "), "{}", say()),
+        7 => assert!(audited == 1 && run.stderr.contains("outcome unknown: "), "{}", say()),
+        _ => panic!("{}", say()),
+    }
+    // Before EVAL_RO came to be, reads were EVALs too.
+    if calls(&stage.server, "eval_ro") > 0 {
+        assert!(calls(&stage.server, "eval") <= 1, "{}", say());
+    }
+    assert!(calls(&stage.server, "exec") <= 1, "{}", say());
+}
+
+fn cut_everywhere(words: &'static [&'static str]) {
+    let stage = Stage::new(&[]);
+    let (port, passed) = fault::way(&stage.server, Fault::CutReplies(usize::MAX));
+    stage.at(port, words).exits(0);
+    for direction in 0..2 {
+        let all = passed[direction].load(Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            for part in 0..2 {
+                scope.spawn(move || {
+                    for cut in (part..CUTS).step_by(2) {
+                        let stage = Stage::new(&[]);
+                        let at = all * cut / CUTS + fastrand::usize(..all / CUTS);
+                        let fault = if direction == 0 { Fault::CutRequests(at) } else { Fault::CutReplies(at) };
+                        let (port, _) = fault::way(&stage.server, fault);
+                        let run = stage.at(port, words);
+                        is_accounted_for(&stage, &run, words);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn an_unlock_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
+    cut_everywhere(REMOVALS[0]);
+}
+
+#[test]
+fn a_sweep_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
+    cut_everywhere(REMOVALS[1]);
+}
+
+#[test]
+fn a_purge_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
+    cut_everywhere(REMOVALS[2]);
+}
+
+#[test]
+fn a_restore_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
+    cut_everywhere(ADDITIONS[0]);
+}
+
+#[test]
+fn a_step_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
+    for words in [REMOVALS[3], ADDITIONS[1], ADDITIONS[2]] {
+        cut_everywhere(words);
+    }
+}
+
+#[test]
+fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
+    for (delivers, code, noted) in [(true, 0, "restored"), (false, 7, "outcome-unknown")] {
+        let stage = Stage::new(&[]);
+        let socket = proxy::breaks_at(&stage.server, "restore_if_absent", delivers);
+        let mut command = support::idemctl(stage.server.folder());
+        command.arg("-s").arg(socket).args(ADDITIONS[0]);
+        let run = Run::of(command, b"").exits(code);
+        let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 Redis keys was sent" };
+        assert!(run.stderr.contains(told), "{}", run.all());
+        assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);
+        let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+        assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");
+    }
+}

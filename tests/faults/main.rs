@@ -1,0 +1,41 @@
+//! What goes wrong between idemctl and its server, each with the exit code that the design gives it, with a message that
+//! names the server and what to do, nothing lost and nothing sent twice.
+//!
+//! | fault | commands | where |
+//! |---|---|---|
+//! | refused, DNS, half-open, black hole, stopped server | all | `unreachable` |
+//! | LOADING, BUSY, max clients, NOAUTH, WRONGPASS, NOPERM | all | `refusing`; rights one by one in `guarded.rs`, `failures.rs` |
+//! | READONLY, OOM, MISCONF, NOREPLICAS | all | `refusing` |
+//! | protocol garbage, huge headers, nesting, a line without end | all | `garbage` |
+//! | a connection cut at any byte of requests or replies | every change | `lost`; the moments one by one in `guarded.rs`, `kill.rs` |
+//! | cut off or stopped in the middle of many records | sweep, purge, restore | `middle`; list in `failures.rs`, simulate in `simulate/server.rs` |
+//! | idemctl killed, interrupted, its disk full | sweep, purge | `kill.rs` |
+//! | services at work meanwhile | sweep, purge | `storm.rs` |
+//! | CLUSTERDOWN, a master that is down or stops | all; sweep, purge | `nodes`; list in `cluster.rs` |
+//! | slots that move | list, purge | `cluster.rs` |
+//! | SCRIPT FLUSH | race | `odd`; simulate has a scenario for it |
+//! | 512 MB value | inspect, list | `odd` |
+//! | eviction during a scan | list | `odd` |
+//! | clock skew | inspect, list, force-unlock, restore | `odd` |
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+
+#[path = "../support/backup.rs"]
+mod backup;
+#[path = "../support/cluster.rs"]
+mod cluster;
+#[path = "../support/fault.rs"]
+mod fault;
+#[path = "../support/proxy.rs"]
+mod proxy;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod stage;
+
+mod garbage;
+mod lost;
+mod middle;
+mod nodes;
+mod odd;
+mod refusing;
+mod unreachable;

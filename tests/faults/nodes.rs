@@ -1,0 +1,98 @@
+//! A cluster of which a part is not there.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::backup;
+use crate::cluster::Cluster;
+use crate::support::{self, Run};
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
+
+fn fill(cluster: &Cluster, count: usize) {
+    for number in 0..count {
+        cluster.set(&format!("idempotency:k{number}"), PENDING, 900_000);
+    }
+}
+
+fn on(cluster: &Cluster, node: usize) -> BTreeSet<Vec<u8>> {
+    redis::cmd("KEYS").arg("*").query(&mut cluster.connect(node)).unwrap()
+}
+
+#[test]
+fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 3);
+    let slot = cluster.slot("idempotency:nowhere");
+    for node in 0..3 {
+        redis::cmd("CLUSTER").arg("DELSLOTS").arg(slot).exec(&mut cluster.connect(node)).unwrap();
+    }
+    let named = ["--schema", "go-middleware"];
+    for words in [
+        &["inspect", "nowhere"][..],
+        &["force-unlock", "nowhere", "--yes"],
+        &["begin", "nowhere", "--yes"],
+        &["complete", "nowhere", "--yes", "--create", "--status", "200", "--body", ""],
+    ] {
+        let run = cluster.idemctl(&[words, &named].concat()).exits(6);
+        assert!(run.stderr.contains("CLUSTERDOWN") && run.stderr.contains("hint: "), "{}", run.all());
+        assert!(run.stderr.contains("127.0.0.1:"), "{}", run.all());
+    }
+    assert_eq!(cluster.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 3);
+    cluster.idemctl(&["inspect", "k0"]).exits(0);
+}
+
+#[test]
+fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
+    let mut cluster = Cluster::start(3);
+    fill(&cluster, 90);
+    for node in 0..3 {
+        for key in on(&cluster, node) {
+            redis::cmd("PERSIST").arg(key).exec(&mut cluster.connect(node)).unwrap();
+        }
+    }
+    let ours = on(&cluster, 0).len() + on(&cluster, 2).len();
+    cluster.kill(1);
+    let gone = format!("127.0.0.1:{}", cluster.port(1));
+    let check = cluster.idemctl(&["sweep", "--orphaned", "--check"]).exits(3);
+    assert!(check.stderr.contains(&gone) && check.text().contains(&ours.to_string()), "{}", check.all());
+    for (words, verb) in
+        [(&["sweep", "--orphaned", "--yes", "--grace", "0", "--backup", "swept"][..], "done"), (&PURGE, "purged")]
+    {
+        let run = cluster.idemctl(words).exits(3);
+        assert!(run.stderr.contains(&gone) && run.stderr.contains("hint: "), "{}", run.all());
+        assert!(run.stderr.contains(verb) && run.stderr.contains(&ours.to_string()), "{}", run.all());
+        assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "{}", run.all());
+        let file = cluster.node(0).folder().join(words.last().unwrap());
+        assert_eq!(backup::held(&file).len(), ours);
+        let back = cluster.idemctl(&["restore", words.last().unwrap(), "--yes"]).exits(0);
+        assert!(back.stderr.contains(&format!("Restored {ours} of {ours}")), "{}", back.all());
+    }
+}
+
+#[test]
+fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 3_000);
+    let all: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
+    let mut command = support::idemctl(cluster.node(0).folder());
+    command.args(["-p", &cluster.port(0).to_string(), "--timeout", "400ms"]).args(PURGE);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    let (mut connection, before) = (cluster.connect(1), on(&cluster, 1).len());
+    while redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() == before {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing is purged");
+    }
+    let signal = |name: &str| Command::new("kill").args([name, &cluster.node(1).pid().to_string()]).status().unwrap();
+    assert!(signal("-STOP").success());
+    let run = Run::from(child.wait_with_output().unwrap());
+    assert!(signal("-CONT").success());
+    assert!([3, 7].contains(&run.code), "{}", run.all());
+    assert!(run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1))), "{}", run.all());
+    std::thread::sleep(Duration::from_millis(50));
+    let left: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
+    let held = backup::held(&cluster.node(0).folder().join("b"));
+    assert!(all.difference(&left).all(|key| held.contains(key)), "{}", run.all());
+}

@@ -1,0 +1,164 @@
+//! Servers that are there and do not serve: exit code 6, with their word and what it means.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::fault::{self, Fault};
+use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
+use crate::support::Server;
+
+const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];
+const CHANGES: &[&[&[&str]]] = &[REMOVALS, ADDITIONS, PLAYS];
+
+fn set(stage: &Stage, name: &str, value: &str) {
+    stage.server.send::<()>(&[b"CONFIG", b"SET", name.as_bytes(), value.as_bytes()]);
+}
+
+#[test]
+fn a_server_that_still_loads_is_exit_6_for_every_command() {
+    let stage = Stage::new(&[]);
+    // How many bytes a server loads before it looks at its clients: Redis 6.2 has it built in.
+    let looks_up = "loading-process-events-interval-bytes";
+    let told: Vec<String> = stage.server.send(&[b"CONFIG", b"GET", looks_up.as_bytes()]);
+    let (count, size, delay) = if told.is_empty() { (60, 2_200_000, 60_000) } else { (400, 3_000, 10_000) };
+    for index in 0..count {
+        stage.server.set(&format!("padding:{index}"), vec![b'x'; size], 900_000);
+    }
+    set(&stage, "rdbcompression", "no");
+    stage.server.send::<()>(&[b"SAVE"]);
+    let dir = format!("dir {}", stage.server.folder().display());
+    let (delay, looks_up) = (format!("key-load-delay {delay}"), format!("{looks_up} 1024"));
+    let slow = if told.is_empty() { vec![&*delay, &dir] } else { vec![&*delay, &dir, &looks_up] };
+    let loading = Server::start_with(&slow);
+    for words in ALL.iter().flat_map(|group| *group) {
+        let mut command = loading.command();
+        command.args(*words).current_dir(stage.server.folder());
+        let run = crate::support::Run::of(command, b"");
+        each(&[run], 6, &["LOADING", "try again in a moment", loading.socket().to_str().unwrap()]);
+    }
+    let started = Instant::now();
+    let info = |section: &[u8]| loading.send::<String>(&[b"INFO", section]);
+    assert!(info(b"persistence").contains("loading:1"), "every command came while it was loading");
+    // Some servers take no such command while they load.
+    let _ = redis::cmd("CONFIG").arg("SET").arg("key-load-delay").arg(0).exec(&mut loading.connect());
+    while info(b"persistence").contains("loading:1") {
+        assert!(started.elapsed() < Duration::from_secs(20), "the server does not come up");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(loading.send::<usize>(&[b"DBSIZE"]), count + 2);
+}
+
+#[test]
+fn a_server_that_is_busy_with_a_script_is_exit_6_for_every_command_and_its_script_goes_on() {
+    let stage = Stage::new(&["lua-time-limit 20"]);
+    let mut other = UnixStream::connect(stage.server.socket()).unwrap();
+    other.write_all(b"EVAL \"while true do end\" 0\r\n").unwrap();
+    thread::sleep(Duration::from_millis(200));
+    let runs = stage.all(ALL, &[]);
+    stage.server.send::<()>(&[b"SCRIPT", b"KILL"]);
+    each(&runs, 6, &["BUSY", "try again in a moment"]);
+    let mut said = [0; 256];
+    let count = other.read(&mut said).unwrap();
+    assert!(String::from_utf8_lossy(&said[..count]).contains("SCRIPT KILL"), "nobody killed it but the test");
+    stage.is_untouched();
+}
+
+#[test]
+fn a_replica_is_read_and_refuses_every_change() {
+    let stage = Stage::new(&[]);
+    stage.server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    each(&stage.all(&[READS], &[]), 0, &[]);
+    each(&stage.all(CHANGES, &[]), 6, &["READONLY", "connect to its master"]);
+    stage.is_untouched();
+}
+
+#[test]
+fn a_server_out_of_memory_lets_records_go_and_takes_none() {
+    let stage = Stage::new(&["maxmemory-policy noeviction"]);
+    set(&stage, "maxmemory", "1");
+    each(&stage.all(&[READS], &[]), 0, &[]);
+    each(&stage.all(&[ADDITIONS, PLAYS], &[]), 6, &["OOM", "free some, or raise maxmemory"]);
+    stage.is_untouched();
+    // A service's own step is guarded by MULTI, in which a full Redis takes no command.
+    let release = stage.server.idemctl(REMOVALS[3]);
+    if release.code != 0 {
+        each(&[release], 6, &["OOM"]);
+        stage.is_untouched();
+    }
+    each(&stage.all(&[&REMOVALS[..1]], &[]), 0, &[]);
+    assert_eq!(stage.server.get("idempotency:stuck"), None);
+    for words in &REMOVALS[1..3] {
+        set(&stage, "maxmemory", "0");
+        stage.server.set("idempotency:again", r#"{"status":"PENDING"}"#, 90_000);
+        stage.server.send::<()>(&[b"PERSIST", b"idempotency:again"]);
+        set(&stage, "maxmemory", "1");
+        stage.server.idemctl(words).exits(0);
+        assert_eq!(stage.server.get("idempotency:again"), None);
+    }
+}
+
+#[test]
+fn a_server_that_cannot_save_refuses_every_change() {
+    let stage = Stage::new(&["save 900 1", "dbfilename blocked.rdb"]);
+    // A folder where the file should be makes saving fail, for the superuser too.
+    std::fs::create_dir(stage.server.folder().join("blocked.rdb")).unwrap();
+    std::fs::write(stage.server.folder().join("blocked.rdb/x"), "").unwrap();
+    stage.server.send::<()>(&[b"BGSAVE"]);
+    let began = Instant::now();
+    while !stage.server.send::<String>(&[b"INFO", b"persistence"]).contains("rdb_last_bgsave_status:err") {
+        assert!(began.elapsed() < Duration::from_secs(10), "saving does not fail");
+        thread::sleep(Duration::from_millis(10));
+    }
+    each(&stage.all(&[READS], &[]), 0, &[]);
+    each(&stage.all(CHANGES, &[]), 6, &["MISCONF", "look at its log"]);
+    stage.is_untouched();
+}
+
+#[test]
+fn a_master_without_enough_replicas_refuses_every_change() {
+    let stage = Stage::new(&[]);
+    set(&stage, "min-replicas-to-write", "1");
+    each(&stage.all(&[READS], &[]), 0, &[]);
+    each(&stage.all(CHANGES, &[]), 6, &["NOREPLICAS", "hint: "]);
+    stage.is_untouched();
+}
+
+#[test]
+fn a_server_with_no_room_for_another_client_is_exit_6_for_every_command() {
+    let stage = Stage::new(&[]);
+    set(&stage, "maxclients", "4");
+    let (port, _) = fault::way(&stage.server, Fault::Delay(Duration::ZERO));
+    let held: Vec<_> = (0..4).map(|_| stage.server.connect()).collect();
+    let mut runs = stage.all(ALL, &[]);
+    runs.extend(stage.all(ALL, &["-a", "pw"]));
+    runs.extend(stage.all_at(port, ALL, &[]));
+    drop(held);
+    each(&runs, 6, &["max number of clients", "hint: "]);
+    thread::sleep(Duration::from_millis(50));
+    stage.is_untouched();
+}
+
+#[test]
+fn a_log_in_that_is_missing_wrong_or_not_enough_is_exit_4_for_every_command() {
+    let stage = Stage::new(&[]);
+    stage.server.send::<()>(&[b"ACL", b"SETUSER", b"nobody", b"on", b">pw", b"+@connection"]);
+    each(&stage.all(ALL, &["--user", "nobody", "-a", "pw"]), 4, &["does not permit", "hint: "]);
+    set(&stage, "requirepass", "s3cret");
+    let (missing, wrong) = (stage.all(ALL, &[]), stage.all(ALL, &["-a", "wr0ng"]));
+    set_logged_in(&stage);
+    each(&missing, 4, &["NOAUTH", "REDISCLI_AUTH"]);
+    each(&wrong, 4, &["refused the log-in", "hint: "]);
+    assert!(missing.iter().chain(&wrong).all(|run| !run.all().contains("s3cret") && !run.all().contains("wr0ng")));
+    stage.is_untouched();
+}
+
+/// Takes the password away again.
+fn set_logged_in(stage: &Stage) {
+    let mut connection = UnixStream::connect(stage.server.socket()).unwrap();
+    connection.write_all(b"AUTH s3cret\r\nCONFIG SET requirepass \"\"\r\n").unwrap();
+    let mut said = [0; 10];
+    connection.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"+OK\r\n+OK\r\n");
+}

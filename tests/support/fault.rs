@@ -1,0 +1,128 @@
+//! Ways to a server that fail as networks and servers do, whatever is sent: nobody there, nobody answers, slow, cut off.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::support::Server;
+
+/// What is done to replies.
+pub type Change = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+/// What goes wrong on the way.
+#[derive(Clone)]
+pub enum Fault {
+    /// Whatever is sent, in either direction, comes so much later.
+    Delay(Duration),
+    /// After so many bytes of requests, of all connections together, the one they came on is cut, once.
+    CutRequests(usize),
+    /// The same with replies.
+    CutReplies(usize),
+    /// Replies are changed.
+    Changed(Change),
+}
+
+/// A port of the loopback that leads to the server, and what goes wrong there. Also how many bytes of requests and
+/// replies have passed.
+pub fn way(server: &Server, fault: Fault) -> (u16, Arc<[AtomicUsize; 2]>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let passed: Arc<[AtomicUsize; 2]> = Arc::default();
+    let (socket, counts) = (server.socket(), Arc::clone(&passed));
+    thread::spawn(move || listener.incoming().for_each(|client| join(client.unwrap(), &socket, &fault, &counts)));
+    (port, passed)
+}
+
+fn join(client: TcpStream, socket: &Path, fault: &Fault, passed: &Arc<[AtomicUsize; 2]>) {
+    let Ok(server) = UnixStream::connect(socket) else { return };
+    client.set_nodelay(true).unwrap();
+    for direction in 0..2 {
+        let (client, server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        let (fault, passed) = (fault.clone(), Arc::clone(passed));
+        thread::spawn(move || {
+            let (mut from, mut to): (&mut dyn Read, &mut dyn Write) =
+                if direction == 0 { (&mut &client, &mut &server) } else { (&mut &server, &mut &client) };
+            let is_cut = pass(&mut from, &mut to, &fault, direction, &passed[direction]);
+            if is_cut || direction == 0 {
+                let _ = server.shutdown(if is_cut { Shutdown::Both } else { Shutdown::Write });
+            }
+            if is_cut || direction == 1 {
+                let _ = client.shutdown(if is_cut { Shutdown::Both } else { Shutdown::Write });
+            }
+        });
+    }
+}
+
+/// Passes on what comes, until the end, or the fault that cuts it: true.
+fn pass(from: &mut dyn Read, to: &mut dyn Write, fault: &Fault, direction: usize, passed: &AtomicUsize) -> bool {
+    let mut part = [0; 65_536];
+    while let Ok(count @ 1..) = from.read(&mut part) {
+        let before = passed.fetch_add(count, Ordering::SeqCst);
+        let most = match (fault, direction) {
+            (Fault::CutRequests(most), 0) | (Fault::CutReplies(most), 1) => *most,
+            _ => usize::MAX,
+        };
+        match fault {
+            Fault::Delay(delay) => thread::sleep(*delay),
+            Fault::Changed(change) if direction == 1 => change(&mut part[..count]),
+            _ => {}
+        }
+        let is_cut = before <= most && most < before + count;
+        let sent = if is_cut { most - before } else { count };
+        if to.write_all(&part[..sent]).is_err() || is_cut {
+            return is_cut;
+        }
+    }
+    false
+}
+
+/// A port on which somebody takes connections and never says a word.
+pub fn half_open() -> u16 {
+    fake(|stream| while let Ok(1..) = stream.read(&mut [0; 4096]) {})
+}
+
+/// A port on which somebody talks as `talk` does, with each connection.
+pub fn fake(talk: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let talk = Arc::new(talk);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let talk = Arc::clone(&talk);
+            thread::spawn(move || talk(&mut stream.unwrap()));
+        }
+    });
+    port
+}
+
+/// A port on which connections are neither taken nor refused, while this is held.
+pub struct BlackHole {
+    /// The port.
+    pub port: u16,
+    _runtime: tokio::runtime::Runtime,
+    _listener: tokio::net::TcpListener,
+    _queued: Vec<TcpStream>,
+}
+
+impl BlackHole {
+    /// A listener that takes nobody, with a full queue.
+    pub fn open() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            socket.listen(1).unwrap()
+        });
+        let address: SocketAddr = listener.local_addr().unwrap();
+        let queue = || TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok();
+        let queued = std::iter::from_fn(queue).take(64).collect();
+        Self { port: address.port(), _runtime: runtime, _listener: listener, _queued: queued }
+    }
+}
