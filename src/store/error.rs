@@ -309,7 +309,7 @@ pub(super) fn out_of_script(why: &str) -> Option<(&str, &str)> {
     let (_, said) = why.strip_prefix("Error running script")?.split_once(" -")?;
     let (code, rest) = said.split_once(' ').unwrap_or((said, ""));
     // A script that began may have changed something: what it ran into is no reason to send it again.
-    let is_code = code.bytes().all(|byte| byte.is_ascii_uppercase()) && !REDIRECTS.contains(&code);
+    let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_uppercase()) && !REDIRECTS.contains(&code);
     is_code.then_some((code, rest))
 }
 
