@@ -42,7 +42,7 @@ fn a_server_that_takes_connections_and_never_answers_is_exit_5_in_time() {
 #[test]
 fn a_host_that_swallows_every_packet_is_exit_5_in_time() {
     let (stage, hole, began) = (Stage::new(&[]), BlackHole::open(), Instant::now());
-    let runs = stage.all_at(hole.port, ALL, &["--timeout", "300ms"]);
+    let runs = stage.all_at(hole.port, ALL, &["--connect-timeout", "300ms"]);
     each(&runs, 5, &[&format!("Redis at 127.0.0.1:{}/0 did not answer within 0.3s", hole.port), "hint: "]);
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
