@@ -285,7 +285,7 @@ impl Link {
     async fn ask_nodes(&self, commands: &[&Cmd], map: &SlotMap) -> Result<Vec<Reply>, StoreError> {
         let mut groups: Vec<(Target, Vec<usize>)> = Vec::new();
         for (index, command) in commands.iter().enumerate() {
-            let node = match key_of(command) {
+            let node = match slots::key_of(command) {
                 Some(redis_key) => map.master(slot::of(redis_key)).ok_or_else(|| self.unserved(redis_key))?,
                 None => self.target(),
             };
@@ -332,7 +332,7 @@ impl Link {
                 }
                 _ => {
                     tokio::time::sleep(PAUSE).await;
-                    self.master_of(key_of(commands[*index]).unwrap_or_default()).await?
+                    self.master_of(slots::key_of(commands[*index]).unwrap_or_default()).await?
                 }
             };
             asking.add_command(commands[*index].clone());
@@ -396,21 +396,4 @@ fn pipeline<'a>(commands: impl Iterator<Item = &'a Cmd>) -> Pipeline {
         pipeline.add_command(command.clone());
     }
     pipeline
-}
-
-/// The Redis key by which a command finds its node; `None` for one that any node answers.
-fn key_of(command: &Cmd) -> Option<&[u8]> {
-    let mut words = command.args_iter().filter_map(|word| match word {
-        redis::Arg::Simple(word) => Some(word),
-        _ => None,
-    });
-    let name = words.next()?.to_ascii_uppercase();
-    match name.as_slice() {
-        b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" => {
-            let count = words.nth(1)?;
-            words.next().filter(|_| count != b"0")
-        }
-        b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => None,
-        _ => words.next(),
-    }
 }

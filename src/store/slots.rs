@@ -1,6 +1,6 @@
 //! Which master of a cluster owns which slots.
 
-use redis::Value;
+use redis::{Arg, Cmd, Value};
 
 use super::reply;
 use super::target::{Address, Target};
@@ -75,6 +75,23 @@ fn address(like: &Target, host: Option<String>, port: u16) -> Target {
     };
     let host = host.filter(|host| !host.is_empty() && host != "?").unwrap_or(own);
     Target { address: Address::Tcp(host, port), ..like.clone() }
+}
+
+/// The Redis key by which a command finds its node; `None` for one that any node answers.
+pub(super) fn key_of(command: &Cmd) -> Option<&[u8]> {
+    let mut words = command.args_iter().filter_map(|word| match word {
+        Arg::Simple(word) => Some(word),
+        _ => None,
+    });
+    let name = words.next()?.to_ascii_uppercase();
+    match name.as_slice() {
+        b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" => {
+            let count = words.nth(1)?;
+            words.next().filter(|_| count != b"0")
+        }
+        b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => None,
+        _ => words.next(),
+    }
 }
 
 #[cfg(test)]
