@@ -71,13 +71,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")).into());
     }
     let mut hand = if args.change.dry_run {
-        Hand::Looks(context.link().await?)
+        Hand::Looks(Box::new(context.link().await?))
     } else {
         let writer = context.writer(&args.change).await?;
         let trail = Trail::open(context, &args.change, "restore")?;
         let question = format!("Restore {count} Redis keys from {file}?");
         args.change.confirm(context, &question, &writer.name())?;
-        Hand::Restores(writer, trail)
+        Hand::Restores(Box::new(writer), trail)
     };
     let mut rows = Rows::new(args.output, args.change.dry_run);
     let mut ended = restore(context, &args, backup, &mut hand, &mut rows).await;
@@ -93,9 +93,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 /// What is done with a batch.
 enum Hand {
-    Looks(Link),
+    Looks(Box<Link>),
     /// Brings it back and notes it.
-    Restores(Writer, Trail),
+    Restores(Box<Writer>, Trail),
 }
 
 /// True at the end of the backup, false when interrupted before.
