@@ -278,6 +278,14 @@ impl StoreError {
         }
     }
 
+    /// The server that could not be reached or did not answer in time, where that is what went wrong.
+    pub(super) fn silent_server(&self) -> Option<&str> {
+        match self {
+            Self::Unreachable { target, .. } | Self::TimedOut { target, .. } => Some(target),
+            _ => None,
+        }
+    }
+
     /// True when the reason is that the user lacks a right.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::Permission { .. })

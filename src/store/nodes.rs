@@ -4,7 +4,7 @@
 //! got slots meanwhile are walked again for what is in these. A node that cannot be reached is left out, and named at the
 //! end.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::error::StoreError;
@@ -153,8 +153,43 @@ impl Nodes {
         page
     }
 
+    /// Records whose Redis keys are on several nodes, put together by the names of these.
+    pub(super) fn by_owners(&self, places: Vec<(Candidate, usize)>) -> BTreeMap<Vec<String>, Vec<(Candidate, usize)>> {
+        let map = self.link.slot_map();
+        let owner = |redis_key: &Vec<u8>| Some(map.as_ref()?.master(slot::of(redis_key))?.to_string());
+        let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for place in places {
+            let owners = place.0.redis_keys.iter().filter_map(owner).collect();
+            groups.entry(owners).or_default().push(place);
+        }
+        groups
+    }
+
+    /// True when one of these nodes is left out already.
+    pub(super) fn has_missed(&self, owners: &[String]) -> bool {
+        self.missed
+            .iter()
+            .filter_map(StoreError::silent_server)
+            .any(|silent| owners.iter().any(|owner| owner == silent))
+    }
+
+    /// Leaves out a node that does not answer.
+    ///
+    /// # Errors
+    /// The error, when it is another, or there is but this node.
+    pub(super) fn miss(&mut self, error: StoreError) -> Result<(), StoreError> {
+        if self.masters < 2 || error.silent_server().is_none() {
+            return Err(error);
+        }
+        self.missed.push(error);
+        Ok(())
+    }
+
     fn end(&mut self) -> Result<Option<Page>, StoreError> {
-        let missed = std::mem::take(&mut self.missed);
+        let mut missed = std::mem::take(&mut self.missed);
+        // One that was silent in the walk may have been so before, when a record of two nodes was read.
+        let mut named = HashSet::new();
+        missed.retain(|error| error.silent_server().is_none_or(|server| named.insert(server.to_owned())));
         if missed.is_empty() {
             return Ok(None);
         }

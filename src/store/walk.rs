@@ -100,19 +100,28 @@ impl Walk {
         Ok(Some(records))
     }
 
-    /// Reads records that no node of a cluster serves alone, each Redis key where it is.
+    /// Reads records that no node of a cluster serves alone, each Redis key where it is. Those of which a node does not
+    /// answer are left out, and the node is named at the end.
     async fn read_elsewhere(
         &mut self,
         places: Vec<(Candidate, usize)>,
     ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
-        if places.is_empty() {
-            return Ok(Vec::new());
+        let mut records = Vec::new();
+        for (owners, places) in self.nodes.by_owners(places) {
+            if self.nodes.has_missed(&owners) {
+                continue;
+            }
+            let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
+            let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
+            match self.reader.peek(&wanted, head).await {
+                Ok(seen) => {
+                    let found = places.into_iter().zip(seen).map(|((candidate, slot), seen)| (candidate, slot, seen));
+                    records.extend(found.filter_map(record));
+                }
+                Err(error) => self.nodes.miss(error)?,
+            }
         }
-        let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
-        let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
-        let seen = self.reader.peek(&wanted, head).await?;
-        let found = places.into_iter().zip(seen).map(|((candidate, slot), seen)| (candidate, slot, seen));
-        Ok(found.filter_map(record).collect())
+        Ok(records)
     }
 
     /// How much is read of these records' values: no less than tells what they are.

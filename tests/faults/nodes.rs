@@ -73,6 +73,25 @@ fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
 }
 
 #[test]
+fn without_one_master_records_of_two_nodes_that_are_there_are_listed() {
+    let mut cluster = Cluster::start(3);
+    let (lock, done) = (|number: usize| format!("idem:lock:m{number}"), |number: usize| format!("idem:done:m{number}"));
+    for number in 0..60 {
+        cluster.set(&lock(number), "1", 60_000);
+    }
+    let on_others = |key: String| cluster.owner(&key) != 1;
+    let ours = (0..60).filter(|number| on_others(lock(*number)) && on_others(done(*number))).count();
+    assert!(ours > 0 && ours < 60);
+    cluster.kill(1);
+    let gone = format!("127.0.0.1:{}", cluster.port(1));
+    for words in [&["list", "-o", "jsonl"][..], &["list", "-o", "jsonl", "--schema", "event-consumer"]] {
+        let run = cluster.idemctl(words).exits(3);
+        assert_eq!(run.json_lines().len(), ours, "{}", run.all());
+        assert!(run.stderr.contains("1 of 3 masters") && run.stderr.contains(&gone), "{}", run.all());
+    }
+}
+
+#[test]
 fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
     let cluster = Cluster::start(3);
     fill(&cluster, 3_000);
