@@ -98,7 +98,7 @@ _idemctl() {
 
     case "${cmd}" in
         idemctl)
-            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect list force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
+            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect list force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -133,6 +133,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -208,7 +216,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__audit)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --since --limit --output"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --since --limit --output"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -243,6 +251,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -338,7 +354,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__begin)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -373,6 +389,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -504,7 +528,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__complete)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --status --header --body --error --create --replace --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --status --header --body --error --create --replace --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -539,6 +563,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -686,7 +718,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__completions)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help bash elvish fish powershell zsh"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -721,6 +753,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -796,7 +836,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__config)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help show"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help show"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -831,6 +871,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -906,7 +954,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__config__subcmd__show)
-            opts="-o -u -h -p -s -n -c -a --origin --output --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --origin --output --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -949,6 +997,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1024,7 +1080,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show use"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show use"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1059,6 +1115,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1134,7 +1198,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__list)
-            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1177,6 +1241,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1252,7 +1324,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__show)
-            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1295,6 +1367,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1370,7 +1450,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__use)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1405,6 +1485,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1480,7 +1568,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__force__subcmd__unlock)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --expect --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --expect --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1515,6 +1603,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1646,7 +1742,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__inspect)
-            opts="-u -h -p -s -n -c -a -0 -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --null --output --full --reveal --body --watch --until --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -0 -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --null --output --full --reveal --body --watch --until --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1681,6 +1777,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1800,7 +1904,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__list)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --state --older-than --ttl-below --ttl-above --no-expiry --owner --match --finding --limit --sort --full --reveal --read-from --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --state --older-than --ttl-below --ttl-above --no-expiry --owner --match --finding --limit --sort --full --reveal --read-from --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1835,6 +1939,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1982,7 +2094,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__man)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2017,6 +2129,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2092,7 +2212,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__purge)
-            opts="-u -h -p -s -n -c -a -0 -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --state --older-than --match --finding --key-file --null --all --max --max-percent --rate --output --overdue --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -0 -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --state --older-than --match --finding --key-file --null --all --max --max-percent --rate --output --overdue --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2127,6 +2247,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2286,7 +2414,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__race)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --concurrency --rounds --strategy --think-time --overlap --fail-every --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --concurrency --rounds --strategy --think-time --overlap --fail-every --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2321,6 +2449,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2444,7 +2580,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__release)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2479,6 +2615,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2606,7 +2750,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__restore)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2641,6 +2785,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2744,7 +2896,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__sandbox)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --seed --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --seed --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2779,6 +2931,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2878,7 +3038,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show check"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2913,6 +3073,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2988,7 +3156,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__check)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3023,6 +3191,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3098,7 +3274,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__list)
-            opts="-o -u -h -p -s -n -c -a --output --schema-dir --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --schema-dir --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3145,6 +3321,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3220,7 +3404,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__show)
-            opts="-o -u -h -p -s -n -c -a --script --output --schema-dir --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --script --output --schema-dir --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3271,6 +3455,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3346,7 +3538,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__simulate)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --all --timeline --expect --repeat --seed --output --schema --schema-dir --prefix --lock-ttl --result-ttl list first-then-retry concurrent-duplicates crash-before-complete zombie-completes zombie-overwrites zombie-releases handler-fails result-not-stored crash-between-steps lock-without-expiry client-hangs-up payload-mismatch store-down script-flush foreign-value clock-of-ttl cluster-slots evicted-lock failover-loses-lock"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --all --timeline --expect --repeat --seed --output --schema --schema-dir --prefix --lock-ttl --result-ttl list first-then-retry concurrent-duplicates crash-before-complete zombie-completes zombie-overwrites zombie-releases handler-fails result-not-stored crash-between-steps lock-without-expiry client-hangs-up payload-mismatch store-down script-flush foreign-value clock-of-ttl cluster-slots evicted-lock failover-loses-lock"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3381,6 +3573,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3496,7 +3696,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__sweep)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --grace --owner-alive --action --check --output --read-from --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --grace --owner-alive --action --check --output --read-from --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3531,6 +3731,14 @@ _idemctl() {
                     return 0
                     ;;
                 -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_idemctl_global_optspecs
-    string join \n u/url= h/host= p/port= s/socket= n/db= c/cluster user= a/pass= askpass pass-file= no-auth-warning context= config= timeout= connect-timeout= sandbox tls cacert= cacertdir= cert= key= sni= insecure color= help V/version
+    string join \n u/url= h/host= p/port= s/socket= sentinel= master-name= n/db= c/cluster user= a/pass= askpass pass-file= no-auth-warning context= config= timeout= connect-timeout= sandbox tls cacert= cacertdir= cert= key= sni= insecure color= help V/version
 end
 
 function __fish_idemctl_needs_command
@@ -28,6 +28,8 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -s u -l url -d 'Server URL
 complete -c idemctl -n "__fish_idemctl_needs_command" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_needs_command" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -74,6 +76,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s u -l url -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -117,6 +121,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Se
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -181,6 +187,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s u -l ur
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -226,6 +234,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s u -l url -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -277,6 +287,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s u -l url -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -321,6 +333,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s u -l url -d 'S
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -366,6 +380,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s u -l url -d 'S
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -421,6 +437,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s u -l url -d 'S
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -486,6 +504,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s u -l url -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -523,6 +543,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s u -l url -d 'S
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -556,6 +578,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s u -l url -d 'Se
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -599,6 +623,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s u -l url -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -639,6 +665,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s u -l url -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -672,6 +700,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -706,6 +736,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -738,6 +770,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -765,6 +799,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -792,6 +828,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -825,6 +863,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -855,6 +895,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -882,6 +924,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -909,6 +953,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -940,6 +986,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -968,6 +1016,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s u -l url
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -995,6 +1045,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s u -l url -d 'Ser
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s p -l port -d 'Server port [default: 6379]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l master-name -d 'Name of the service at the Sentinels' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r

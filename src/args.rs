@@ -32,6 +32,20 @@ pub struct ConnectionArgs {
     #[arg(short = 's', long, global = true, value_name = "PATH", conflicts_with = "url")]
     pub socket: Option<PathBuf>,
 
+    /// Sentinels that know the service's master
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOST:PORT,…",
+        requires = "master_name",
+        conflicts_with_all = ["url", "host", "port", "socket"]
+    )]
+    pub sentinel: Option<String>,
+
+    /// Name of the service at the Sentinels
+    #[arg(long, global = true, value_name = "NAME", requires = "sentinel")]
+    pub master_name: Option<String>,
+
     /// Database number [default: 0]
     #[arg(short = 'n', long, global = true, value_name = "DB", value_parser = clap::value_parser!(i64).range(0..))]
     pub db: Option<i64>,
@@ -77,7 +91,7 @@ pub struct ConnectionArgs {
     pub connect_timeout: Option<Duration>,
 
     /// Start a private throw-away server and work on it
-    #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "context", "tls"])]
+    #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "sentinel", "context", "tls"])]
     pub sandbox: bool,
 
     /// Whether and how TLS is spoken; last, for its heading stays for whatever comes behind it.

@@ -95,6 +95,12 @@ fn story(cell: &Value) -> String {
     let mut last = "";
     for event in cell["timeline"].as_array().unwrap().iter().filter(|event| event["take"] == cell["worst_take"]) {
         let (actor, step) = (text(event, "actor"), text(event, "step"));
+        let waits = actor == last && parts.last().is_some_and(|part| part.ends_with("conflict)"));
+        if waits && meaning(event) == Some("fail") {
+            // Whether a client that keeps asking falls between the two calls of its begin step just as the lock goes is
+            // chance: it asks once more.
+            continue;
+        }
         let done = match meaning(event) {
             Some(meaning) => format!("{}: {meaning})", step.trim_end_matches(')')),
             None => step.to_owned(),
@@ -138,5 +144,7 @@ fn the_matrix_in_the_readme_is_what_is_played() {
     if std::env::var_os("IDEMCTL_BLESS").is_some() {
         fs::write(&file, &wanted).unwrap();
     }
-    assert_eq!(fs::read_to_string(&file).unwrap(), wanted, "`make generate` writes it anew");
+    let differing: Vec<_> = readme.lines().zip(wanted.lines()).filter(|(is, played)| is != played).take(3).collect();
+    let same = fs::read_to_string(&file).unwrap() == wanted;
+    assert!(same, "`make generate` writes it anew; what is there and what was played: {differing:#?}");
 }

@@ -47,6 +47,25 @@ fn the_master_is_found_and_found_again_after_a_failover() {
 }
 
 #[test]
+fn sentinels_and_service_are_named_by_options_too() {
+    let watched = Watched::start(1);
+    watched.server(0).set("idempotency:a", PENDING, 60_000);
+    let url = watched.url();
+    let (sentinels, service) = url.strip_prefix("redis-sentinel://").unwrap().split_once('/').unwrap();
+    let run = |words: &[&str]| {
+        let mut command = support::idemctl(watched.server(0).folder());
+        // The options come before the variables.
+        command.env("IDEMCTL_URL", "redis://127.0.0.1:1").args(words);
+        Run::of(command, &[])
+    };
+    let named = ["--sentinel", sentinels, "--master-name", service];
+    assert_eq!(run(&[&named[..], &["list", "-o", "jsonl"]].concat()).exits(0).json_lines().len(), 1);
+    run(&["--sentinel", sentinels, "list"]).exits(2);
+    run(&["--master-name", service, "list"]).exits(2);
+    run(&[&named[..], &["-p", "6379", "list"]].concat()).exits(2);
+}
+
+#[test]
 fn a_failover_in_the_middle_of_a_purge_loses_nothing() {
     let watched = Watched::start(1);
     fill(watched.server(0), 6_000);

@@ -132,11 +132,14 @@ impl Url {
         let of_context = || context.url.clone().map(|url| (url, Origin::Context("url")));
         let of_variable =
             |name: &'static str| environment.get(name).map(|url| (url.to_owned(), Origin::Variable(name)));
-        let url = match &args.url {
-            Some(url) => Some((url.clone(), Origin::Flag("--url"))),
-            None if addressed => None,
-            None if args.context.is_some() && context.url.is_some() => of_context(),
-            None => of_variable("IDEMCTL_URL").or_else(of_context).or_else(|| of_variable("REDIS_URL")),
+        let url = match (&args.url, args.sentinel.as_ref().zip(args.master_name.as_ref())) {
+            (Some(url), _) => Some((url.clone(), Origin::Flag("--url"))),
+            (None, Some((sentinels, service))) => {
+                Some((format!("redis-sentinel://{sentinels}/{service}"), Origin::Flag("--sentinel")))
+            }
+            _ if addressed => None,
+            _ if args.context.is_some() && context.url.is_some() => of_context(),
+            _ => of_variable("IDEMCTL_URL").or_else(of_context).or_else(|| of_variable("REDIS_URL")),
         };
         let Some((url, origin)) = url else { return Ok(None) };
         let from = match origin {

@@ -198,6 +198,9 @@ impl StoreError {
     /// What to do next, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
+            Self::Unreachable { why, .. } if why.starts_with("no service") => {
+                "SENTINEL MASTERS, sent to one of them, names the services"
+            }
             Self::Unreachable { .. } => {
                 "name the server with -u redis://HOST:PORT, -h HOST -p PORT or -s SOCKET; --sandbox needs none"
             }
