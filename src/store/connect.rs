@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, ProtocolVersion, RedisConnectionInfo, Value};
 
 use super::error::StoreError;
+use super::lines::ShortLines;
 use super::manners::Courtesy;
 use super::probe;
 use super::socket;
@@ -32,7 +33,7 @@ pub(super) struct Node {
 /// # Errors
 /// Unreachable, timed out, or the log-in refused.
 pub(super) async fn connect(target: &Target) -> Result<Node, StoreError> {
-    let stream = socket::open(target).await?;
+    let stream = ShortLines::new(socket::open(target).await?);
     let config = AsyncConnectionConfig::new().set_response_timeout(Some(target.timeout));
     let settings = settings(target);
     let logged_in = MultiplexedConnection::new_with_config(&settings, stream, config);

@@ -250,6 +250,9 @@ impl StoreError {
         if error.is_timeout() {
             return Self::TimedOut { target, seconds: timeout.as_secs_f64() };
         }
+        if io_error(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+            return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
+        }
         if error.is_io_error() || error.is_connection_dropped() {
             return Self::Unreachable { target, why: io_reason(error) };
         }

@@ -7,6 +7,7 @@ mod batch;
 mod connect;
 mod error;
 mod guarded;
+mod lines;
 mod link;
 mod manners;
 mod nodes;

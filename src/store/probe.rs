@@ -18,6 +18,9 @@ use super::wire;
 /// What a server without TLS may begin an answer with: `+PONG`, `-NOAUTH`, `-DENIED`.
 const REPLIES: &[u8] = b"+-";
 
+/// How much is shown of a line without end.
+const SHOWN: usize = 32;
+
 /// What a server says to a client that it does not let in, before anything is asked: that it is full, or takes no
 /// clients of other hosts.
 const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
@@ -54,6 +57,8 @@ fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
     match redis::parse_redis_value(words) {
         Ok(Value::ServerError(said)) if is_turned_away => wire::lost(target, &said.into()),
+        // The answer to a PING is one short line.
+        _ if words[0] == b'+' && !words.contains(&b'\n') => not_redis(target, &words[..words.len().min(SHOWN)]),
         _ if REPLIES.contains(&words[0]) => error,
         _ => not_redis(target, words),
     }

@@ -23,7 +23,7 @@ pub(super) enum Token {
 }
 
 /// The longest line, as servers keep it too: what is longer is a string, whose length comes first.
-const LONGEST_LINE: usize = 64 * 1024;
+pub(super) const LONGEST_LINE: usize = 64 * 1024;
 
 /// The bytes are not in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

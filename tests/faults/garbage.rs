@@ -41,12 +41,12 @@ fn says_at(stage: &Stage, word: &'static str, talk: Talk) -> u16 {
 
 /// Asserts that every command ends soon with exit code 5, and without a crash, on what is said at this port.
 #[track_caller]
-fn is_turned_down(stage: &Stage, port: u16, commands: &[&[&[&str]]]) {
+fn is_turned_down(stage: &Stage, port: u16, timeout: &str, commands: &[&[&[&str]]]) {
     std::thread::scope(|scope| {
         for words in commands.iter().flat_map(|group| *group) {
             scope.spawn(move || {
                 let began = Instant::now();
-                let run = bounded(stage.command_at(port, &[&["--timeout", "400ms"], *words].concat()));
+                let run = bounded(stage.command_at(port, &[&["--timeout", timeout], *words].concat()));
                 // An array is the protocol, and only no answer that a Redis gives.
                 let is_unexpected = run.code == 70 && run.stderr.contains("unexpected reply from Redis at");
                 assert!(run.code == 5 || is_unexpected, "{words:?}: {}", run.all());
@@ -81,16 +81,16 @@ const TOO_MUCH: &[Talk] = &[
     |stream| stream.write_all(b"%1000000000\r\n:1\r\n"),
     |stream| stream.write_all(&b"*1\r\n".repeat(100_000)),
     |stream| stream.write_all(&b"*1000000\r\n".repeat(99)),
-    endless,
 ];
 
 /// Hears these in place of every answer, or of the first to a walk, or to a service's step done by hand.
-fn every_command_is_told(stage: &Stage, talks: &[Talk]) {
+fn every_command_is_told(stage: &Stage, timeout: &str, talks: &[Talk]) {
     for talk in talks {
         std::thread::scope(|scope| {
-            scope.spawn(|| is_turned_down(stage, says(*talk), &[READS, REMOVALS, ADDITIONS, PLAYS]));
-            scope.spawn(|| is_turned_down(stage, says_at(stage, "SCAN", *talk), &[&READS[1..], &REMOVALS[1..3]]));
-            scope.spawn(|| is_turned_down(stage, says_at(stage, "WATCH", *talk), &[&REMOVALS[3..], &ADDITIONS[1..]]));
+            let down = |port, commands: &[_]| is_turned_down(stage, port, timeout, commands);
+            scope.spawn(move || down(says(*talk), &[READS, REMOVALS, ADDITIONS, PLAYS]));
+            scope.spawn(move || down(says_at(stage, "SCAN", *talk), &[&READS[1..], &REMOVALS[1..3]]));
+            scope.spawn(move || down(says_at(stage, "WATCH", *talk), &[&REMOVALS[3..], &ADDITIONS[1..]]));
         });
     }
     stage.is_untouched();
@@ -98,10 +98,15 @@ fn every_command_is_told(stage: &Stage, talks: &[Talk]) {
 
 #[test]
 fn what_is_not_the_protocol_is_exit_5_for_every_command() {
-    every_command_is_told(&Stage::new(&[]), NO_PROTOCOL);
+    every_command_is_told(&Stage::new(&[]), "400ms", NO_PROTOCOL);
 }
 
 #[test]
 fn a_reply_that_promises_or_brings_too_much_is_exit_5_and_takes_little_memory() {
-    every_command_is_told(&Stage::new(&[]), TOO_MUCH);
+    every_command_is_told(&Stage::new(&[]), "400ms", TOO_MUCH);
+}
+
+#[test]
+fn a_line_without_end_is_not_kept_until_time_is_up() {
+    every_command_is_told(&Stage::new(&[]), "5s", &[endless]);
 }
