@@ -154,7 +154,8 @@ fn what_is_forbidden_is_asked_once() {
     assert!(shown.contains("client") && shown.contains("idemctl-ops"), "{shown}");
     let counts: Vec<i64> =
         log.iter().map(|entry| redis::from_redis_value::<Counted>(entry.clone()).unwrap().0).collect();
-    assert_eq!(counts.iter().sum::<i64>(), 1, "{shown}");
+    // Of twenty workers one asks: for a name, and for NO-TOUCH, which some engines look up before they look at rights.
+    assert!((1..=2).contains(&counts.iter().sum::<i64>()), "{shown}");
 }
 
 /// How often an entry of the ACL log came.

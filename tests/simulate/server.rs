@@ -64,6 +64,7 @@ fn what_it_is_put_through_is_what_services_do() {
         assert_eq!(run.json()["cells"].as_array().unwrap().len(), 7 * 19);
     });
     let allowed = [
+        "CLIENT NO-TOUCH",
         "CLIENT SETNAME",
         "CLIENT SETINFO",
         "CLUSTER SLOTS",
