@@ -18,10 +18,11 @@ fn main() -> io::Result<()> {
             continue;
         }
         let (folder_name, json) = (name(&folder), json(&schema)?);
-        let _ = writeln!(code, "BuiltIn {{ folder: {folder_name:?}, toml: include_str!({schema:?}),");
+        let toml = include(&schema);
+        let _ = writeln!(code, "BuiltIn {{ folder: {folder_name:?}, toml: {toml},");
         let _ = writeln!(code, "json: {json:?}, scripts: &[");
         for script in sorted(&folder)?.iter().filter(|path| path.extension().is_some_and(|ext| ext == "lua")) {
-            let _ = writeln!(code, "({:?}, include_str!({script:?})),", name(script));
+            let _ = writeln!(code, "({:?}, {}),", name(script), include(script));
         }
         code.push_str("] },\n");
     }
@@ -34,6 +35,14 @@ fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
+}
+
+/// The code that compiles a schema's file in. Not by its absolute path, with which a moved checkout would no longer build.
+fn include(path: &Path) -> String {
+    let folder = path.parent().map(name).unwrap_or_default();
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let inside = format!("/lua/{folder}/{file}");
+    format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {inside:?}))")
 }
 
 /// A TOML file as JSON on one line.
