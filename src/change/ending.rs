@@ -23,6 +23,14 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
     Ok(context.ui.flush()?)
 }
 
+/// Says of how many Redis keys only reading back told that the change was made.
+pub fn say_read_back(context: &mut Context, count: u64) {
+    let keys = if count == 1 { "key" } else { "keys" };
+    if count > 0 {
+        context.ui.status(&format!("The reply for {count} Redis {keys} was lost: reading back shows that it is done."));
+    }
+}
+
 /// Passes when the run came to its end after so many changes.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::observation::{Content, Observation};
 use crate::store::backup::{About, Backup};
-use crate::store::{Action, Change, Outcome, StoreError, Writer};
+use crate::store::{Action, Change, Outcome, Writer};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
@@ -30,7 +30,7 @@ impl Journal {
     }
 
     /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
-    /// change, in order, and the error that came in between: the changes before it were made.
+    /// change, in order, and the error that came in between: of the changes after these outcomes none was made.
     ///
     /// The error is that of [`Writer::apply`], or partial when changes were made before that could not be noted.
     pub async fn apply(
@@ -41,11 +41,14 @@ impl Journal {
         now: SystemTime,
     ) -> (Vec<Outcome>, Result<()>) {
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
-        let done = changes.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Outcome::Done);
-        let mut noted = self.note(writer, done.map(|(change, _)| change), what, now).await;
-        if let Err(StoreError::OutcomeUnknown { .. }) = ended {
-            let unknown = writer.batches(&changes[outcomes.len()..]).next().unwrap_or_default();
-            noted = noted.and(self.note(writer, unknown.iter(), "outcome-unknown", now).await);
+        let of = |wanted: fn(Outcome) -> bool| {
+            let chosen = changes.iter().zip(&outcomes).filter(move |(_, outcome)| wanted(**outcome));
+            chosen.map(|(change, _)| change)
+        };
+        let mut noted = self.note(writer, of(Outcome::is_done), what, now).await;
+        if outcomes.contains(&Outcome::Unknown) {
+            let unknown = of(|outcome| outcome == Outcome::Unknown);
+            noted = noted.and(self.note(writer, unknown, "outcome-unknown", now).await);
         }
         (outcomes, ended.map_err(anyhow::Error::from).and(noted))
     }

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::args::{ChangeArgs, Output, SchemaArgs, ThresholdArgs};
-use crate::change::Journal;
+use crate::change::{self, Journal};
 use crate::context::{Context, interruptible};
 use crate::domain::expectation::{self, Expectation};
 use crate::domain::late_worker;
@@ -149,9 +149,12 @@ async fn finish(
         Outcome::Absent => {
             Err(Stop::new(Exit::Changed, "the lock is gone since it was shown; nothing was done").into())
         }
-        Outcome::Done => {
+        // They came with an error.
+        Outcome::Refused | Outcome::Unknown => Err(Stop::new(Exit::Bug, "nothing is known of the lock").into()),
+        Outcome::Done | Outcome::FoundDone => {
             report(context, args, record, "unlocked", backup.as_ref())?;
             let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
+            change::say_read_back(context, u64::from(outcome == Outcome::FoundDone));
             context.ui.status(&format!("Unlocked {}{kept}", escape::text(&record.key)));
             read_back(context, record).await;
             Ok(Exit::Done)

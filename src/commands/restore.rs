@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 
 use self::rows::Rows;
 use crate::args::{ConfirmArgs, Output};
-use crate::change::{Noted, Trail};
+use crate::change::{self, Noted, Trail};
 use crate::context::Context;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -121,9 +121,18 @@ async fn restore(
         let fates = match hand {
             Hand::Looks(link) => link.would_restore(&saved).await?,
             Hand::Restores(writer, trail) => {
-                let restored = writer.restore(&saved).await;
-                note(context, args, writer, trail, &batch, &restored).await?;
-                restored?
+                let restored = writer.restore(&saved).await?;
+                let file = args.file.display().to_string();
+                for (what, which) in [("restored", is_back as fn(&Became) -> bool), ("outcome-unknown", is_unknown)] {
+                    let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
+                    let noted = noted.map(|(held, _)| Noted {
+                        schema: &held.schema,
+                        key: &held.key,
+                        redis_key: &held.saved.redis_key,
+                    });
+                    trail.note(noted, what, &writer.name(), Some(&file), context.now()).await?;
+                }
+                restored
             }
         };
         let refusal = progress.suspend(|| rows.add(context, &batch, fates));
@@ -150,28 +159,18 @@ fn next_batch(backup: &mut BackupReader, args: &Args) -> Result<Vec<Held>, Backu
     Ok(batch)
 }
 
-async fn note(
-    context: &Context,
-    args: &Args,
-    writer: &Writer,
-    trail: &mut Trail,
-    batch: &[Held],
-    restored: &Result<Vec<Became>, StoreError>,
-) -> Result<()> {
-    let (what, is_noted): (_, Box<dyn Fn(usize) -> bool>) = match restored {
-        Ok(fates) => ("restored", Box::new(|index| matches!(fates.get(index), Some(Ok(Fate::Restored(_)))))),
-        Err(StoreError::OutcomeUnknown { .. }) => ("outcome-unknown", Box::new(|_| true)),
-        Err(_) => return Ok(()),
-    };
-    let noted = batch.iter().enumerate().filter(|(index, _)| is_noted(*index));
-    let noted = noted.map(|(_, held)| Noted { schema: &held.schema, key: &held.key, redis_key: &held.saved.redis_key });
-    let file = args.file.display().to_string();
-    Ok(trail.note(noted, what, &writer.name(), Some(&file), context.now()).await?)
+fn is_back(became: &Became) -> bool {
+    matches!(became, Ok(Fate::Restored(_) | Fate::FoundBack(_)))
+}
+
+fn is_unknown(became: &Became) -> bool {
+    matches!(became, Err(StoreError::OutcomeUnknown { .. }))
 }
 
 /// Says how far it got; on to the error there was.
 fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, count: u64) -> Result<()> {
     let so_far = rows.summary(count);
+    change::say_read_back(context, rows.read_back);
     match ended {
         Ok(true) if args.change.dry_run => context.ui.status(&format!("{so_far}. Dry run: nothing was changed.")),
         Ok(true) => context.ui.status(&format!("{so_far}.")),

@@ -15,7 +15,7 @@ use self::act::{Actor, Deed};
 use self::owners::Owners;
 use self::seek::{Seeker, Survey};
 use crate::args::{ChangeArgs, Output, ReadFrom, SchemaArgs, SourceArgs, parse_duration};
-use crate::change::{Journal, came_to_its_end, write_report};
+use crate::change::{Journal, came_to_its_end, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::bulk::{Ended, Swept};
@@ -262,6 +262,7 @@ fn report(context: &mut Context, args: &Args, seeker: &Seeker, survey: &Survey, 
 fn finish(context: &mut Context, total: u64, swept: &Swept, ended: Result<()>) -> Result<Exit> {
     let backup = swept.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
     let so_far = format!("{} of {total} locks done{backup}", swept.done);
+    say_read_back(context, swept.read_back);
     came_to_its_end(ended, swept.outcome, swept.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [

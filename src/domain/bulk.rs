@@ -35,6 +35,10 @@ pub struct Swept {
     pub keys: u64,
     /// Removed, or given the schema's lock TTL.
     pub done: u64,
+    /// Redis keys among them whose reply was lost, and of which reading back told.
+    pub read_back: u64,
+    /// Redis keys of which nobody knows: the reply was lost, and reading back could not tell.
+    pub unknown: u64,
     /// Left alone: no longer as they were first seen.
     pub changed: u64,
     /// Left alone: they got more time in between.
@@ -54,6 +58,10 @@ pub struct Purged {
     pub outcome: Ended,
     /// Removed.
     pub done: u64,
+    /// Redis keys that were removed, whose reply was lost, and of which reading back told.
+    pub read_back: u64,
+    /// Redis keys of which nobody knows: the reply was lost, and reading back could not tell.
+    pub unknown: u64,
     /// Left alone: no longer as they were seen.
     pub changed: u64,
     /// Gone by themselves, or removed by somebody else, since they were seen.

@@ -155,36 +155,39 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Takes the reply; `None` when it is none of the scripts'.
-    pub(super) fn answered(&mut self, letters: &[u8]) -> Option<()> {
-        if letters.len() != self.asked.len() {
-            return None;
+    /// Takes what became of each change that was asked for, in order. False when it was not told of each: what was not
+    /// is unknown.
+    pub(super) fn came_to(&mut self, told: impl Iterator<Item = Option<Outcome>>) -> bool {
+        let told: Vec<_> = told.collect();
+        let is_told = told.len() == self.asked.len() && told.iter().all(Option::is_some);
+        let told = told.into_iter().chain(std::iter::repeat(None));
+        for (asked, outcome) in self.asked.iter().zip(told) {
+            self.outcomes[asked.index] = outcome.unwrap_or(Outcome::Unknown);
         }
-        for (asked, letter) in self.asked.iter().zip(letters) {
-            self.outcomes[asked.index] = match letter {
-                b'D' => Outcome::Done,
-                b'C' => Outcome::Changed,
-                b'A' => Outcome::Absent,
-                _ => return None,
-            };
-        }
-        Some(())
-    }
-
-    /// Every change that was asked for was made.
-    pub(super) fn all_done(&mut self) {
-        self.asked.iter().for_each(|asked| self.outcomes[asked.index] = Outcome::Done);
+        is_told
     }
 
     /// The Redis keys that were backed up and not changed after all.
     pub(super) fn left_alone(&self) -> Vec<&'a [u8]> {
-        let left = self.asked.iter().filter(|asked| self.outcomes[asked.index] != Outcome::Done);
+        // The backup keeps what may be gone.
+        let may_be_gone = |outcome: Outcome| outcome.is_done() || outcome == Outcome::Unknown;
+        let left = self.asked.iter().filter(|asked| !may_be_gone(self.outcomes[asked.index]));
         left.map(|asked| asked.change.redis_key()).collect()
     }
 
     /// One outcome a change, in order.
     pub(super) fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
+    }
+}
+
+/// What a letter of the script's reply says; `None` when it is none of the script's.
+pub(super) fn outcome(letter: u8) -> Option<Outcome> {
+    match letter {
+        b'D' => Some(Outcome::Done),
+        b'C' => Some(Outcome::Changed),
+        b'A' => Some(Outcome::Absent),
+        _ => None,
     }
 }
 

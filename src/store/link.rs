@@ -1,32 +1,25 @@
-//! The way to a server, or to the nodes of a cluster: each command goes to the node of its Redis key.
+//! The way to a server, or to the nodes of a cluster, and what is known of these.
 //!
 //! Whether a server is a cluster's node is found out where it matters: when it answers so, or when somebody has to know.
-//! MOVED, ASK and TRYAGAIN mean that nothing was done, so what they answer is sent again, reads and changes alike, at
-//! most five times. What was sent and got no reply is never sent again.
+
+mod routing;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use redis::{Cmd, Pipeline, Value};
+use redis::Value;
 
 use super::access::{Permit, Writable};
 use super::connect::{self, Node};
 use super::error::StoreError;
 use super::read::Reader;
 use super::reply;
-use super::slots::{self, SlotMap};
+use super::slots::SlotMap;
 use super::target::{Address, Target};
 use super::write::Writer;
 use crate::domain::age::millis;
 use crate::domain::slot;
-
-/// How often a command is sent on to where it belongs.
-const MOST_REDIRECTS: usize = 5;
-
-/// How long a slot is given that is being moved.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// The reply to one command.
 pub(super) type Reply = Result<Value, StoreError>;
@@ -93,6 +86,25 @@ impl Link {
         connect(&master).await.map(Some)
     }
 
+    /// The same way on new connections, for whoever lost a reply on this one; in a cluster by whichever master answers.
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub(super) async fn anew(&self) -> Result<Self, StoreError> {
+        let again = connect(self.target()).await;
+        let Topology::Cluster(map, _) = self.known() else { return again };
+        let mut link = again;
+        for master in map.masters().iter().filter(|master| *master != self.target()) {
+            if link.is_ok() {
+                break;
+            }
+            link = connect(master).await;
+        }
+        let link = link?;
+        link.learn().await?;
+        Ok(link)
+    }
+
     /// What may only read.
     pub fn reader(&self) -> Reader {
         Reader::new(self.clone())
@@ -149,6 +161,20 @@ impl Link {
             Topology::Cluster(map, _) => redis_keys.iter().all(|key| map.master(slot::of(key)) == Some(node)),
             _ => true,
         }
+    }
+
+    /// The indexes of these Redis keys, by the nodes that serve them as far as is known.
+    pub(super) fn by_master(&self, redis_keys: &[&[u8]]) -> Vec<Vec<usize>> {
+        let map = self.slot_map();
+        let node = |index: &usize| map.as_ref().and_then(|map| map.master(slot::of(redis_keys[*index])));
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for index in 0..redis_keys.len() {
+            match groups.iter_mut().find(|group| node(&group[0]) == node(&index)) {
+                Some(group) => group.push(index),
+                None => groups.push(vec![index]),
+            }
+        }
+        groups
     }
 
     /// True once it is known to be a cluster.
@@ -248,101 +274,6 @@ impl Link {
         Ok(digest)
     }
 
-    /// Sends one command.
-    pub(super) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
-        let mut pipeline = redis::pipe();
-        pipeline.add_command(command.clone());
-        let mut replies = self.ask_all(&pipeline).await?;
-        replies.pop().unwrap_or_else(|| Err(self.unexpected("a command")))
-    }
-
-    /// Sends commands, in one write a node; each has its own reply or error.
-    ///
-    /// # Errors
-    /// When a node could not be asked at all: what the others answered is lost with it.
-    pub(super) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Reply>, StoreError> {
-        let commands: Vec<&Cmd> = commands.cmd_iter().collect();
-        let mut replies = match self.known() {
-            Topology::Cluster(map, _) => self.ask_nodes(&commands, &map).await?,
-            _ => self.home.ask_all(pipeline(commands.iter().copied())).await?,
-        };
-        let apart = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
-        if replies.iter().any(apart) && !self.is_cluster() {
-            self.learn().await?;
-        }
-        for _ in 0..MOST_REDIRECTS {
-            let is_redirect = |reply: &Reply| reply.as_ref().is_err_and(StoreError::is_redirect);
-            let lost: Vec<_> = (0..replies.len()).filter(|index| is_redirect(&replies[*index])).collect();
-            if lost.is_empty() {
-                break;
-            }
-            self.send_on(&commands, &lost, &mut replies).await?;
-        }
-        Ok(replies)
-    }
-
-    /// Sends each command to the node of its Redis key, to all nodes at a time.
-    async fn ask_nodes(&self, commands: &[&Cmd], map: &SlotMap) -> Result<Vec<Reply>, StoreError> {
-        let mut groups: Vec<(Target, Vec<usize>)> = Vec::new();
-        for (index, command) in commands.iter().enumerate() {
-            let node = match slots::key_of(command) {
-                Some(redis_key) => map.master(slot::of(redis_key)).ok_or_else(|| self.unserved(redis_key))?,
-                None => self.target(),
-            };
-            match groups.iter_mut().find(|(target, _)| target == node) {
-                Some((_, indexes)) => indexes.push(index),
-                None => groups.push((node.clone(), vec![index])),
-            }
-        }
-        let mut replies: Vec<Option<Reply>> = vec![None; commands.len()];
-        let asked = groups.iter().map(|(target, indexes)| async move {
-            self.node(target).await?.ask_all(pipeline(indexes.iter().map(|index| commands[*index]))).await
-        });
-        for ((_, indexes), answered) in groups.iter().zip(join_all(asked).await) {
-            for (index, reply) in indexes.iter().zip(answered?) {
-                replies[*index] = Some(reply);
-            }
-        }
-        Ok(replies.into_iter().map(|reply| reply.unwrap_or_else(|| Err(self.unexpected("a pipeline")))).collect())
-    }
-
-    /// Sends commands on that were answered by MOVED, ASK or TRYAGAIN.
-    async fn send_on(&self, commands: &[&Cmd], lost: &[usize], replies: &mut [Reply]) -> Result<(), StoreError> {
-        self.learn().await?;
-        if !self.is_cluster() {
-            let why = "this is a node of a cluster, and the user may not ask which node serves a key: it needs +cluster|slots";
-            return Err(StoreError::Permission { target: self.name(), why: why.to_owned() });
-        }
-        for index in lost {
-            let Err(StoreError::Refused { code, why, .. }) = &replies[*index] else { continue };
-            let redirect = slots::redirect(why, self.target());
-            let mut asking = redis::pipe();
-            let target = match (code.as_str(), redirect) {
-                ("MOVED", Some((slot, target))) => {
-                    self.change(|topology| {
-                        if let Topology::Cluster(map, _) = topology {
-                            Arc::make_mut(map).moved(slot, target.clone());
-                        }
-                    });
-                    target
-                }
-                ("ASK", Some((_, target))) => {
-                    asking.cmd("ASKING").ignore();
-                    target
-                }
-                _ => {
-                    tokio::time::sleep(PAUSE).await;
-                    self.master_of(slots::key_of(commands[*index]).unwrap_or_default()).await?
-                }
-            };
-            asking.add_command(commands[*index].clone());
-            if let Some(reply) = self.node(&target).await?.ask_all(asking).await?.pop() {
-                replies[*index] = reply;
-            }
-        }
-        Ok(())
-    }
-
     /// The connection to a node.
     async fn node(&self, target: &Target) -> Result<Node, StoreError> {
         if target == self.target() {
@@ -388,12 +319,4 @@ impl Link {
     fn change(&self, change: impl FnOnce(&mut Topology)) {
         change(&mut self.topology.lock().unwrap_or_else(PoisonError::into_inner));
     }
-}
-
-fn pipeline<'a>(commands: impl Iterator<Item = &'a Cmd>) -> Pipeline {
-    let mut pipeline = redis::pipe();
-    for command in commands {
-        pipeline.add_command(command.clone());
-    }
-    pipeline
 }

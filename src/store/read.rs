@@ -153,29 +153,38 @@ impl Reader {
     /// # Errors
     /// When the server could not be asked at all.
     pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        let of_the_record = |seen: Seen| match seen {
+            Err(error) if !error.is_permission() => Err(error),
+            seen => Ok(seen),
+        };
+        let seen = self.peek_each(records, head).await?.into_iter().map(of_the_record);
+        let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
+        self.measure(seen.iter_mut().flatten()).await?;
+        Ok(seen)
+    }
+
+    /// The same without lengths, and with an own error for each record that cannot be read, whatever the reason.
+    ///
+    /// # Errors
+    /// As [`Link::ask_each`].
+    pub(super) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
         let mut pipeline = Pipeline::with_capacity(records.len() * 4);
         for key in records.iter().flatten() {
             pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
             pipeline.cmd("PTTL").arg(key);
         }
-        let mut replies = self.link.ask_all(&pipeline).await?.into_iter();
-        let mut seen = Vec::with_capacity(records.len());
-        for keys in records {
-            let slots: Result<Vec<_>, _> = keys
-                .iter()
-                .map(|key| match (replies.next(), replies.next()) {
-                    (Some(value), Some(pttl)) => self.peeked(key, value, pttl, head),
-                    _ => Err(self.link.unexpected("GETRANGE")),
-                })
-                .collect();
-            seen.push(match slots {
-                Ok(slots) => Ok(Observation { server_ms: None, atomic: keys.len() == 1, slots }),
-                Err(error) if error.is_permission() => Err(error),
-                Err(error) => return Err(error),
-            });
-        }
-        self.measure(seen.iter_mut().flatten()).await?;
-        Ok(seen)
+        let mut replies = self.link.ask_each(&pipeline).await?.into_iter();
+        let mut peeked = |key: &Vec<u8>| match (replies.next(), replies.next()) {
+            (Some(value), Some(pttl)) => self.peeked(key, value, pttl, head),
+            _ => Err(self.link.unexpected("GETRANGE")),
+        };
+        let record = |keys: &Vec<Vec<u8>>| {
+            // Each takes its replies, also behind one that has failed.
+            let slots: Vec<_> = keys.iter().map(&mut peeked).collect();
+            let slots = slots.into_iter().collect::<Result<_, _>>()?;
+            Ok(Observation { server_ms: None, atomic: keys.len() == 1, slots })
+        };
+        Ok(records.iter().map(record).collect())
     }
 
     fn peeked(

@@ -15,6 +15,8 @@ use super::write::Writer;
 pub enum Fate {
     /// It is back, or would be, with these milliseconds left; `None` without expiry.
     Restored(Option<u64>),
+    /// It is back: the reply was lost, and reading back tells.
+    FoundBack(Option<u64>),
     /// Something is there, which stays.
     Present,
     /// Its time is over.
@@ -26,8 +28,8 @@ impl Writer {
     /// that it can be done again.
     ///
     /// # Errors
-    /// When the server could not be asked at all, [`StoreError::OutcomeUnknown`] when its reply was lost and reading
-    /// back could not tell; an own error for each Redis key it refuses.
+    /// When the server could not be asked at all; an own error for each Redis key that is refused, and
+    /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell.
     pub async fn restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
         let there = self.restore_here(backup).await?;
         if !self.follow().await? {
@@ -37,13 +39,15 @@ impl Writer {
         // What came back on the old master may be lost.
         let here = self.restore_here(backup).await?;
         let back = there.into_iter().zip(here).map(|(there, here)| match (there, here) {
-            (Ok(Fate::Restored(left)), Ok(Fate::Present)) => Ok(Fate::Restored(left)),
+            (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present)) => Ok(back),
             (_, here) => here,
         });
         Ok(back.collect())
     }
 
     async fn restore_here(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
+        // Which nodes there are is known before anything is sent.
+        self.link().masters().await?;
         let left = self.link().left(backup).await?;
         let mut pipeline = redis::pipe();
         for (saved, left) in backup.iter().zip(&left) {
@@ -54,43 +58,47 @@ impl Writer {
             };
             pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key).arg(&saved.dump).arg(ttl);
         }
-        let replies = match self.link().ask_all(&pipeline).await {
-            Err(error) if error.lost_the_reply() => return self.read_back_all(backup, &left, &error).await,
-            replies => replies?,
-        };
-        Ok(self.link().fates(left, replies, |value| match reply::word(value).as_deref() {
+        let replies = self.link().ask_each(&pipeline).await?;
+        let mut fates = self.link().fates(&left, replies, |value| match reply::word(value).as_deref() {
             Some("RESTORED") => Some(true),
             Some("PRESENT") => Some(false),
             _ => None,
-        }))
+        });
+        let is_lost = |fate: &Result<Fate, StoreError>| fate.as_ref().is_err_and(StoreError::lost_the_reply);
+        let lost: Vec<_> = (0..fates.len()).filter(|index| is_lost(&fates[*index])).collect();
+        if let Some(Err(why)) = lost.first().map(|first| fates[*first].clone()) {
+            let some: Vec<_> = lost.iter().map(|index| (backup[*index], left[*index])).collect();
+            for (index, fate) in lost.iter().zip(self.found_back(&some, &why).await) {
+                fates[*index] = fate;
+            }
+        }
+        Ok(fates)
     }
 
     /// On a new connection, for the old one may be what was lost. A Redis key that holds what the backup holds is back;
     /// one that holds something else is left to whoever wrote it. One that is not there may come yet: that is unknown.
-    async fn read_back_all(
-        &self,
-        backup: &[&Saved],
-        left: &[Left],
-        lost: &StoreError,
-    ) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
-        let redis_keys: Vec<_> = backup.iter().map(|saved| saved.redis_key.as_slice()).collect();
-        let now = match super::link::connect(self.link().target()).await {
-            Ok(link) => link.save(&redis_keys).await.unwrap_or_default(),
-            Err(_) => Vec::new(),
-        };
-        let fate = |index: usize| match (left[index].millis(), now.get(index)) {
-            (None, _) => Some(Fate::Expired),
-            (Some(ttl), Some(Some(now))) if now.dump == backup[index].dump => Some(Fate::Restored(ttl)),
-            (_, Some(Some(_))) => Some(Fate::Present),
-            _ => None,
-        };
-        let fates: Vec<_> = (0..backup.len()).map(fate).collect();
-        let unknown = fates.iter().filter(|fate| fate.is_none()).count();
-        if unknown == 0 {
-            return Ok(fates.into_iter().flatten().map(Ok).collect());
+    async fn found_back(&self, lost: &[(&Saved, Left)], why: &StoreError) -> Vec<Result<Fate, StoreError>> {
+        let redis_keys: Vec<_> = lost.iter().map(|(saved, _)| saved.redis_key.as_slice()).collect();
+        let mut now = vec![None; lost.len()];
+        if let Ok(link) = self.link().anew().await {
+            for indexes in link.by_master(&redis_keys) {
+                let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
+                for (index, saved) in indexes.iter().zip(link.save(&some).await.unwrap_or_default()) {
+                    now[*index] = saved;
+                }
+            }
         }
-        let what = format!("the return of {unknown} of {} Redis keys", backup.len());
-        Err(StoreError::OutcomeUnknown { target: self.link().name(), what, why: lost.to_string() })
+        let fate = |((saved, left), now): (&(&Saved, Left), Option<Saved>)| match (left.millis(), now) {
+            (None, _) => Some(Fate::Expired),
+            (Some(ttl), Some(now)) if now.dump == saved.dump => Some(Fate::FoundBack(ttl)),
+            (_, Some(_)) => Some(Fate::Present),
+            (_, None) => None,
+        };
+        let fates: Vec<_> = lost.iter().zip(now).map(fate).collect();
+        let unknown = fates.iter().filter(|fate| fate.is_none()).count();
+        let what = format!("the return of {unknown} of {} Redis keys", lost.len());
+        let unknown = StoreError::OutcomeUnknown { target: self.link().name(), what, why: why.to_string() };
+        fates.into_iter().map(|fate| fate.ok_or_else(|| unknown.clone())).collect()
     }
 }
 
@@ -106,7 +114,7 @@ impl Link {
             pipeline.cmd("EXISTS").arg(&saved.redis_key);
         }
         let replies = self.ask_all(&pipeline).await?;
-        Ok(self.fates(left, replies, |value| reply::integer(&value).map(|there| there == 0)))
+        Ok(self.fates(&left, replies, |value| reply::integer(&value).map(|there| there == 0)))
     }
 
     async fn left(&self, backup: &[&Saved]) -> Result<Vec<Left>, StoreError> {
@@ -123,7 +131,7 @@ impl Link {
     /// What became of each, where there is a reply for each that is not over; `is_back` reads one.
     fn fates(
         &self,
-        left: Vec<Left>,
+        left: &[Left],
         replies: Vec<Result<Value, StoreError>>,
         is_back: impl Fn(Value) -> Option<bool>,
     ) -> Vec<Result<Fate, StoreError>> {
@@ -134,7 +142,7 @@ impl Link {
             let is_back = is_back(value).ok_or_else(|| self.unexpected("EVAL"))?;
             Ok(if is_back { Fate::Restored(ttl) } else { Fate::Present })
         };
-        left.into_iter().map(&mut fate).collect()
+        left.iter().copied().map(&mut fate).collect()
     }
 }
 

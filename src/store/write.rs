@@ -49,10 +49,23 @@ pub enum Action {
 pub enum Outcome {
     /// It was made.
     Done,
+    /// It was made: its reply was lost, and reading back tells.
+    FoundDone,
     /// The record is no longer as it was seen; nothing was done.
     Changed,
     /// The Redis key is gone; nothing was done.
     Absent,
+    /// Its node of a cluster refuses it; nothing was done.
+    Refused,
+    /// It was sent, its reply was lost, and reading back cannot tell.
+    Unknown,
+}
+
+impl Outcome {
+    /// True when the change was made.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Done | Self::FoundDone)
+    }
 }
 
 /// What may change: the one place that sends a change.
@@ -127,9 +140,8 @@ impl Writer {
     /// a time, each compared and changed in one step. With a backup, a few batches at a time are in it and synced
     /// before the first of them goes.
     ///
-    /// Gives one outcome a change, in order, and the error that came in between: of the batch after these outcomes (the
-    /// next of [`Writer::batches`]) nothing was changed, or, with [`StoreError::OutcomeUnknown`], nobody knows. When the backup
-    /// cannot be written nothing goes that is not in it.
+    /// Gives one outcome a change, in order, and the error that came in between: of the changes after these outcomes none
+    /// was made. When the backup cannot be written nothing goes that is not in it.
     pub async fn apply(
         &self,
         changes: &[Change],
@@ -154,9 +166,10 @@ impl Writer {
                 Err(error) => applied.and(Err(error)),
             };
             match applied {
-                Err(error @ StoreError::NotReplicated { .. }) => return (outcomes, Err(error)),
-                Err(error) if outcomes.len() < changes.len() => return (outcomes, Err(error)),
-                _ => {}
+                // All is done, as reading back told.
+                Err(error) if error.lost_the_reply() && outcomes.len() == changes.len() => {}
+                Err(error) => return (outcomes, Err(error)),
+                Ok(()) => {}
             }
         }
         (outcomes, Ok(()))
@@ -181,15 +194,10 @@ impl Writer {
         }
         let done_there = there.iter().copied().chain(std::iter::repeat(Outcome::Changed));
         outcomes.extend(here.into_iter().zip(done_there).map(|(here, there)| match (here, there) {
-            (Outcome::Absent, Outcome::Done) => Outcome::Done,
+            (Outcome::Absent, there) if there.is_done() => there,
             (here, _) => here,
         }));
         applied
-    }
-
-    /// The batches in which [`Writer::apply`] makes these changes.
-    pub fn batches<'a>(&self, changes: &'a [Change]) -> impl Iterator<Item = &'a [Change]> {
-        batch::batches(changes, self.most_keys())
     }
 
     fn most_keys(&self) -> usize {
@@ -210,14 +218,9 @@ impl Writer {
         for batch in &mut group {
             if stopped.is_none() {
                 match self.send(batch, action).await {
-                    Ok(lost) => {
+                    Ok(error) => {
                         outcomes.extend_from_slice(batch.outcomes());
-                        stopped = lost;
-                    }
-                    Err(error @ (StoreError::OutcomeUnknown { .. } | StoreError::UnexpectedReply { .. })) => {
-                        stopped = Some(error);
-                        // The backup keeps what may be gone.
-                        continue;
+                        stopped = error;
                     }
                     Err(error) => stopped = Some(error),
                 }
@@ -236,8 +239,11 @@ impl Writer {
         backup.append(group.iter().flat_map(Batch::saved)).await
     }
 
-    /// Sends a batch once. When the reply is lost, reading back tells what became of it; the error is given then all the
-    /// same, for a connection that lost a reply is not to be used for more.
+    /// Sends a batch once; the batch then knows what became of each change. Gives why nothing is to be sent after it, if
+    /// so: a connection that lost a reply is not to be used for more, also where reading back told what became of it.
+    ///
+    /// # Errors
+    /// Nothing was done.
     async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
         self.link().masters().await?;
         if self.link().is_cluster() {
@@ -247,59 +253,76 @@ impl Writer {
         match self.link().ask(&command).await {
             Ok(value) => {
                 let letters = reply::bytes(value).unwrap_or_default();
-                batch.answered(&letters).map(|()| None).ok_or_else(|| self.link().unexpected("EVAL"))
+                let is_expected = batch.came_to(letters.iter().map(|letter| batch::outcome(*letter)));
+                Ok((!is_expected).then(|| self.link().unexpected("EVAL")))
             }
             Err(error) if error.lost_the_reply() => {
-                self.read_back(batch, action, &error).await?;
+                let redis_keys = batch.redis_keys();
+                let (outcomes, error) = self.read_back(&redis_keys, action, error).await;
+                batch.came_to(outcomes.into_iter().map(Some));
                 Ok(Some(error))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// On a cluster: a call for each change, all in one write a node.
+    /// On a cluster: a call for each change, all in one write a node. What a node refuses or does not answer is no matter
+    /// of the others.
     async fn send_apart(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
         self.look_elsewhere(batch).await?;
-        let digest = self.link().digest(scripts::CHANGE_MANY_IF_SAME).await?;
-        let script = digest.as_deref().map_or(Script::Text, Script::Digest);
-        let mut replies = match self.ask_apart(batch.commands_apart(action, script)).await {
-            Ok(replies) => replies,
-            Err(error) if error.lost_the_reply() => {
-                self.read_back(batch, action, &error).await?;
-                return Ok(Some(error));
-            }
-            Err(error) => return Err(error),
-        };
-        // A node that has forgotten the script has done nothing.
-        let forgotten = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
-        if replies.iter().any(forgotten) {
-            let whole = batch.commands_apart(action, Script::Text);
-            let again: Vec<_> = (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
-            let commands = again.iter().map(|index| whole[*index].clone()).collect();
-            for (index, reply) in again.iter().zip(self.ask_apart(commands).await?) {
-                replies[*index] = reply;
-            }
-        }
-        // What a node refuses is left alone; why is told when the others are known.
-        let (mut letters, mut refused) = (Vec::with_capacity(replies.len()), None);
-        for reply in replies {
-            match reply {
-                Ok(value) => letters.extend(reply::bytes(value).unwrap_or_default()),
-                Err(error) => {
-                    letters.push(b'C');
-                    refused = Some(error);
+        let mut outcomes = Vec::new();
+        let (mut stopped, mut lost) = (None, Vec::new());
+        for (index, reply) in self.ask_apart(batch, action).await?.into_iter().enumerate() {
+            outcomes.push(match reply {
+                Ok(value) => reply::bytes(value).as_deref().and_then(|letter| batch::outcome(*letter.first()?)),
+                Err(error) if error.lost_the_reply() => {
+                    lost.push((index, error));
+                    Some(Outcome::Unknown)
                 }
-            }
+                Err(error) => {
+                    stopped = Some(error);
+                    Some(Outcome::Refused)
+                }
+            });
         }
-        batch.answered(&letters).map(|()| refused).ok_or_else(|| self.link().unexpected("EVAL"))
+        if let Some((_, error)) = lost.first() {
+            let all = batch.redis_keys();
+            let redis_keys: Vec<_> = lost.iter().map(|(index, _)| all[*index]).collect();
+            let (found, error) = self.read_back(&redis_keys, action, error.clone()).await;
+            for ((index, _), found) in lost.iter().zip(found) {
+                outcomes[*index] = Some(found);
+            }
+            stopped = Some(error);
+        }
+        let is_expected = batch.came_to(outcomes.into_iter());
+        Ok(if is_expected { stopped } else { Some(self.link().unexpected("EVAL")) })
     }
 
-    async fn ask_apart(&self, commands: Vec<Cmd>) -> Result<Vec<Reply>, StoreError> {
+    /// Sends a call for each change of a batch, by the script's digest; once more in full where a node has forgotten the
+    /// script, which means that it has done nothing.
+    async fn ask_apart(&self, batch: &Batch<'_>, action: Action) -> Result<Vec<Reply>, StoreError> {
+        let digest = self.link().digest(scripts::CHANGE_MANY_IF_SAME).await?;
+        let script = digest.as_deref().map_or(Script::Text, Script::Digest);
+        let mut replies = self.ask_each(batch.commands_apart(action, script)).await?;
+        let forgotten = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
+        let again: Vec<_> = (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
+        if again.is_empty() {
+            return Ok(replies);
+        }
+        let whole = batch.commands_apart(action, Script::Text);
+        let commands = again.iter().map(|index| whole[*index].clone()).collect();
+        for (index, reply) in again.iter().zip(self.ask_each(commands).await?) {
+            replies[*index] = reply;
+        }
+        Ok(replies)
+    }
+
+    async fn ask_each(&self, commands: Vec<Cmd>) -> Result<Vec<Reply>, StoreError> {
         let mut pipeline = redis::pipe();
         for command in commands {
             pipeline.add_command(command);
         }
-        self.link().ask_all(&pipeline).await
+        self.link().ask_each(&pipeline).await
     }
 
     /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
@@ -320,27 +343,31 @@ impl Writer {
         Ok(())
     }
 
+    /// What became of changes to these Redis keys whose replies were `lost`, and the error to end with: that one, or that
+    /// the outcome of some is unknown.
+    ///
     /// On a new connection, for the old one may be what was lost. A Redis key that is gone, or expires as it should,
     /// was changed or needs no change. One that is still there may have been left alone or taken anew since, and a slow
     /// server may get to it yet: that is unknown.
-    async fn read_back(&self, batch: &mut Batch<'_>, action: Action, lost: &StoreError) -> Result<(), StoreError> {
-        let wanted: Vec<_> = batch.redis_keys().into_iter().map(|key| vec![key.to_vec()]).collect();
-        let now = match super::link::connect(self.link().target()).await {
-            Ok(link) => link.reader().peek(&wanted, Head::Bytes(1)).await.unwrap_or_default(),
+    async fn read_back(&self, redis_keys: &[&[u8]], action: Action, lost: StoreError) -> (Vec<Outcome>, StoreError) {
+        let wanted: Vec<_> = redis_keys.iter().map(|key| vec![key.to_vec()]).collect();
+        let now = match self.link().anew().await {
+            Ok(link) => link.reader().peek_each(&wanted, Head::Bytes(1)).await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
-        let made = |index: usize| matches!(now.get(index), Some(Ok(now)) if is_made(now, action));
-        let unknown: Vec<_> = (0..wanted.len()).filter(|index| !made(*index)).collect();
-        if unknown.is_empty() {
-            batch.all_done();
-            return Ok(());
-        }
+        let outcome = |index: usize| match now.get(index) {
+            Some(Ok(now)) if is_made(now, action) => Outcome::FoundDone,
+            _ => Outcome::Unknown,
+        };
+        let outcomes: Vec<_> = (0..wanted.len()).map(outcome).collect();
+        let unknown: Vec<_> = (0..wanted.len()).filter(|index| outcomes[*index] == Outcome::Unknown).collect();
         let verb = if action == Action::Remove { "removal" } else { "expiry" };
         let what = match (&unknown[..], wanted.len()) {
-            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(&wanted[*only][0])),
+            ([], _) => return (outcomes, lost),
+            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(redis_keys[*only])),
             (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
         };
-        Err(StoreError::OutcomeUnknown { target: self.link().name(), what, why: lost.to_string() })
+        (outcomes, StoreError::OutcomeUnknown { target: self.link().name(), what, why: lost.to_string() })
     }
 }
 

@@ -82,6 +82,34 @@ fn a_step_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
 }
 
 #[test]
+fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
+    for (words, done) in [(REMOVALS[0], "unlocked"), (REMOVALS[1], "swept"), (REMOVALS[2], "purged")] {
+        for delivers in [true, false] {
+            let stage = Stage::new(&[]);
+            let socket = proxy::breaks_at(&stage.server, "UNLINK", delivers);
+            let mut command = support::idemctl(stage.server.folder());
+            command.arg("-s").arg(socket).args(words).args(["-o", "json"]);
+            let run = Run::of(command, b"").exits(if delivers { 0 } else { 7 });
+            let told =
+                if delivers { "The reply for 1 Redis key was lost: reading back shows" } else { "the removal of" };
+            assert!(run.stderr.contains(told), "{}", run.all());
+            assert_eq!(stage.server.get("idempotency:stuck").is_some(), !delivers);
+            let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+            let noted = if delivers { done } else { "outcome-unknown" };
+            assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");
+            if words != REMOVALS[0] {
+                let report = run.json();
+                assert_eq!(
+                    (&report["read_back"], &report["unknown"]),
+                    (&u8::from(delivers).into(), &u8::from(!delivers).into())
+                );
+                assert_eq!(report["done"], u8::from(delivers));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
     for (delivers, code, noted) in [(true, 0, "restored"), (false, 7, "outcome-unknown")] {
         let stage = Stage::new(&[]);
@@ -91,6 +119,7 @@ fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
         let run = Run::of(command, b"").exits(code);
         let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 Redis keys was sent" };
         assert!(run.stderr.contains(told), "{}", run.all());
+        assert_eq!(run.stderr.contains("reading back shows"), delivers, "{}", run.all());
         assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);
         let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
         assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");

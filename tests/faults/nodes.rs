@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::backup;
 use crate::cluster::Cluster;
+use crate::fault::{self, Fault};
 use crate::support::{self, Run};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
@@ -89,6 +90,37 @@ fn without_one_master_records_of_two_nodes_that_are_there_are_listed() {
         assert_eq!(run.json_lines().len(), ours, "{}", run.all());
         assert!(run.stderr.contains("1 of 3 masters") && run.stderr.contains(&gone), "{}", run.all());
     }
+}
+
+#[test]
+fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 90);
+    let unheard = on(&cluster, 1);
+    let ours = 90 - unheard.len();
+    let (port, _) = fault::way(cluster.node(1), Fault::CutAt("UNLINK"));
+    cluster.announce(1, port);
+    let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(7);
+    let lost = format!("the removal of {0} of {0} Redis keys was sent", unheard.len());
+    assert!(run.stderr.contains(&lost) && run.stderr.contains(&format!("127.0.0.1:{port}")), "{}", run.all());
+    assert_eq!((&run.json()["done"], &run.json()["unknown"]), (&ours.into(), &unheard.len().into()));
+    assert_eq!((on(&cluster, 0).len(), on(&cluster, 1).len(), on(&cluster, 2).len()), (0, unheard.len(), 0));
+    assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 90);
+    let audit = cluster.idemctl(&["audit", "-o", "jsonl", "--limit", "90"]).json_lines();
+    let noted = |what: &str| audit.iter().filter(|line| line["what"] == what).count();
+    assert_eq!((noted("purged"), noted("outcome-unknown")), (ours, unheard.len()));
+}
+
+#[test]
+fn one_master_that_refuses_changes_is_named_also_when_nothing_comes_after() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 90);
+    let ours = 90 - on(&cluster, 1).len();
+    redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut cluster.connect(1)).unwrap();
+    let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(3);
+    assert!(run.stderr.contains("NOREPLICAS") && run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1))));
+    assert_eq!((&run.json()["done"], &run.json()["changed"]), (&ours.into(), &0.into()), "{}", run.all());
+    assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), ours);
 }
 
 #[test]

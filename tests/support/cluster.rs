@@ -75,6 +75,20 @@ impl Cluster {
         redis::cmd("CLUSTER").arg("MYID").query(&mut self.connect(index)).unwrap()
     }
 
+    /// Lets a node's clients come by another port: a way to it. Waits until the first node names that.
+    pub fn announce(&self, index: usize, port: u16) {
+        redis::cmd("CONFIG").arg("SET").arg("cluster-announce-port").arg(port).exec(&mut self.connect(index)).unwrap();
+        let started = Instant::now();
+        loop {
+            let nodes: String = redis::cmd("CLUSTER").arg("NODES").query(&mut self.connect(0)).unwrap();
+            if nodes.contains(&format!(":{port}@")) {
+                break;
+            }
+            assert!(started.elapsed() < Duration::from_secs(20), "nobody hears of the port: {nodes}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// A connection to one node.
     pub fn connect(&self, index: usize) -> Connection {
         self.nodes[index].0.connect()

@@ -25,6 +25,8 @@ pub enum Fault {
     CutRequests(usize),
     /// The same with replies.
     CutReplies(usize),
+    /// Connections are cut right before the server hears this word.
+    CutAt(&'static str),
     /// Replies are changed.
     Changed(Change),
 }
@@ -74,8 +76,12 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write, fault: &Fault, direction: usize
             Fault::Changed(change) if direction == 1 => change(&mut part[..count]),
             _ => {}
         }
-        let is_cut = before <= most && most < before + count;
-        let sent = if is_cut { most - before } else { count };
+        let has = |word: &str| part[..count].windows(word.len()).any(|part| part == word.as_bytes());
+        let (is_cut, sent) = match fault {
+            Fault::CutAt(word) if direction == 0 && has(word) => (true, 0),
+            _ if before <= most && most < before + count => (true, most - before),
+            _ => (false, count),
+        };
         if to.write_all(&part[..sent]).is_err() || is_cut {
             return is_cut;
         }

@@ -96,9 +96,12 @@ impl Remover<'_> {
             turn += 1;
             let mut going_on = Vec::with_capacity(left.len());
             for (mut removal, outcome) in left.into_iter().zip(outcomes) {
-                removal.any_done |= outcome == Outcome::Done;
+                removal.any_done |= outcome.is_done();
+                purged.read_back += u64::from(outcome == Outcome::FoundDone);
                 match outcome {
                     Outcome::Changed => purged.changed += 1,
+                    Outcome::Unknown => purged.unknown += 1,
+                    Outcome::Refused => {}
                     _ if turn < removal.steps.len() => going_on.push(removal),
                     _ if removal.any_done => purged.done += 1,
                     _ => purged.gone += 1,

@@ -6,7 +6,7 @@ use super::Args;
 use super::choice::Choice;
 use super::survey::Survey;
 use crate::args::Output;
-use crate::change::{came_to_its_end, write_report};
+use crate::change::{came_to_its_end, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::bulk::{Ended, Purged};
 use crate::exit::Exit;
@@ -57,6 +57,7 @@ pub(super) fn finish(
     let knows_all = counted || purged.outcome == Ended::Whole;
     let of_all = if knows_all { format!(" of {}", found.tally.total()) } else { String::new() };
     let so_far = format!("{}{of_all} records purged{backup}", purged.done);
+    say_read_back(context, purged.read_back);
     came_to_its_end(ended, purged.outcome, purged.done, &so_far)?;
     if found.tally.total() > 0 {
         context.ui.status(&so_far);

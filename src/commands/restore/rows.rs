@@ -13,6 +13,8 @@ pub(super) struct Rows {
     output: Output,
     dry_run: bool,
     restored: u64,
+    /// Those among them whose reply was lost, and of which reading back told.
+    pub read_back: u64,
     /// Redis keys that were there already.
     pub present: u64,
     expired: u64,
@@ -22,7 +24,7 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(output: Output, dry_run: bool) -> Self {
-        Self { output, dry_run, restored: 0, present: 0, expired: 0, shown: Ok(()) }
+        Self { output, dry_run, restored: 0, read_back: 0, present: 0, expired: 0, shown: Ok(()) }
     }
 
     /// Redis keys of which it is known what became.
@@ -30,7 +32,7 @@ impl Rows {
         self.restored + self.present + self.expired
     }
 
-    /// Takes a batch; gives the first refusal in it.
+    /// Takes a batch; gives the worst error in it: that nobody knows what became of some, else the first refusal.
     pub(super) fn add(
         &mut self,
         context: &mut Context,
@@ -45,6 +47,7 @@ impl Rows {
                     text.push_str(&self.row(held, fate));
                     self.count(fate);
                 }
+                Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
@@ -57,7 +60,7 @@ impl Rows {
     fn row(&self, held: &Held, fate: Fate) -> String {
         let (word, left) = match fate {
             Fate::Restored(left) if self.dry_run => ("would-restore", Some(left)),
-            Fate::Restored(left) => ("restored", Some(left)),
+            Fate::Restored(left) | Fate::FoundBack(left) => ("restored", Some(left)),
             Fate::Present => ("present", None),
             Fate::Expired => ("expired", None),
         };
@@ -82,6 +85,10 @@ impl Rows {
     fn count(&mut self, fate: Fate) {
         match fate {
             Fate::Restored(_) => self.restored += 1,
+            Fate::FoundBack(_) => {
+                self.restored += 1;
+                self.read_back += 1;
+            }
             Fate::Present => self.present += 1,
             Fate::Expired => self.expired += 1,
         }

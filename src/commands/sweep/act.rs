@@ -125,9 +125,12 @@ impl Actor<'_> {
         let changes: Vec<_> = stuck.iter().map(|stuck| stuck.change.clone()).collect();
         let (outcomes, ended) = self.journal.apply(&self.writer, &changes, (first.action, what), context.now()).await;
         for outcome in outcomes {
+            swept.done += u64::from(outcome.is_done());
             match outcome {
-                Outcome::Done => swept.done += 1,
+                Outcome::FoundDone => swept.read_back += 1,
+                Outcome::Unknown => swept.unknown += 1,
                 Outcome::Changed | Outcome::Absent => swept.changed += 1,
+                Outcome::Done | Outcome::Refused => {}
             }
         }
         ended
