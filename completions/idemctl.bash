@@ -98,7 +98,7 @@ _idemctl() {
 
     case "${cmd}" in
         idemctl)
-            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect list force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
+            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect list force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -141,6 +141,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -216,7 +224,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__audit)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --since --limit --output"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --since --limit --output"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -259,6 +267,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -354,7 +370,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__begin)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -397,6 +413,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -528,7 +552,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__complete)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --status --header --body --error --create --replace --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --status --header --body --error --create --replace --fingerprint --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -571,6 +595,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -718,7 +750,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__completions)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help bash elvish fish powershell zsh"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -761,6 +793,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -836,7 +876,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__config)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help show"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help show"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -879,6 +919,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -954,7 +1002,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__config__subcmd__show)
-            opts="-o -u -h -p -s -n -c -a --origin --output --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --origin --output --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1005,6 +1053,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1080,7 +1136,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show use"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show use"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1123,6 +1179,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1198,7 +1262,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__list)
-            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1249,6 +1313,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1324,7 +1396,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__show)
-            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1375,6 +1447,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1450,7 +1530,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__context__subcmd__use)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1493,6 +1573,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1568,7 +1656,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__force__subcmd__unlock)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --expect --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --expect --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1611,6 +1699,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1742,7 +1838,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__inspect)
-            opts="-u -h -p -s -n -c -a -0 -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --null --output --full --reveal --body --watch --until --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -0 -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --null --output --full --reveal --body --watch --until --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1785,6 +1881,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1904,7 +2008,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__list)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --state --older-than --ttl-below --ttl-above --no-expiry --owner --match --finding --limit --sort --full --reveal --read-from --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --state --older-than --ttl-below --ttl-above --no-expiry --owner --match --finding --limit --sort --full --reveal --read-from --rate --scan-count --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1947,6 +2051,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2062,6 +2174,14 @@ _idemctl() {
                     COMPREPLY=($(compgen -W "master replica" -- "${cur}"))
                     return 0
                     ;;
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scan-count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --overdue)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2094,7 +2214,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__man)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2137,6 +2257,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2212,7 +2340,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__purge)
-            opts="-u -h -p -s -n -c -a -0 -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --state --older-than --match --finding --key-file --null --all --max --max-percent --rate --output --overdue --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -0 -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --state --older-than --match --finding --key-file --null --all --max --max-percent --rate --output --scan-count --overdue --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2255,6 +2383,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2362,6 +2498,10 @@ _idemctl() {
                     COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
                     return 0
                     ;;
+                --scan-count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --overdue)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2414,7 +2554,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__race)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --concurrency --rounds --strategy --think-time --overlap --fail-every --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --concurrency --rounds --strategy --think-time --overlap --fail-every --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2457,6 +2597,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2580,7 +2728,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__release)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --owner --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2623,6 +2771,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2750,7 +2906,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__restore)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2793,6 +2949,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2896,7 +3060,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__sandbox)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --seed --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --seed --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2939,6 +3103,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3038,7 +3210,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show check"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help list show check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3081,6 +3253,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3156,7 +3336,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__check)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3199,6 +3379,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3274,7 +3462,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__list)
-            opts="-o -u -h -p -s -n -c -a --output --schema-dir --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --output --schema-dir --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3329,6 +3517,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3404,7 +3600,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__schema__subcmd__show)
-            opts="-o -u -h -p -s -n -c -a --script --output --schema-dir --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
+            opts="-o -u -h -p -s -n -c -a --script --output --schema-dir --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3463,6 +3659,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3538,7 +3742,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__simulate)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --all --timeline --expect --repeat --seed --output --schema --schema-dir --prefix --lock-ttl --result-ttl list first-then-retry concurrent-duplicates crash-before-complete zombie-completes zombie-overwrites zombie-releases handler-fails result-not-stored crash-between-steps lock-without-expiry client-hangs-up payload-mismatch store-down script-flush foreign-value clock-of-ttl cluster-slots evicted-lock failover-loses-lock"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --all --timeline --expect --repeat --seed --output --schema --schema-dir --prefix --lock-ttl --result-ttl list first-then-retry concurrent-duplicates crash-before-complete zombie-completes zombie-overwrites zombie-releases handler-fails result-not-stored crash-between-steps lock-without-expiry client-hangs-up payload-mismatch store-down script-flush foreign-value clock-of-ttl cluster-slots evicted-lock failover-loses-lock"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3581,6 +3785,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3696,7 +3908,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__sweep)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --grace --owner-alive --action --check --output --read-from --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --grace --owner-alive --action --check --output --read-from --rate --scan-count --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3739,6 +3951,14 @@ _idemctl() {
                     return 0
                     ;;
                 --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3840,6 +4060,14 @@ _idemctl() {
                     ;;
                 --read-from)
                     COMPREPLY=($(compgen -W "master replica" -- "${cur}"))
+                    return 0
+                    ;;
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scan-count)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --confirm)

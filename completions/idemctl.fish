@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_idemctl_global_optspecs
-    string join \n u/url= h/host= p/port= s/socket= sentinel= master-name= n/db= c/cluster user= a/pass= askpass pass-file= no-auth-warning context= config= timeout= connect-timeout= sandbox tls cacert= cacertdir= cert= key= sni= insecure color= help V/version
+    string join \n u/url= h/host= p/port= s/socket= sentinel= master-name= sentinel-user= sentinel-pass-file= n/db= c/cluster user= a/pass= askpass pass-file= no-auth-warning context= config= timeout= connect-timeout= sandbox tls cacert= cacertdir= cert= key= sni= insecure color= help V/version
 end
 
 function __fish_idemctl_needs_command
@@ -30,6 +30,8 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -s p -l port -d 'Server po
 complete -c idemctl -n "__fish_idemctl_needs_command" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_needs_command" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_needs_command" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_needs_command" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_needs_command" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -78,6 +80,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s p -l port -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -123,6 +127,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'S
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -167,6 +173,8 @@ size\t'Largest first'
 key\t'By idempotency key'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
 replica\t'A replica of each master'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l rate -d 'Look at no more than so many Redis keys a second, e.g. 5000/s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l scan-count -d 'Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and up to 2000 where the server is far away]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
@@ -189,6 +197,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s p -l po
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -236,6 +246,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s p -l port -
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -289,6 +301,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s p -l port -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -335,6 +349,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s p -l port -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -382,6 +398,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s p -l port -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -412,6 +430,8 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
 replica\t'A replica of each master'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l rate -d 'Look at no more than so many Redis keys a second, e.g. 5000/s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l scan-count -d 'Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and up to 2000 where the server is far away]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l reason -d 'Why, for the audit log' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
@@ -439,6 +459,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s p -l port -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -477,6 +499,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l rate -d 'Remov
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s o -l output -d 'How to show what was found and done; both kinds of JSON are one object, jsonl in one line' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l scan-count -d 'Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and up to 2000 where the server is far away]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l reason -d 'Why, for the audit log' -r
@@ -506,6 +529,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s p -l port -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -545,6 +570,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s p -l port -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand audit" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -580,6 +607,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s p -l port -d 'S
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -625,6 +654,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s p -l port -
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -667,6 +698,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s p -l port -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -702,6 +735,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and not __fish_seen_subcommand_from list show check" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -738,6 +773,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -772,6 +809,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -801,6 +840,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand schema; and __fish_seen_subcommand_from check" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -830,6 +871,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and not __fish_seen_subcommand_from list show use" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -865,6 +908,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from list" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -897,6 +942,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -926,6 +973,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand context; and __fish_seen_subcommand_from use" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -955,6 +1004,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_s
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and not __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -988,6 +1039,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand config; and __fish_seen_subcommand_from show" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -1018,6 +1071,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s p -l por
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand completions" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
@@ -1047,6 +1102,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s p -l port -d 'Se
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s s -l socket -d 'Unix socket of the server' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sentinel -d 'Sentinels that know the service\'s master' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s n -l db -d 'Database number [default: 0]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -l user -d 'ACL user; needs a password' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand man" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 use support::Server;
 
@@ -176,5 +178,37 @@ fn a_large_value_is_found_whatever_else_is_asked() {
     for more in [&[][..], &["--finding", "oversized"], &["--state", "completed"]] {
         let record = server.idemctl(&[&["list", "-o", "jsonl"], more].concat()).exits(0).json_lines().remove(0);
         assert_eq!(record["findings"][0]["code"], "oversized", "{more:?}");
+    }
+}
+
+#[test]
+fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
+    let server = Server::start();
+    let mut pipeline = redis::pipe();
+    for index in 0..1_000 {
+        pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(r#"{"status":"PENDING"}"#).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let scans = |words: &[&str]| {
+        server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+        let started = Instant::now();
+        server.idemctl(words);
+        let stats: String = server.send(&[b"INFO", b"commandstats"]);
+        let (_, rest) = stats.split_once("cmdstat_scan:calls=").unwrap();
+        (rest.split(',').next().unwrap().parse::<usize>().unwrap(), started.elapsed())
+    };
+    let sweep = ["sweep", "--orphaned", "--check"];
+    for words in [&["list"][..], &sweep, &["purge", "--state", "in-progress", "--all", "--dry-run"]] {
+        let usual = scans(words).0;
+        let small = scans(&[words, &["--scan-count", "20"]].concat()).0;
+        assert!(usual < 10 && small > 35, "{words:?}: {usual}, {small}");
+    }
+    for words in [&["list"][..], &sweep] {
+        // A thousand at two thousand a second.
+        let (steps, took) = scans(&[words, &["--rate", "2000/s"]].concat());
+        assert!(steps >= 5 && took > Duration::from_millis(350), "{words:?}: {steps}, {took:?}");
+    }
+    for wrong in [["--scan-count", "0"], ["--scan-count", "-1"], ["--scan-count", "200000"], ["--rate", "0"]] {
+        server.idemctl(&[&["list"][..], &wrong].concat()).exits(2);
     }
 }

@@ -1,12 +1,16 @@
 //! idemctl on a service whose master Sentinels know.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that cannot be run here says so")]
 
+#[path = "support/certificates.rs"]
+mod certificates;
 #[path = "support/sentinel.rs"]
 mod sentinel;
 mod support;
 
 use std::time::Duration;
 
+use certificates::{Authority, Pair};
 use sentinel::Watched;
 use support::{Run, Server};
 
@@ -63,6 +67,95 @@ fn sentinels_and_service_are_named_by_options_too() {
     run(&["--sentinel", sentinels, "list"]).exits(2);
     run(&["--master-name", service, "list"]).exits(2);
     run(&[&named[..], &["-p", "6379", "list"]].concat()).exits(2);
+}
+
+/// Lines of a Sentinel that lets in an operator who may ask for the master, and an administrator.
+const CLOSED: [&str; 3] = [
+    "user default off",
+    "user admin on >admin ~* &* +@all",
+    "user ops on >s3cret -@all +auth +client|setname +sentinel|get-master-addr-by-name",
+];
+
+#[test]
+fn sentinels_have_a_log_in_of_their_own() {
+    let watched = Watched::start_as(1, &[], &CLOSED).unwrap();
+    let home = watched.server(0).folder();
+    watched.server(0).set("idempotency:a", PENDING, 60_000);
+    let file = |name: &str, text: &str, mode| {
+        let path = home.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        path.display().to_string()
+    };
+    let (right, wrong) = (file("right", "s3cret\n", 0o600), file("wrong", "secret\n", 0o600));
+    for words in [&[][..], &["--sentinel-user", "ops", "--sentinel-pass-file", &wrong]] {
+        let run = idemctl(&watched, &[words, &["list"]].concat()).exits(4);
+        assert!(run.stderr.contains("the Sentinel at 127.0.0.1:"), "{}", run.all());
+        assert!(run.stderr.contains("hint: Sentinels have a log-in of their own"), "{}", run.all());
+    }
+    let named = ["--sentinel-user", "ops", "--sentinel-pass-file", &right];
+    idemctl(&watched, &[&named[..], &["force-unlock", "a", "--yes"]].concat()).exits(0);
+    assert_eq!(watched.server(0).get("idempotency:a"), None);
+    let mut command = support::idemctl(home);
+    command.env("IDEMCTL_SENTINEL_AUTH", "s3cret").args(["-u", &watched.url(), "--sentinel-user", "ops", "list"]);
+    Run::of(command, &[]).exits(0);
+
+    let config = file(
+        "config.toml",
+        &format!(
+            "[contexts.prod]\nurl = \"{}\"\n[contexts.prod.sentinel]\nuser = \"ops\"\npassword = \"s3cret\"\n",
+            watched.url()
+        ),
+        0o644,
+    );
+    let of_context = |words: &[&str]| {
+        let mut command = support::idemctl(home);
+        command.args(["--config", &config, "--context", "prod"]).args(words);
+        Run::of(command, &[])
+    };
+    let run = of_context(&["list"]).exits(0);
+    assert!(run.stderr.contains("holds a password and can be read by others"), "{}", run.all());
+    let shown = of_context(&["config", "show", "--origin"]).exits(0);
+    assert!(shown.text().contains("sentinel.user") && shown.text().contains("config.toml:4"), "{}", shown.all());
+    assert!(shown.text().contains("sentinel.password") && !shown.all().contains("s3cret"), "{}", shown.all());
+
+    assert!(idemctl(&watched, &["--sentinel-user", "ops", "list"]).exits(2).stderr.contains("needs a password"));
+    let run = watched.server(0).idemctl(&["--sentinel-pass-file", &right, "list"]).exits(2);
+    assert!(run.stderr.contains("none are named"), "{}", run.all());
+}
+
+#[test]
+fn servers_and_sentinels_speak_tls_through_a_failover() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path());
+    let Pair { cert, key } = authority.sign("server", &["127.0.0.1"]);
+    let ca = authority.ca();
+    let tls = [
+        format!("tls-cert-file {cert}"),
+        format!("tls-key-file {key}"),
+        format!("tls-ca-cert-file {ca}"),
+        "tls-auth-clients no".to_owned(),
+        "tls-replication yes".to_owned(),
+    ];
+    let Some(watched) = Watched::start_as(1, &tls, &[]) else {
+        eprintln!("skipped: the engine under test speaks no TLS");
+        return;
+    };
+    fill(watched.server(0), 10);
+    let url = watched.url().replace("redis-", "rediss-");
+    let run = |words: &[&str]| {
+        let mut command = support::idemctl(watched.server(0).folder());
+        command.args(["-u", &url]).args(words);
+        Run::of(command, &[])
+    };
+    let untrusted = run(&["list"]).exits(5);
+    assert!(untrusted.stderr.contains("no TLS with Redis at 127.0.0.1:"), "{}", untrusted.all());
+    assert_eq!(run(&["--cacert", &ca, "list", "-o", "jsonl"]).exits(0).json_lines().len(), 10);
+    let plain = idemctl(&watched, &["list"]).exits(5);
+    assert!(plain.stderr.contains("speaks TLS only"), "{}", plain.all());
+    watched.fail_over();
+    run(&["--cacert", &ca, "purge", "--all", "--yes", "--schema", "go-middleware"]).exits(0);
+    assert_eq!(watched.server(1).send::<usize>(&[b"DBSIZE"]), 0);
 }
 
 #[test]

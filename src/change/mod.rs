@@ -13,7 +13,7 @@ mod trail;
 pub use ending::{came_to_its_end, say_read_back, write_report};
 pub use journal::Journal;
 pub use owner::{of_lock as owner_of_lock, of_new as owner_of_new};
-pub use rate::{BATCH, Pace, Rate};
+pub use rate::{BATCH, Pace};
 pub use step::{Play, Played, play};
 pub use subject::{find, show};
 pub use told::{rehearsed, told};

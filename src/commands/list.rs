@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use self::rows::{Kept, Rows};
-use crate::args::{Output, ReadFrom, SchemaArgs, SourceArgs, StateArg, ThresholdArgs, parse_duration};
+use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, WalkArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::catalog::Catalog;
@@ -88,7 +88,7 @@ pub struct Args {
     reveal: bool,
 
     #[command(flatten)]
-    source: SourceArgs,
+    walk: WalkArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -131,7 +131,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
     }
     let head = if args.full { Head::Whole } else { Head::Bytes(0) };
-    let reader = context.reader().await?.from_replicas(args.source.read_from == ReadFrom::Replica);
+    let reader = context.reader().await?.walking(args.walk.gait());
     let server = reader.name();
     let selection = selection(&args);
     let mut walk = Walk::start(reader, &catalog, head).await?;

@@ -21,11 +21,12 @@ pub struct Args {
 }
 
 /// What the variables that idemctl reads are for.
-const ENVIRONMENT: [(&str, &str); 12] = [
+const ENVIRONMENT: [(&str, &str); 13] = [
     ("IDEMCTL_URL", "server URL, where no flag names a server"),
     ("IDEMCTL_CONTEXT", "context of the config file"),
     ("IDEMCTL_CONFIG", "config file"),
     ("IDEMCTL_SCHEMA_DIR", "folder with schemas of your own"),
+    ("IDEMCTL_SENTINEL_AUTH", "password at the Sentinels"),
     ("REDIS_URL", "server URL, where nothing else names a server"),
     ("REDISCLI_AUTH", "password"),
     ("NO_COLOR", "no colours, when set"),

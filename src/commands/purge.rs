@@ -20,11 +20,12 @@ use self::choice::Choice;
 use self::key_file::KeyFile;
 use self::report::{finish, report, show};
 use self::survey::Survey;
-use crate::args::{ChangeArgs, Output, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
-use crate::change::{Journal, Pace, Rate};
+use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
+use crate::change::{Journal, Pace};
 use crate::context::Context;
 use crate::domain::bulk::{Ended, Purged};
 use crate::domain::diagnosis::CODES;
+use crate::domain::rate::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 
@@ -84,6 +85,9 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
+    page: PageArgs,
+
+    #[command(flatten)]
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
@@ -103,7 +107,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut file = args.key_file.as_ref().map(|path| KeyFile::open(path, args.null, &temp_dir)).transpose()?;
     let writer = if args.change.dry_run { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
-    let reader = context.reader().await?;
+    let reader = context.reader().await?.walking(args.page.gait());
     let mut found = Survey::default();
     let mut purged = Purged::default();
     let mut limit = u64::MAX;

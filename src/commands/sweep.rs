@@ -14,7 +14,7 @@ use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
 use self::act::{Actor, Deed};
 use self::owners::Owners;
 use self::seek::{Seeker, Survey};
-use crate::args::{ChangeArgs, Output, ReadFrom, SchemaArgs, SourceArgs, parse_duration};
+use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
 use crate::change::{Journal, came_to_its_end, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::age;
@@ -81,7 +81,7 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
-    source: SourceArgs,
+    walk: WalkArgs,
 
     #[command(flatten)]
     change: ChangeArgs,
@@ -115,15 +115,14 @@ impl From<ActionArg> for Deed {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let seeker = seeker(context, &args)?;
     let only_shows = args.check || args.change.dry_run;
-    let from_replicas = args.source.read_from == ReadFrom::Replica;
-    if from_replicas && !only_shows {
+    if args.walk.gait().from_replicas && !only_shows {
         return Err(
             Stop::usage("--read-from replica goes with --check or --dry-run: no change relies on a replica").into()
         );
     }
     let writer = if only_shows { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
-    let reader = context.reader().await?.from_replicas(from_replicas);
+    let reader = context.reader().await?.walking(args.walk.gait());
     let mut survey = seeker.survey(context, reader.clone(), &interrupt).await?;
     let mut missed = survey.missed.take();
     let mut swept = Swept { keys: survey.keys, ..Swept::default() };

@@ -17,6 +17,7 @@ pub mod next_request;
 pub mod observation;
 pub mod orphan;
 pub mod race;
+pub mod rate;
 pub mod record;
 pub mod rehearsal;
 pub mod response;

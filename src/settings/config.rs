@@ -34,6 +34,8 @@ pub struct ContextConfig {
     pub password: Option<Secret>,
     /// A file with the password in its first line.
     pub password_file: Option<PathBuf>,
+    /// The log-in at the Sentinels.
+    pub sentinel: SentinelConfig,
     /// Whether and how TLS is spoken.
     pub tls: TlsConfig,
     /// The schemas to work on; empty means all.
@@ -54,6 +56,18 @@ pub struct ContextConfig {
     pub read_only: bool,
     /// The colour its name is shown in.
     pub color: Option<NameColor>,
+}
+
+/// The log-in at the Sentinels.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SentinelConfig {
+    /// The ACL user.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<Secret>,
+    /// A file with the password in its first line.
+    pub password_file: Option<PathBuf>,
 }
 
 /// How a deployment differs from a schema's defaults.
@@ -171,8 +185,8 @@ impl NameColor {
 impl ContextConfig {
     /// The paths in it, each of which may begin with `~` or be relative to the file's folder.
     pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let how = &mut self.tls.how;
-        let paths = [&mut self.password_file, &mut self.schema_dir];
+        let (how, sentinel) = (&mut self.tls.how, &mut self.sentinel);
+        let paths = [&mut self.password_file, &mut sentinel.password_file, &mut self.schema_dir];
         paths.into_iter().chain([&mut how.cacert, &mut how.cacertdir, &mut how.cert, &mut how.key]).flatten()
     }
 
@@ -203,6 +217,6 @@ impl ContextConfig {
                 authority.rsplit_once('@').is_some_and(|(who, _)| who.contains(':')) || rest.contains("pass=")
             })
         };
-        self.password.is_some() || self.url.as_ref().is_some_and(in_url)
+        self.password.is_some() || self.sentinel.password.is_some() || self.url.as_ref().is_some_and(in_url)
     }
 }

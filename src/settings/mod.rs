@@ -6,6 +6,7 @@ mod edit;
 mod effective;
 mod environment;
 mod file;
+mod login;
 mod origin;
 mod password;
 mod secret;

@@ -4,16 +4,17 @@
 //! sent there.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::{ContextConfig, Span};
 use super::environment::Environment;
+use super::login::{self, SentinelLogin};
 use super::origin::{Origin, Sourced, pick};
-use super::password;
 use super::secret::Secret;
 use crate::args::{ConnectionArgs, TlsArgs};
 use crate::exit::Stop;
-use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Target, Tls, TlsOptions};
+use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Sentinels, Target, Tls, TlsOptions};
 
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 6379;
@@ -25,6 +26,7 @@ pub(super) struct Server {
     pub db: Sourced<i64>,
     pub user: Sourced<Option<String>>,
     pub password: Sourced<Option<Secret>>,
+    pub sentinel: SentinelLogin,
     pub timeout: Sourced<Duration>,
     pub connect_timeout: Sourced<Duration>,
     pub tls: Sourced<Option<TlsSettings>>,
@@ -61,19 +63,18 @@ impl Server {
         let another = named_here || url.as_ref().is_some_and(|url| !url.is_of_context());
         let context = if another && context.url.is_some() { &context.for_another_server() } else { context };
         let mut warnings = Vec::new();
-        let password = login(args, environment, context, url.as_ref(), &mut warnings)?;
-        let user = match &url {
-            _ if args.user.is_some() => Sourced::new(args.user.clone(), Origin::Flag("--user")),
-            Some(url) if url.target.user.is_some() && (!url.is_of_context() || context.user.is_none()) => {
-                Sourced::new(url.target.user.clone(), url.origin)
-            }
-            _ => pick(None, "", context.user.clone(), "user"),
-        };
+        let password = login::password(args, environment, context, url.as_ref(), &mut warnings)?;
+        let user = login::user(args, context, url.as_ref());
         if user.value.is_some() && password.value.is_none() && !args.askpass {
             return Err(Stop::usage("a user needs a password: without one Redis ignores the user")
                 .hint("give it with --askpass, --pass-file or REDISCLI_AUTH"));
         }
+        let sentinel = login::at_sentinels(args, environment, context, &mut warnings)?;
         let address = address(args, url.as_ref());
+        if let (Origin::Flag(flag), false) = (sentinel.password.origin, matches!(address.value, Address::Service(_))) {
+            return Err(Stop::usage(format!("{flag} is for Sentinels, and none are named"))
+                .hint("--sentinel HOST:PORT --master-name NAME, or a redis-sentinel:// URL"));
+        }
         let tls = tls(&args.tls, context, url.as_ref(), &address.value, &mut warnings)?;
         let db = match (&args.db, &url) {
             (Some(db), _) => Sourced::new(*db, Origin::Flag("-n")),
@@ -90,7 +91,15 @@ impl Server {
             }
         }
         let only_cluster = args.cluster;
-        Ok(Self { address, db, user, password, timeout, connect_timeout, tls, only_cluster, warnings })
+        Ok(Self { address, db, user, password, sentinel, timeout, connect_timeout, tls, only_cluster, warnings })
+    }
+
+    /// Where it is, with the log-in of its Sentinels.
+    fn address(&self) -> Address {
+        let Address::Service(sentinels) = &self.address.value else { return self.address.value.clone() };
+        let user = self.sentinel.user.value.clone();
+        let password = self.sentinel.password.value.as_ref().map(|password| password.reveal().to_owned());
+        Address::Service(Arc::new(Sentinels { user, password, ..(**sentinels).clone() }))
     }
 
     /// The same as the store takes it.
@@ -111,15 +120,15 @@ impl Server {
             connect_timeout: self.connect_timeout.value,
             tls: options.map(Tls::new),
             only_cluster: self.only_cluster,
-            ..Target::new(self.address.value.clone())
+            ..Target::new(self.address())
         }
     }
 }
 
 /// The URL that names the server.
-struct Url {
-    target: Target,
-    origin: Origin,
+pub(super) struct Url {
+    pub target: Target,
+    pub origin: Origin,
 }
 
 impl Url {
@@ -150,7 +159,8 @@ impl Url {
         Ok(Some(Self { target, origin }))
     }
 
-    fn is_of_context(&self) -> bool {
+    /// True when the context names it.
+    pub(super) fn is_of_context(&self) -> bool {
         matches!(self.origin, Origin::Context(_))
     }
 }
@@ -177,57 +187,6 @@ fn address(args: &ConnectionArgs, url: Option<&Url>) -> Sourced<Address> {
             let host = args.host.clone().unwrap_or_else(|| DEFAULT_HOST.to_owned());
             Sourced::new(Address::Tcp(host, args.port.unwrap_or(DEFAULT_PORT)), origin)
         }
-    }
-}
-
-fn login(
-    args: &ConnectionArgs,
-    environment: &Environment,
-    context: &ContextConfig,
-    url: Option<&Url>,
-    warnings: &mut Vec<String>,
-) -> Result<Sourced<Option<Secret>>, Stop> {
-    let found = |secret: Secret, origin| Ok(Sourced::new(Some(secret), origin));
-    let in_url = |url: &Url| url.target.password.as_deref().map(|password| (Secret::from(password), url.origin));
-    let shown = |flag: &str| {
-        format!(
-            "{flag}: a password on the command line is in the process list; --askpass, --pass-file and REDISCLI_AUTH are not"
-        )
-    };
-    let in_url = url.and_then(in_url);
-    if let (Some((_, Origin::Flag(_))), false) = (&in_url, args.no_auth_warning) {
-        warnings.push(shown("--url"));
-    }
-    if let Some(password) = &args.password {
-        if !args.no_auth_warning {
-            warnings.push(shown("-a"));
-        }
-        return found(password.clone(), Origin::Flag("--pass"));
-    }
-    if args.askpass {
-        return Ok(Sourced::new(None, Origin::Flag("--askpass")));
-    }
-    let (file, from, origin) = match (&args.pass_file, &context.password_file) {
-        (Some(file), _) => (Some(file), "--pass-file", Origin::Flag("--pass-file")),
-        (None, file) => (file.as_ref(), "the context's password_file", Origin::Context("password_file")),
-    };
-    let from_file = |warnings: &mut Vec<String>| match file {
-        Some(file) => {
-            let (password, warning) = password::from_file(file, from)?;
-            warnings.extend(warning);
-            Ok(Sourced::new(Some(password), origin))
-        }
-        None => Ok(Sourced::default(None)),
-    };
-    if args.pass_file.is_some() {
-        return from_file(warnings);
-    }
-    match (in_url, environment.get("REDISCLI_AUTH"), &context.password) {
-        (Some((password, origin)), ..) if !matches!(origin, Origin::Context(_)) => found(password, origin),
-        (_, Some(password), _) => found(Secret::from(password), Origin::Variable("REDISCLI_AUTH")),
-        (_, None, Some(password)) => found(password.clone(), Origin::Context("password")),
-        (Some((password, origin)), ..) if file.is_none() => found(password, origin),
-        _ => from_file(warnings),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
 use super::server::TlsSettings;
-use crate::store::Access;
+use crate::store::{Access, Address};
 
 /// A setting, its value without anything secret, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +41,11 @@ impl Settings {
         let asked = self.asks_password().then_some("asked for");
         let password = server.password.value.as_ref().map(|_| "set").or(asked);
         add("password", password.map(str::to_owned), server.password.origin);
+        if matches!(server.address.value, Address::Service(_)) {
+            let at = &server.sentinel;
+            add("sentinel.user", at.user.value.clone(), at.user.origin);
+            add("sentinel.password", at.password.value.as_ref().map(|_| "set".to_owned()), at.password.origin);
+        }
         add("timeout", Some(span(server.timeout.value)), server.timeout.origin);
         add("connect_timeout", Some(span(server.connect_timeout.value)), server.connect_timeout.origin);
         add("tls", Some(server.tls.value.is_some().to_string()), server.tls.origin);

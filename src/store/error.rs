@@ -85,6 +85,14 @@ pub enum StoreError {
         /// The server's words.
         why: String,
     },
+    /// The log-in at a Sentinel failed or is missing.
+    #[error("the Sentinel at {target} refused the log-in: {why}")]
+    SentinelLogIn {
+        /// The Sentinel.
+        target: String,
+        /// Its words.
+        why: String,
+    },
     /// The user may not do that.
     #[error("Redis at {target} does not permit it: {why}")]
     Permission {
@@ -182,9 +190,8 @@ impl StoreError {
     /// What kind of error it is.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Authentication { .. } | Self::Permission { .. } | Self::ClientCertificate { .. } => {
-                ErrorClass::Permission
-            }
+            Self::Authentication { .. } | Self::SentinelLogIn { .. } => ErrorClass::Permission,
+            Self::Permission { .. } | Self::ClientCertificate { .. } => ErrorClass::Permission,
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
             Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } => ErrorClass::Unreachable,
             Self::Refused { .. } => ErrorClass::Refused,
@@ -217,6 +224,9 @@ impl StoreError {
                 "give the password with --askpass, --pass-file or REDISCLI_AUTH"
             }
             Self::Authentication { .. } => "check --user and the password (--askpass, --pass-file or REDISCLI_AUTH)",
+            Self::SentinelLogIn { .. } => {
+                "Sentinels have a log-in of their own: --sentinel-user, --sentinel-pass-file or IDEMCTL_SENTINEL_AUTH"
+            }
             Self::Permission { .. } => "README, ACL users, has two that are ready to use",
             Self::Refused { why, .. } if why.starts_with("max number of clients") => {
                 "the server has no room for another client: close some, or raise maxclients"

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::error::StoreError;
 use super::link::Link;
+use super::pace::Gait;
 use super::pages::{Page, Pages};
 use super::read::Head;
 use super::slots::SlotMap;
@@ -34,7 +35,7 @@ pub(super) struct Nodes {
     rounds: usize,
     missed: Vec<StoreError>,
     masters: usize,
-    from_replicas: bool,
+    gait: Gait,
 }
 
 impl Nodes {
@@ -42,29 +43,13 @@ impl Nodes {
     ///
     /// # Errors
     /// When no node can be reached.
-    pub(super) async fn open(
-        link: Link,
-        pattern: Vec<u8>,
-        head: Head,
-        from_replicas: bool,
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn open(link: Link, pattern: Vec<u8>, head: Head, gait: Gait) -> Result<Self, StoreError> {
         let masters = link.masters().await?;
         let (map, open) = (link.slot_map(), VecDeque::new());
         let (lengths, moved, rounds, missed) = (false, None, 1, Vec::new());
         let masters_count = masters.len();
-        let mut nodes = Self {
-            link,
-            open,
-            pattern,
-            head,
-            lengths,
-            map,
-            moved,
-            rounds,
-            missed,
-            masters: masters_count,
-            from_replicas,
-        };
+        let mut nodes =
+            Self { link, open, pattern, head, lengths, map, moved, rounds, missed, masters: masters_count, gait };
         nodes.connect(masters).await;
         if nodes.open.is_empty()
             && let Some(error) = nodes.missed.pop()
@@ -111,9 +96,9 @@ impl Nodes {
     async fn connect(&mut self, nodes: Vec<Target>) {
         for master in nodes {
             // Without a replica that answers, the master does.
-            let replica = if self.from_replicas { self.link.replica_of(&master).await } else { None };
+            let replica = if self.gait.from_replicas { self.link.replica_of(&master).await } else { None };
             let node = replica.unwrap_or(master);
-            match Pages::open(&node, &self.pattern, self.head, self.map.is_some()).await {
+            match Pages::open(&node, &self.pattern, self.head, self.gait, self.map.is_some()).await {
                 Ok(mut pages) => {
                     pages.bring_lengths(self.lengths);
                     self.open.push_back((node, pages));

@@ -1,6 +1,8 @@
-//! How many Redis keys a page looks at.
+//! How the keyspace is walked, and how many Redis keys a page looks at.
 
 use std::time::Duration;
+
+use crate::domain::rate::Rate;
 
 /// The usual page. Larger ones stall other clients, smaller ones cost round trips.
 const USUAL: usize = 500;
@@ -8,17 +10,42 @@ const USUAL: usize = 500;
 /// The largest page, for servers far away.
 const LARGEST: usize = 2_000;
 
+/// How the keyspace is walked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gait {
+    /// A replica of each master in place of it, where there is one.
+    pub from_replicas: bool,
+    /// Redis keys that a page looks at, where somebody says.
+    pub page: Option<u32>,
+    /// Redis keys that are looked at a second, at most.
+    pub rate: Option<Rate>,
+}
+
+impl Gait {
+    /// Redis keys that a page looks at, unless the server is far away.
+    fn page(self) -> usize {
+        let asked = self.page.and_then(|page| usize::try_from(page).ok());
+        asked.unwrap_or_else(|| self.rate.map_or(USUAL, |rate| rate.at_a_time(USUAL)))
+    }
+
+    /// The largest page: what somebody says holds.
+    fn largest(self) -> usize {
+        if self.page.is_some() || self.rate.is_some() { self.page() } else { LARGEST }
+    }
+}
+
 /// Pages grow while a round trip takes longer than a page: then it is the way that takes the time, not the server.
 #[derive(Debug)]
 pub(super) struct Pace {
     round_trip: Duration,
     count: usize,
+    largest: usize,
 }
 
 impl Pace {
     /// For a server this far away.
-    pub(super) fn new(round_trip: Duration) -> Self {
-        Self { round_trip, count: USUAL }
+    pub(super) fn new(round_trip: Duration, gait: Gait) -> Self {
+        Self { round_trip, count: gait.page(), largest: gait.largest() }
     }
 
     /// Keys to look at next.
@@ -29,7 +56,7 @@ impl Pace {
     /// Learns how long a page took from its request to its last reply, the way included.
     pub(super) fn took(&mut self, elapsed: Duration) {
         if self.round_trip > elapsed.saturating_sub(self.round_trip) {
-            self.count = LARGEST.min(self.count * 2);
+            self.count = self.largest.min(self.count * 2);
         }
     }
 }
@@ -39,7 +66,11 @@ mod tests {
     use super::*;
 
     fn after(round_trip: u64, pages: &[u64]) -> usize {
-        let mut pace = Pace::new(Duration::from_micros(round_trip));
+        by(Gait::default(), round_trip, pages)
+    }
+
+    fn by(gait: Gait, round_trip: u64, pages: &[u64]) -> usize {
+        let mut pace = Pace::new(Duration::from_micros(round_trip), gait);
         pages.iter().for_each(|page| pace.took(Duration::from_micros(*page)));
         pace.count()
     }
@@ -49,5 +80,13 @@ mod tests {
         assert_eq!(after(50, &[1_000; 9]), 500, "a server nearby");
         assert_eq!(after(1_100, &[2_000, 4_000, 4_000]), 1_000, "a page of a thousand outweighs the way");
         assert_eq!(after(30_000, &[31_000; 9]), 2_000, "a server far away");
+    }
+
+    #[test]
+    fn a_page_that_somebody_asks_for_holds_and_a_rate_makes_it_small() {
+        let slow = Rate::parse("200/s").ok();
+        assert_eq!(by(Gait { page: Some(50), ..Gait::default() }, 30_000, &[31_000; 9]), 50);
+        assert_eq!(by(Gait { rate: slow, ..Gait::default() }, 30_000, &[31_000; 9]), 20);
+        assert_eq!(by(Gait { page: Some(50), rate: slow, ..Gait::default() }, 30_000, &[31_000; 9]), 50);
     }
 }

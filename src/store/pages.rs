@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::error::StoreError;
-use super::pace::Pace;
+use super::pace::{Gait, Pace};
 use super::read::{Head, Seen};
 use super::resp::Token;
 use super::scan::Scan;
@@ -66,10 +66,11 @@ impl Pages {
         target: &Target,
         pattern: &[u8],
         head: Head,
+        gait: Gait,
         in_cluster: bool,
     ) -> Result<Self, StoreError> {
         let (stream, round_trip) = Stream::connect(target).await?;
-        let (scan, pace) = (Scan::new(), Pace::new(round_trip));
+        let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait));
         let pattern = pattern.to_vec();
         let (lengths, scanning, asked, clock) = (false, false, None, None);
         let mut pages = Self { stream, scan, pace, pattern, head, lengths, scanning, asked, in_cluster, clock };

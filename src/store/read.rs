@@ -6,6 +6,7 @@ use redis::{Pipeline, Value};
 
 use super::error::StoreError;
 use super::link::Link;
+use super::pace::Gait;
 use super::reply;
 use super::scripts;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
@@ -51,7 +52,7 @@ enum Way {
 pub struct Reader {
     link: Link,
     way: Way,
-    from_replicas: bool,
+    gait: Gait,
 }
 
 /// What reading one record gave.
@@ -59,19 +60,18 @@ pub type Seen = Result<Observation, StoreError>;
 
 impl Reader {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, way: Way::ReadOnlyScript, from_replicas: false }
+        Self { link, way: Way::ReadOnlyScript, gait: Gait::default() }
     }
 
-    /// The same, which walks a replica of each master in place of it, where there is one. Single records are read from
-    /// masters all the same.
+    /// The same, which walks the keyspace like this. Single records are read from masters all the same.
     #[must_use]
-    pub fn from_replicas(self, from_replicas: bool) -> Self {
-        Self { from_replicas, ..self }
+    pub fn walking(self, gait: Gait) -> Self {
+        Self { gait, ..self }
     }
 
-    /// True when replicas are walked.
-    pub(super) fn walks_replicas(&self) -> bool {
-        self.from_replicas
+    /// How the keyspace is walked.
+    pub(super) fn gait(&self) -> Gait {
+        self.gait
     }
 
     /// The server's name for people.

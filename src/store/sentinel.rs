@@ -8,6 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::error::StoreError;
+use super::manners::Manners;
 use super::target::{Address, Target};
 use super::wire::{Wire, pack};
 use crate::domain::step::StepReply;
@@ -78,9 +79,10 @@ impl Sentinels {
     async fn ask(&self, host: &str, port: u16, like: &Target) -> Result<Option<Target>, StoreError> {
         let (user, password) = (self.user.clone(), self.password.clone());
         let address = Address::Tcp(host.to_owned(), port);
-        let sentinel = Target { address, db: 0, user, password, ..like.clone() };
-        let mut wire = Wire::dial(&sentinel).await?;
-        let named = wire.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await?;
+        let sentinel = Target { address, db: 0, user, password, manners: Manners::default(), ..like.clone() };
+        let mut wire = Wire::dial(&sentinel).await.map_err(of_sentinel)?;
+        let named = wire.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await;
+        let named = named.map_err(of_sentinel)?;
         let StepReply::Array(parts) = named else { return Ok(None) };
         let [StepReply::Text(host), StepReply::Text(port)] = parts.as_slice() else { return Ok(None) };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -109,6 +111,14 @@ impl fmt::Display for Sentinels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         write!(f, "{} of the Sentinels {}", self.service, names.join(","))
+    }
+}
+
+/// Its log-in is not that of the servers.
+fn of_sentinel(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Authentication { target, why } => StoreError::SentinelLogIn { target, why },
+        error => error,
     }
 }
 

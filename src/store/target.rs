@@ -68,13 +68,17 @@ impl Target {
         }
     }
 
-    /// Parses `redis://[user[:password]@]host[:port][/db]`, `rediss://…[#insecure]` (TLS) or `unix:///path[?db=n]`.
+    /// Parses `redis://[user[:password]@]host[:port][/db]`, `rediss://…[#insecure]` (TLS), `unix:///path[?db=n]`, or
+    /// `redis-sentinel://` and `rediss-sentinel://` with a service's Sentinels.
     ///
     /// # Errors
     /// What is wrong with it, without repeating the URL, for it may hold a password.
     pub fn parse(url: &str) -> Result<Self, String> {
         if let Some(rest) = url.strip_prefix("redis-sentinel://") {
             return Self::of_service(rest);
+        }
+        if let Some(rest) = url.strip_prefix("rediss-sentinel://") {
+            return Ok(Self { tls: Some(Tls::new(TlsOptions::default())), ..Self::of_service(rest)? });
         }
         let mut parsed = redis::parse_redis_url(url).ok_or(
             "the URL is not a Redis URL: write redis://host:6379/0, rediss://host:6379/0 for TLS or unix:///path/to/socket",

@@ -1,5 +1,7 @@
 //! The scan engine: the keyspace of every node, page by page, decoded as far as its records are told apart.
 
+use tokio::time::{Instant, sleep_until};
+
 use super::error::StoreError;
 use super::nodes::Nodes;
 use super::pages::Found;
@@ -22,6 +24,8 @@ pub struct Walk {
     lengths: bool,
     page_records: usize,
     looked_at: u64,
+    /// When the next page may be looked at.
+    due: Instant,
 }
 
 impl Walk {
@@ -32,8 +36,10 @@ impl Walk {
     /// As every read.
     pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
         let link = reader.link().clone();
-        match Nodes::open(link.clone(), catalog.scan_pattern(), head, reader.walks_replicas()).await {
-            Ok(nodes) => Ok(Self { reader, nodes, head, lengths: true, page_records: 0, looked_at: 0 }),
+        match Nodes::open(link.clone(), catalog.scan_pattern(), head, reader.gait()).await {
+            Ok(nodes) => {
+                Ok(Self { reader, nodes, head, lengths: true, page_records: 0, looked_at: 0, due: Instant::now() })
+            }
             Err(error) => Err(link.look_closer(error).await),
         }
     }
@@ -85,9 +91,13 @@ impl Walk {
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
+        sleep_until(self.due).await;
         let page = self.nodes.next(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else { return Ok(None) };
         self.looked_at += page.looked_at as u64;
+        if let Some(rate) = self.reader.gait().rate {
+            self.due = self.due.max(Instant::now()) + rate.time_for(page.looked_at);
+        }
         let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
         records.extend(self.read_elsewhere(page.elsewhere).await?);
         self.settle(&mut records).await?;

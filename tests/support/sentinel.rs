@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,9 @@ use crate::support::{Server, program};
 /// The service's name.
 pub const SERVICE: &str = "payments";
 
+/// Who may do all at a Sentinel that lets in nobody else, and the password.
+pub const ADMIN: &str = "admin";
+
 /// A service with its Sentinel.
 pub struct Watched {
     servers: Vec<(Server, u16)>,
@@ -22,12 +26,18 @@ pub struct Watched {
 impl Watched {
     /// Starts a master with a replica, in step with it, and so many Sentinels.
     pub fn start(sentinels: usize) -> Self {
-        let servers: Vec<_> = (0..2).map(|_| server()).collect();
+        Self::start_as(sentinels, &[], &[]).expect("the server program takes this configuration")
+    }
+
+    /// The same, all with these lines on TLS where there are any, and the Sentinels with lines of their own; nothing
+    /// where the program does not know them.
+    pub fn start_as(sentinels: usize, tls: &[String], own: &[&str]) -> Option<Self> {
+        let servers: Vec<_> = (0..2).map(|_| server(tls)).collect::<Option<_>>()?;
         let master = servers[0].1;
         let mut replica = servers[1].0.connect();
         redis::cmd("REPLICAOF").arg("127.0.0.1").arg(master).exec(&mut replica).unwrap();
         until("the replica is in step", || info(&mut replica).contains("master_link_status:up"));
-        let sentinels = (0..sentinels).map(|_| sentinel(master)).collect();
+        let sentinels = (0..sentinels).map(|_| sentinel(master, tls, own)).collect();
         let watched = Self { servers, sentinels };
         for index in 0..watched.sentinels.len() {
             until("a Sentinel knows the replica", || {
@@ -39,7 +49,7 @@ impl Watched {
                 !told.is_empty()
             });
         }
-        watched
+        Some(watched)
     }
 
     /// A server, by its index: the master is the first.
@@ -54,8 +64,7 @@ impl Watched {
 
     /// A connection to a Sentinel.
     pub fn sentinel(&self, index: usize) -> Connection {
-        let url = format!("redis://127.0.0.1:{}", self.sentinels[index].1);
-        redis::Client::open(url).and_then(|client| client.get_connection()).unwrap()
+        connect(self.sentinels[index].2.path()).unwrap()
     }
 
     /// The URL of the service.
@@ -94,20 +103,38 @@ impl Drop for Watched {
     }
 }
 
-fn server() -> (Server, u16) {
-    let port = free_port();
-    let config = [format!("port {port}"), "bind 127.0.0.1".to_owned(), "repl-diskless-sync-delay 0".to_owned()];
-    (Server::start_with(&config.each_ref().map(String::as_str)), port)
+/// What a test does at a Sentinel goes over its socket, by its administrator.
+fn connect(folder: &Path) -> redis::RedisResult<Connection> {
+    let url = format!("unix://{}", folder.join("s").display());
+    let mut connection = redis::Client::open(url)?.get_connection()?;
+    // Where there is no such user, whoever comes may do all.
+    let _ = redis::cmd("AUTH").arg(ADMIN).arg(ADMIN).exec(&mut connection);
+    Ok(connection)
 }
 
-fn sentinel(master: u16) -> (Child, u16, tempfile::TempDir) {
+fn server(tls: &[String]) -> Option<(Server, u16)> {
+    let port = free_port();
+    let mut config = vec![listens(port, tls), "bind 127.0.0.1".to_owned(), "repl-diskless-sync-delay 0".to_owned()];
+    config.extend_from_slice(tls);
+    Server::try_start_with(&config.iter().map(String::as_str).collect::<Vec<_>>()).map(|server| (server, port))
+}
+
+fn listens(port: u16, tls: &[String]) -> String {
+    if tls.is_empty() { format!("port {port}") } else { format!("port 0\ntls-port {port}") }
+}
+
+fn sentinel(master: u16, tls: &[String], own: &[&str]) -> (Child, u16, tempfile::TempDir) {
     let folder = tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap();
     let port = free_port();
     let file = folder.path().join("sentinel.conf");
     let config = format!(
-        "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor {SERVICE} 127.0.0.1 {master} 1\n\
+        "{}\nbind 127.0.0.1\nunixsocket {}/s\ndir {}\n{}\n{}\nsentinel monitor {SERVICE} 127.0.0.1 {master} 1\n\
          sentinel down-after-milliseconds {SERVICE} 500\nsentinel failover-timeout {SERVICE} 2000\n",
-        folder.path().display()
+        listens(port, tls),
+        folder.path().display(),
+        folder.path().display(),
+        tls.join("\n"),
+        own.join("\n"),
     );
     std::fs::write(&file, config).unwrap();
     let child = Command::new(program())
@@ -117,7 +144,7 @@ fn sentinel(master: u16) -> (Child, u16, tempfile::TempDir) {
         .stderr(Stdio::null())
         .spawn()
         .expect("the server program starts");
-    until("a Sentinel comes up", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    until("a Sentinel comes up", || connect(folder.path()).is_ok());
     (child, port, folder)
 }
 

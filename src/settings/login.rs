@@ -1,0 +1,125 @@
+//! Who logs in at the server and at its Sentinels: each from the nearest source.
+
+use std::path::PathBuf;
+
+use super::config::ContextConfig;
+use super::environment::Environment;
+use super::origin::{Origin, Sourced, pick};
+use super::password;
+use super::secret::Secret;
+use super::server::Url;
+use crate::args::ConnectionArgs;
+use crate::exit::Stop;
+
+/// The log-in at the Sentinels.
+#[derive(Debug, Clone)]
+pub(super) struct SentinelLogin {
+    pub user: Sourced<Option<String>>,
+    pub password: Sourced<Option<Secret>>,
+}
+
+/// The ACL user, from the nearest source.
+pub(super) fn user(args: &ConnectionArgs, context: &ContextConfig, url: Option<&Url>) -> Sourced<Option<String>> {
+    match url {
+        _ if args.user.is_some() => Sourced::new(args.user.clone(), Origin::Flag("--user")),
+        Some(url) if url.target.user.is_some() && (!url.is_of_context() || context.user.is_none()) => {
+            Sourced::new(url.target.user.clone(), url.origin)
+        }
+        _ => pick(None, "", context.user.clone(), "user"),
+    }
+}
+
+/// The password, from the nearest source.
+///
+/// # Errors
+/// Usage: a file that cannot be read, or holds no password.
+pub(super) fn password(
+    args: &ConnectionArgs,
+    environment: &Environment,
+    context: &ContextConfig,
+    url: Option<&Url>,
+    warnings: &mut Vec<String>,
+) -> Result<Sourced<Option<Secret>>, Stop> {
+    let found = |secret: Secret, origin| Ok(Sourced::new(Some(secret), origin));
+    let in_url = |url: &Url| url.target.password.as_deref().map(|password| (Secret::from(password), url.origin));
+    let shown = |flag: &str| {
+        format!(
+            "{flag}: a password on the command line is in the process list; --askpass, --pass-file and REDISCLI_AUTH are not"
+        )
+    };
+    let in_url = url.and_then(in_url);
+    if let (Some((_, Origin::Flag(_))), false) = (&in_url, args.no_auth_warning) {
+        warnings.push(shown("--url"));
+    }
+    if let Some(password) = &args.password {
+        if !args.no_auth_warning {
+            warnings.push(shown("-a"));
+        }
+        return found(password.clone(), Origin::Flag("--pass"));
+    }
+    if args.askpass {
+        return Ok(Sourced::new(None, Origin::Flag("--askpass")));
+    }
+    let (file, from, origin) = match (&args.pass_file, &context.password_file) {
+        (Some(file), _) => (Some(file), "--pass-file", Origin::Flag("--pass-file")),
+        (None, file) => (file.as_ref(), "the context's password_file", Origin::Context("password_file")),
+    };
+    let mut from_file = || in_file(file, from, origin, warnings);
+    if args.pass_file.is_some() {
+        return from_file();
+    }
+    match (in_url, environment.get("REDISCLI_AUTH"), &context.password) {
+        (Some((password, origin)), ..) if !matches!(origin, Origin::Context(_)) => found(password, origin),
+        (_, Some(password), _) => found(Secret::from(password), Origin::Variable("REDISCLI_AUTH")),
+        (_, None, Some(password)) => found(password.clone(), Origin::Context("password")),
+        (Some((password, origin)), ..) if file.is_none() => found(password, origin),
+        _ => from_file(),
+    }
+}
+
+/// The log-in at the Sentinels, which is none of the servers' and has none of its sources.
+///
+/// # Errors
+/// Usage: a file that cannot be read, or holds no password; a user without a password.
+pub(super) fn at_sentinels(
+    args: &ConnectionArgs,
+    environment: &Environment,
+    context: &ContextConfig,
+    warnings: &mut Vec<String>,
+) -> Result<SentinelLogin, Stop> {
+    let of_context = &context.sentinel;
+    let user = pick(args.sentinel_user.clone(), "--sentinel-user", of_context.user.clone(), "sentinel.user");
+    let variable = environment.get("IDEMCTL_SENTINEL_AUTH");
+    let password = match (&args.sentinel_pass_file, variable, &of_context.password) {
+        (Some(file), ..) => {
+            let flag = "--sentinel-pass-file";
+            in_file(Some(file), flag, Origin::Flag(flag), warnings)?
+        }
+        (None, Some(password), _) => {
+            Sourced::new(Some(Secret::from(password)), Origin::Variable("IDEMCTL_SENTINEL_AUTH"))
+        }
+        (None, None, Some(password)) => Sourced::new(Some(password.clone()), Origin::Context("sentinel.password")),
+        (None, None, None) => {
+            let origin = Origin::Context("sentinel.password_file");
+            let file = of_context.password_file.as_ref();
+            in_file(file, "the context's sentinel.password_file", origin, warnings)?
+        }
+    };
+    if user.value.is_some() && password.value.is_none() {
+        return Err(Stop::usage("a user at the Sentinels needs a password: without one they ignore the user")
+            .hint("give it with --sentinel-pass-file or IDEMCTL_SENTINEL_AUTH"));
+    }
+    Ok(SentinelLogin { user, password })
+}
+
+fn in_file(
+    file: Option<&PathBuf>,
+    from: &str,
+    origin: Origin,
+    warnings: &mut Vec<String>,
+) -> Result<Sourced<Option<Secret>>, Stop> {
+    let Some(file) = file else { return Ok(Sourced::default(None)) };
+    let (password, warning) = password::from_file(file, from)?;
+    warnings.extend(warning);
+    Ok(Sourced::new(Some(password), origin))
+}
