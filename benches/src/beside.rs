@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::goal::Goal;
 use crate::measure::{self, middle};
-use crate::resp::{Connection, Item, pack};
+use crate::resp::{Connection, pack};
 use crate::{Setup, server, words};
 
 /// How often a short command is started.
@@ -154,10 +154,7 @@ fn loaded(socket: &Path, script: &[u8]) -> io::Result<String> {
     let mut out = Vec::new();
     pack(&mut out, &[b"SCRIPT", b"LOAD", script]);
     connection.send(&out)?;
-    match connection.item()? {
-        Item::Text(start, end) => Ok(String::from_utf8_lossy(connection.bytes((start, end))).into_owned()),
-        Item::Number(_) => Err(io::Error::other("no SHA")),
-    }
+    connection.text()
 }
 
 fn number_after(text: &str, name: &str) -> Option<f64> {

@@ -3,6 +3,7 @@
 
 mod beside;
 mod bystander;
+mod cluster;
 mod goal;
 mod measure;
 mod proxy;
@@ -59,7 +60,7 @@ fn main() -> io::Result<()> {
         eprintln!("run this by scripts/bench.sh, which says what is where");
         std::process::exit(2);
     };
-    let server = server::Server::start(&setup.server)?;
+    let server = server::Server::start(&setup.server, 0, &[])?;
     let socket = server.socket();
     println!(
         "{} records of one schema, 1 in 10 a lock, beside as many unrelated keys; {} rounds.",
@@ -71,6 +72,8 @@ fn main() -> io::Result<()> {
     beside::inspect(&setup, &socket)?;
     beside::race(&setup, &socket)?;
     goals.extend(beside::purge(&setup, &socket)?);
+    drop(server);
+    goals.extend(cluster::beside_one_server(&setup)?);
     goal::print(&goals);
     Ok(())
 }

@@ -34,7 +34,9 @@ impl Connection {
         let (kind, start) = (self.inbox[self.at], self.at + 1);
         let text = std::str::from_utf8(&self.inbox[start..end]).unwrap_or_default();
         if kind == b'-' {
-            return Err(io::Error::other(text.to_owned()));
+            let refusal = io::Error::other(text.to_owned());
+            self.at = end + 2;
+            return Err(refusal);
         }
         if kind == b'+' {
             self.at = end + 2;
@@ -53,6 +55,14 @@ impl Connection {
         let start = self.at + header;
         self.at = start + length + 2;
         Ok(Item::Text(start, start + length))
+    }
+
+    /// The next element as text.
+    pub fn text(&mut self) -> io::Result<String> {
+        Ok(match self.item()? {
+            Item::Text(start, end) => String::from_utf8_lossy(&self.inbox[start..end]).into_owned(),
+            Item::Number(number) => number.to_string(),
+        })
     }
 
     pub fn bytes(&self, (start, end): (usize, usize)) -> &[u8] {

@@ -1,4 +1,4 @@
-//! A server of our own on a unix socket, gone with the run; and the records in it.
+//! Servers of our own on unix sockets, gone with the run; and the records in them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one without persistence.
-    pub fn start(program: &str) -> io::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("idemctl-bench.{}", std::process::id()));
+    /// Starts one without persistence, on this port of the loopback where it is not 0, with more options.
+    pub fn start(program: &str, port: u16, options: &[&str]) -> io::Result<Self> {
+        let folder = std::env::temp_dir().join(format!("idemctl-bench.{}.{port}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let mut command = Command::new(program);
-        command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(folder.join("socket"));
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
+        command.arg("--unixsocket").arg(folder.join("socket")).arg("--dir").arg(&folder).args(options);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let server = Self { child, folder };
         for _ in 0..200 {
@@ -47,7 +48,8 @@ impl Drop for Server {
 /// Bytes of a stored result.
 const RESULT_BYTES: usize = 512;
 
-/// Writes `records` of go-middleware, one in ten a lock, and as many unrelated keys.
+/// Writes `records` of go-middleware, one in ten a lock, and as many unrelated keys. A node of a cluster takes those that
+/// are its own.
 pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
     let mut connection = Connection::open(socket)?;
     let start = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":""#;
@@ -67,7 +69,10 @@ pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
         connection.send(&out)?;
         out.clear();
         for _ in 0..range.len() * 2 {
-            connection.item()?;
+            match connection.item() {
+                Err(refusal) if !refusal.to_string().starts_with("MOVED") => return Err(refusal),
+                _ => {}
+            }
         }
     }
     Ok(())
