@@ -15,7 +15,7 @@ use crate::domain::slot;
 pub(super) const MOST_KEYS: usize = 100;
 
 /// The most Redis keys that go out at a time on a cluster, a call each: no call stalls anybody, and every node gets some.
-pub(super) const MOST_APART: usize = 300;
+pub(super) const MOST_APART: usize = 500;
 
 /// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
 pub(super) const MOST_SAVED: usize = 500;

@@ -94,11 +94,12 @@ impl Nodes {
     }
 
     async fn connect(&mut self, nodes: Vec<Target>) {
+        let masters = self.map.as_ref().map(|_| self.masters);
         for master in nodes {
             // Without a replica that answers, the master does.
             let replica = if self.gait.from_replicas { self.link.replica_of(&master).await } else { None };
             let node = replica.unwrap_or(master);
-            match Pages::open(&node, &self.pattern, self.head, self.gait, self.map.is_some()).await {
+            match Pages::open(&node, &self.pattern, self.head, self.gait, masters).await {
                 Ok(mut pages) => {
                     pages.bring_lengths(self.lengths);
                     self.open.push_back((node, pages));

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use crate::domain::rate::Rate;
 
-/// The usual page. Larger ones stall other clients, smaller ones cost round trips.
+/// The usual page. Larger ones stall other clients, smaller ones cost round trips. The masters of a cluster share it: each
+/// has a page under way, and what is found together is then spread over all of them.
 const USUAL: usize = 500;
+
+/// The least of it for one of many masters.
+const LEAST: usize = 100;
 
 /// The largest page, for servers far away.
 const LARGEST: usize = 2_000;
@@ -22,15 +26,16 @@ pub struct Gait {
 }
 
 impl Gait {
-    /// Redis keys that a page looks at, unless the server is far away.
-    fn page(self) -> usize {
+    /// Redis keys that a page of one of so many masters looks at, unless the server is far away.
+    fn page(self, masters: usize) -> usize {
         let asked = self.page.and_then(|page| usize::try_from(page).ok());
-        asked.unwrap_or_else(|| self.rate.map_or(USUAL, |rate| rate.at_a_time(USUAL)))
+        let usual = (USUAL / masters.max(1)).max(LEAST);
+        asked.unwrap_or_else(|| self.rate.map_or(usual, |rate| rate.at_a_time(usual)))
     }
 
     /// The largest page: what somebody says holds.
-    fn largest(self) -> usize {
-        if self.page.is_some() || self.rate.is_some() { self.page() } else { LARGEST }
+    fn largest(self, masters: usize) -> usize {
+        if self.page.is_some() || self.rate.is_some() { self.page(masters) } else { LARGEST }
     }
 }
 
@@ -43,9 +48,9 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// For a server this far away.
-    pub(super) fn new(round_trip: Duration, gait: Gait) -> Self {
-        Self { round_trip, count: gait.page(), largest: gait.largest() }
+    /// For one of so many masters, this far away.
+    pub(super) fn new(round_trip: Duration, gait: Gait, masters: usize) -> Self {
+        Self { round_trip, count: gait.page(masters), largest: gait.largest(masters) }
     }
 
     /// Keys to look at next.
@@ -70,7 +75,7 @@ mod tests {
     }
 
     fn by(gait: Gait, round_trip: u64, pages: &[u64]) -> usize {
-        let mut pace = Pace::new(Duration::from_micros(round_trip), gait);
+        let mut pace = Pace::new(Duration::from_micros(round_trip), gait, 1);
         pages.iter().for_each(|page| pace.took(Duration::from_micros(*page)));
         pace.count()
     }
@@ -80,6 +85,12 @@ mod tests {
         assert_eq!(after(50, &[1_000; 9]), 500, "a server nearby");
         assert_eq!(after(1_100, &[2_000, 4_000, 4_000]), 1_000, "a page of a thousand outweighs the way");
         assert_eq!(after(30_000, &[31_000; 9]), 2_000, "a server far away");
+    }
+
+    #[test]
+    fn masters_share_a_page() {
+        let page = |masters| Pace::new(Duration::ZERO, Gait::default(), masters).count();
+        assert_eq!([page(1), page(3), page(100)], [500, 166, 100]);
     }
 
     #[test]

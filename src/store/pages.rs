@@ -58,7 +58,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Connects, and asks for the first page.
+    /// Connects, and asks for the first page. In a cluster `masters` says how many nodes are walked.
     ///
     /// # Errors
     /// As [`Stream::connect`].
@@ -67,11 +67,11 @@ impl Pages {
         pattern: &[u8],
         head: Head,
         gait: Gait,
-        in_cluster: bool,
+        masters: Option<usize>,
     ) -> Result<Self, StoreError> {
         let (stream, round_trip) = Stream::connect(target).await?;
-        let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait));
-        let pattern = pattern.to_vec();
+        let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait, masters.unwrap_or(1)));
+        let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
         let (lengths, scanning, asked, clock) = (false, false, None, None);
         let mut pages = Self { stream, scan, pace, pattern, head, lengths, scanning, asked, in_cluster, clock };
         if in_cluster {
