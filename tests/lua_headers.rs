@@ -374,7 +374,8 @@ fn send_expiry(library: &Library, redis_keys: &[Vec<u8>]) {
 /// A backup holds one Redis key a line, whatever the record has.
 fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
     let saved = Saved { redis_key: redis_keys[0].clone(), dump: Vec::new(), ttl_ms: None, expires_at_ms: None };
-    let fates = library.wait(library.writer().restore(&[&saved])).unwrap();
+    let (fates, ended) = library.wait(library.writer().restore(&[&saved]));
+    ended.unwrap();
     assert!(matches!(fates[..], [Ok(store::Fate::Present)]));
 }
 

@@ -16,10 +16,7 @@ use crate::context::Context;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::store::backup::{BackupError, BackupReader, Held};
-use crate::store::{Fate, Link, StoreError, Writer};
-
-/// What became of a Redis key, or why the server refuses it.
-type Became = Result<Fate, StoreError>;
+use crate::store::{Became, Fate, Link, StoreError, Writer};
 
 /// Redis keys a round trip brings back, and the bytes after which it takes no more.
 const BATCH: (usize, usize) = (100, 4 << 20);
@@ -118,21 +115,15 @@ async fn restore(
             return Ok(false);
         }
         let saved: Vec<_> = batch.iter().map(|held| &held.saved).collect();
-        let fates = match hand {
-            Hand::Looks(link) => link.would_restore(&saved).await?,
+        let (fates, ended) = match hand {
+            Hand::Looks(link) => (link.would_restore(&saved).await?, Ok(())),
             Hand::Restores(writer, trail) => {
-                let restored = writer.restore(&saved).await?;
-                let file = args.file.display().to_string();
+                let (restored, ended) = writer.restore(&saved).await;
                 for (what, which) in [("restored", is_back as fn(&Became) -> bool), ("outcome-unknown", is_unknown)] {
                     let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
-                    let noted = noted.map(|(held, _)| Noted {
-                        schema: &held.schema,
-                        key: &held.key,
-                        redis_key: &held.saved.redis_key,
-                    });
-                    trail.note(noted, what, &writer.name(), Some(&file), context.now()).await?;
+                    note(context, args, (writer, trail), noted.map(|(held, _)| held), what).await?;
                 }
-                restored
+                (restored, ended)
             }
         };
         let refusal = progress.suspend(|| rows.add(context, &batch, fates));
@@ -140,6 +131,7 @@ async fn restore(
         if let Some(refusal) = refusal {
             return Err(refused(refusal));
         }
+        ended?;
     }
 }
 
@@ -157,6 +149,18 @@ fn next_batch(backup: &mut BackupReader, args: &Args) -> Result<Vec<Held>, Backu
         }
     }
     Ok(batch)
+}
+
+async fn note<'a>(
+    context: &Context,
+    args: &Args,
+    (writer, trail): (&Writer, &mut Trail),
+    held: impl Iterator<Item = &'a Held>,
+    what: &'static str,
+) -> Result<()> {
+    let noted = held.map(|held| Noted { schema: &held.schema, key: &held.key, redis_key: &held.saved.redis_key });
+    let file = args.file.display().to_string();
+    Ok(trail.note(noted, what, &writer.name(), Some(&file), context.now()).await?)
 }
 
 fn is_back(became: &Became) -> bool {

@@ -72,13 +72,17 @@ impl Writer {
             let ttl = hold.ttl_ms.to_string().into_bytes();
             vec![b"SET".to_vec(), redis_key, hold.value.clone(), b"PX".to_vec(), ttl]
         });
+        self.link().masters().await?;
+        let before = self.link().slot_map();
         let guard = self.guarded(seen, lock.into_iter().chain([call]).collect()).await?;
-        if matches!(guard, Guard::Made { .. }) && self.follow().await? {
-            let why = "a failover came in between: what was done on the old master may be lost".to_owned();
-            let why = StoreError::Unreachable { target: self.name(), why };
-            return Ok(Guard::Lost { now: self.look_again(seen).await, why });
+        if !matches!(guard, Guard::Made { .. }) {
+            return Ok(guard);
         }
-        Ok(guard)
+        match self.follow(before.as_deref()).await {
+            Ok(None) => Ok(guard),
+            // What was done on the master of before may be lost.
+            Ok(Some(why)) | Err(why) => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+        }
     }
 
     /// Puts back what stood there before a call, if it is still as the call left it; true when that was done.
@@ -179,7 +183,7 @@ impl Writer {
 
     /// On a new connection, for the old one may be what was lost.
     async fn look_again(&self, seen: &Observation) -> Option<Observation> {
-        let link = super::link::connect(self.link().target()).await.ok()?;
+        let link = self.link().anew().await.ok()?;
         let keys = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
         link.reader().observe(&[keys], Head::Whole).await.ok()?.pop()?.ok()
     }

@@ -45,6 +45,16 @@ enum Topology {
     Cluster(Arc<SlotMap>, HashMap<String, Node>),
 }
 
+/// Another master in the place of one.
+pub(super) struct Failover {
+    /// The way there.
+    pub(super) link: Link,
+    /// The one before, for people.
+    pub(super) from: String,
+    /// The one now, for people.
+    pub(super) to: String,
+}
+
 /// Connects to a server; to the master of a service that Sentinels know.
 ///
 /// # Errors
@@ -72,18 +82,25 @@ impl Link {
         self.home.target()
     }
 
-    /// The way to the service's master of now, where Sentinels say that it is another than this; `None` where it is the
-    /// same, or there are no Sentinels.
+    /// Whether another one has taken the master's place, or that of a master of the cluster since the slot map was this.
     ///
     /// # Errors
-    /// No master is to be had.
-    pub(super) async fn moved(&self) -> Result<Option<Self>, StoreError> {
-        let Some(sentinels) = &self.target().sentinels else { return Ok(None) };
-        let master = sentinels.master(self.target()).await?;
-        if master.address == self.target().address {
-            return Ok(None);
+    /// Sentinels know no master just now.
+    pub(super) async fn failover(&self, before: Option<&SlotMap>) -> Result<Option<Failover>, StoreError> {
+        if let Some(sentinels) = &self.target().sentinels {
+            let master = sentinels.master(self.target()).await?;
+            if master.address == self.target().address {
+                return Ok(None);
+            }
+            let (from, to) = (self.name(), master.to_string());
+            return Ok(Some(Failover { link: connect(&master).await?, from, to }));
         }
-        connect(&master).await.map(Some)
+        let Some(before) = before else { return Ok(None) };
+        // Where the map cannot be had nothing is known.
+        let _ = self.learn().await;
+        let Some(now) = self.slot_map() else { return Ok(None) };
+        let taken = now.taken_over(before);
+        Ok(taken.map(|(from, to)| Failover { link: self.clone(), from: from.to_string(), to: to.to_string() }))
     }
 
     /// The same way on new connections, for whoever lost a reply on this one; in a cluster by whichever master answers.
@@ -232,15 +249,19 @@ impl Link {
         None
     }
 
-    /// Waits until so many replicas of every master have what was changed through this link.
+    /// Waits until so many replicas of every master have what was changed through this link. A master that was never
+    /// reached has nothing to give them.
     ///
     /// # Errors
-    /// Not so many had it in time, or the server could not be asked.
+    /// Not so many had it in time, or the server may not be asked.
     pub(super) async fn replicated(&self, wanted: u32, wait: Duration) -> Result<(), StoreError> {
         for master in self.masters().await? {
-            let node = self.node(&master).await?;
-            let have = node.ask(redis::cmd("WAIT").arg(wanted).arg(millis(wait))).await?;
-            let have = reply::integer(&have).unwrap_or(0);
+            let Some(node) = self.reached(&master) else { continue };
+            let have = match node.ask(redis::cmd("WAIT").arg(wanted).arg(millis(wait))).await {
+                Ok(have) => reply::integer(&have).unwrap_or(0),
+                Err(error) if error.lost_the_reply() => 0,
+                Err(error) => return Err(error),
+            };
             if have < i64::from(wanted) {
                 return Err(StoreError::NotReplicated { target: master.to_string(), have, wanted });
             }
@@ -276,22 +297,27 @@ impl Link {
 
     /// The connection to a node.
     async fn node(&self, target: &Target) -> Result<Node, StoreError> {
-        if target == self.target() {
-            return Ok(self.home.clone());
-        }
-        let name = target.to_string();
-        if let Topology::Cluster(_, nodes) = self.known()
-            && let Some(node) = nodes.get(&name)
-        {
-            return Ok(node.clone());
+        if let Some(node) = self.reached(target) {
+            return Ok(node);
         }
         let node = connect::connect(target).await?;
         self.change(|topology| {
             if let Topology::Cluster(_, nodes) = topology {
-                nodes.insert(name, node.clone());
+                nodes.insert(target.to_string(), node.clone());
             }
         });
         Ok(node)
+    }
+
+    /// The same where there is one already.
+    fn reached(&self, target: &Target) -> Option<Node> {
+        if target == self.target() {
+            return Some(self.home.clone());
+        }
+        match self.known() {
+            Topology::Cluster(_, nodes) => nodes.get(&target.to_string()).cloned(),
+            _ => None,
+        }
     }
 
     /// What did not speak the protocol before anything was read may be no Redis at all.

@@ -118,6 +118,9 @@ impl Nodes {
         }
         let Some(now) = self.link.slot_map() else { return Ok(false) };
         let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
+        // Whoever has taken over from a master that is silent has what it had.
+        let is_master = |server: &str| now.masters().iter().any(|master| master.to_string() == server);
+        self.missed.retain(|error| error.silent_server().is_none_or(is_master));
         let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
         let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
         if nodes.is_empty() {

@@ -10,6 +10,9 @@ use super::save::server_millis;
 use super::scripts;
 use super::write::Writer;
 
+/// What became of a Redis key, or why it did not come back.
+pub type Became = Result<Fate, StoreError>;
+
 /// What becomes of a Redis key of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -27,27 +30,31 @@ impl Writer {
     /// Brings Redis keys back in one round trip after the question for the time. Nothing that is there is touched, so
     /// that it can be done again.
     ///
-    /// # Errors
-    /// When the server could not be asked at all; an own error for each Redis key that is refused, and
-    /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell.
-    pub async fn restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
-        let there = self.restore_here(backup).await?;
-        if !self.follow().await? {
-            self.replicated().await?;
-            return Ok(there);
+    /// Gives what became of each, with an own error for each Redis key that is refused, and
+    /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell; and the
+    /// error that came in between. Where the server could not be asked at all nothing became of any.
+    pub async fn restore(&self, backup: &[&Saved]) -> (Vec<Became>, Result<(), StoreError>) {
+        // Which nodes there are is known before anything is sent.
+        if let Err(error) = self.link().masters().await {
+            return (Vec::new(), Err(error));
         }
-        // What came back on the old master may be lost.
-        let here = self.restore_here(backup).await?;
-        let back = there.into_iter().zip(here).map(|(there, here)| match (there, here) {
-            (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present)) => Ok(back),
-            (_, here) => here,
-        });
-        Ok(back.collect())
+        let before = self.link().slot_map();
+        let there = match self.restore_here(backup).await {
+            Ok(there) => there,
+            Err(error) => return (Vec::new(), Err(error)),
+        };
+        match self.follow(before.as_deref()).await {
+            Ok(None) => (there, self.replicated().await),
+            Err(error) => (there, Err(error)),
+            // What came back on the old master may be lost.
+            Ok(Some(_)) => match self.restore_here(backup).await {
+                Ok(here) => (there.into_iter().zip(here).map(|(there, here)| either(there, here)).collect(), Ok(())),
+                Err(error) => (there, Err(error)),
+            },
+        }
     }
 
-    async fn restore_here(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
-        // Which nodes there are is known before anything is sent.
-        self.link().masters().await?;
+    async fn restore_here(&self, backup: &[&Saved]) -> Result<Vec<Became>, StoreError> {
         let left = self.link().left(backup).await?;
         let mut pipeline = redis::pipe();
         for (saved, left) in backup.iter().zip(&left) {
@@ -64,7 +71,7 @@ impl Writer {
             Some("PRESENT") => Some(false),
             _ => None,
         });
-        let is_lost = |fate: &Result<Fate, StoreError>| fate.as_ref().is_err_and(StoreError::lost_the_reply);
+        let is_lost = |fate: &Became| fate.as_ref().is_err_and(StoreError::lost_the_reply);
         let lost: Vec<_> = (0..fates.len()).filter(|index| is_lost(&fates[*index])).collect();
         if let Some(Err(why)) = lost.first().map(|first| fates[*first].clone()) {
             let some: Vec<_> = lost.iter().map(|index| (backup[*index], left[*index])).collect();
@@ -77,7 +84,7 @@ impl Writer {
 
     /// On a new connection, for the old one may be what was lost. A Redis key that holds what the backup holds is back;
     /// one that holds something else is left to whoever wrote it. One that is not there may come yet: that is unknown.
-    async fn found_back(&self, lost: &[(&Saved, Left)], why: &StoreError) -> Vec<Result<Fate, StoreError>> {
+    async fn found_back(&self, lost: &[(&Saved, Left)], why: &StoreError) -> Vec<Became> {
         let redis_keys: Vec<_> = lost.iter().map(|(saved, _)| saved.redis_key.as_slice()).collect();
         let mut now = vec![None; lost.len()];
         if let Ok(link) = self.link().anew().await {
@@ -102,12 +109,20 @@ impl Writer {
     }
 }
 
+/// What became of a Redis key that was brought back on one master and then on another.
+fn either(there: Became, here: Became) -> Became {
+    match (there, here) {
+        (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present)) => Ok(back),
+        (_, here) => here,
+    }
+}
+
 impl Link {
     /// What [`Writer::restore`] would do.
     ///
     /// # Errors
     /// As every read.
-    pub async fn would_restore(&self, backup: &[&Saved]) -> Result<Vec<Result<Fate, StoreError>>, StoreError> {
+    pub async fn would_restore(&self, backup: &[&Saved]) -> Result<Vec<Became>, StoreError> {
         let left = self.left(backup).await?;
         let mut pipeline = redis::pipe();
         for (saved, _) in backup.iter().zip(&left).filter(|(_, left)| **left != Left::Over) {
@@ -134,7 +149,7 @@ impl Link {
         left: &[Left],
         replies: Vec<Result<Value, StoreError>>,
         is_back: impl Fn(Value) -> Option<bool>,
-    ) -> Vec<Result<Fate, StoreError>> {
+    ) -> Vec<Became> {
         let mut replies = replies.into_iter();
         let mut fate = |left: Left| {
             let Some(ttl) = left.millis() else { return Ok(Fate::Expired) };

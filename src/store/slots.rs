@@ -52,6 +52,14 @@ impl SlotMap {
         (0..slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot)).collect()
     }
 
+    /// A master of `before` that is none any more, and whoever has its slots now. A master that has given slots away is
+    /// one still: they were moved, and nothing was lost.
+    pub(super) fn taken_over<'a>(&'a self, before: &'a Self) -> Option<(&'a Target, &'a Target)> {
+        let slots = (0..slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot));
+        let places = slots.filter_map(|slot| Some((before.master(slot)?, self.master(slot)?)));
+        places.into_iter().find(|(old, _)| !self.masters.contains(old))
+    }
+
     fn index_of(&mut self, master: Target) -> usize {
         self.masters.iter().position(|known| *known == master).unwrap_or_else(|| {
             self.masters.push(master);
@@ -151,5 +159,22 @@ mod tests {
         after.moved(3, redirect("3 10.0.0.2:7001", &asked()).unwrap().1);
         assert_eq!(after.moved_since(&before), [3]);
         assert_eq!(before.moved_since(&before), [0u16; 0]);
+    }
+
+    #[test]
+    fn a_master_without_slots_was_taken_over_and_one_that_gave_some_away_was_not() {
+        let of = |first, second| {
+            let slots = Value::Array(vec![range(0, 10, first, 7000), range(11, 20, second, 7000)]);
+            SlotMap::parse(slots, &asked()).unwrap()
+        };
+        let before = of("10.0.0.1", "10.0.0.2");
+        let (old, new) = (of("10.0.0.1", "10.0.0.3"), before.clone());
+        let names = |taken: Option<(&Target, &Target)>| taken.map(|(from, to)| (from.to_string(), to.to_string()));
+        let taken = names(old.taken_over(&before));
+        assert_eq!(taken, Some(("10.0.0.2:7000/0".to_owned(), "10.0.0.3:7000/0".to_owned())));
+        assert_eq!(names(new.taken_over(&before)), None);
+        let mut given = before.clone();
+        given.moved(3, redirect("3 10.0.0.3:7002", &asked()).unwrap().1);
+        assert_eq!(names(given.taken_over(&before)), None);
     }
 }

@@ -8,10 +8,11 @@ use redis::Cmd;
 use super::backup::{About, Backup};
 use super::batch::{self, Batch, Script};
 use super::error::StoreError;
-use super::link::{Link, Reply};
+use super::link::{Failover, Link, Reply};
 use super::read::Head;
 use super::reply;
 use super::scripts;
+use super::slots::SlotMap;
 use super::wire::{Wire, pack};
 use crate::domain::age::millis;
 use crate::domain::observation::{Content, Expiry, Observation};
@@ -124,11 +125,12 @@ impl Writer {
         self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Goes to the service's master of now, where Sentinels say that it is another; true when it is.
-    pub(super) async fn follow(&self) -> Result<bool, StoreError> {
-        let Some(moved) = self.link().moved().await? else { return Ok(false) };
-        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = moved;
-        Ok(true)
+    /// Goes to the master of now, where another one has taken over since the slot map was this: that it was so, as an
+    /// error to end with.
+    pub(super) async fn follow(&self, before: Option<&SlotMap>) -> Result<Option<StoreError>, StoreError> {
+        let Some(Failover { link, from, to }) = self.link().failover(before).await? else { return Ok(None) };
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+        Ok(Some(StoreError::FailedOver { from, to }))
     }
 
     /// The server's name for people.
@@ -149,19 +151,20 @@ impl Writer {
         mut backup: Option<&mut Backup>,
     ) -> (Vec<Outcome>, Result<(), StoreError>) {
         let mut outcomes = Vec::with_capacity(changes.len());
+        // Which nodes there are is known before anything is sent.
+        if let Err(error) = self.link().masters().await {
+            return (outcomes, Err(error));
+        }
         for group in batch::groups(changes, self.most_keys()) {
-            let (begun, size) = (outcomes.len(), group.iter().map(|batch| batch.outcomes().len()).sum());
+            let (begun, before) = (outcomes.len(), self.link().slot_map());
             let applied = self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await;
-            let from = self.name();
-            let applied = match self.follow().await {
-                Ok(false) if applied.is_ok() => self.replicated().await,
-                Ok(false) => applied,
-                Ok(true) => {
-                    let there = outcomes.split_off(begun);
-                    let anew = self.apply_anew(&changes[begun..][..size], action, &there, &mut outcomes).await;
+            let applied = match self.follow(before.as_deref()).await {
+                Ok(None) if applied.is_ok() => self.replicated().await,
+                Ok(None) => applied,
+                Ok(Some(failed_over)) => {
+                    let anew = self.apply_anew(&changes[begun..], action, &mut outcomes[begun..]).await;
                     // The old master took changes for some time before anybody knew, and those are lost.
-                    let to = self.name();
-                    return (outcomes, anew.and(Err(StoreError::FailedOver { from, to })));
+                    return (outcomes, anew.and(Err(failed_over)));
                 }
                 Err(error) => applied.and(Err(error)),
             };
@@ -176,27 +179,27 @@ impl Writer {
     }
 
     /// Makes changes once more, on another master: what was done on the old one may be lost. They are compared there as
-    /// they were here, so that what has arrived there is found done. They are in the backup already.
-    async fn apply_anew(
-        &self,
-        changes: &[Change],
-        action: Action,
-        there: &[Outcome],
-        outcomes: &mut Vec<Outcome>,
-    ) -> Result<(), StoreError> {
+    /// they were here, so that what has arrived there is found done. What was done, or may have been, is in the backup
+    /// already; what was left alone is not, and is left alone again.
+    async fn apply_anew(&self, changes: &[Change], action: Action, outcomes: &mut [Outcome]) -> Result<(), StoreError> {
+        let may_be_done = |outcome: &Outcome| outcome.is_done() || *outcome == Outcome::Unknown;
+        let again: Vec<_> = (0..outcomes.len()).filter(|index| may_be_done(&outcomes[*index])).collect();
+        let changes: Vec<_> = again.iter().map(|index| changes[*index].clone()).collect();
         let mut here = Vec::with_capacity(changes.len());
         let mut applied = Ok(());
-        for group in batch::groups(changes, self.most_keys()) {
+        for group in batch::groups(&changes, self.most_keys()) {
             applied = self.apply_group(group, action, None, &mut here).await;
             if applied.is_err() {
                 break;
             }
         }
-        let done_there = there.iter().copied().chain(std::iter::repeat(Outcome::Changed));
-        outcomes.extend(here.into_iter().zip(done_there).map(|(here, there)| match (here, there) {
-            (Outcome::Absent, there) if there.is_done() => there,
-            (here, _) => here,
-        }));
+        for (index, here) in again.into_iter().zip(here) {
+            outcomes[index] = match (outcomes[index], here) {
+                (Outcome::Unknown, Outcome::Absent) => Outcome::FoundDone,
+                (there, Outcome::Absent) => there,
+                (_, here) => here,
+            };
+        }
         applied
     }
 
@@ -245,7 +248,6 @@ impl Writer {
     /// # Errors
     /// Nothing was done.
     async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
-        self.link().masters().await?;
         if self.link().is_cluster() {
             return self.send_apart(batch, action).await;
         }

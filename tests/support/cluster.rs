@@ -15,16 +15,17 @@ const SLOTS: usize = 16_384;
 /// How far from its port a node has its bus.
 const BUS: u16 = 10_000;
 
-/// The masters of a cluster.
+/// The masters of a cluster, and behind them their replicas.
 pub struct Cluster {
     nodes: Vec<(Server, u16)>,
+    masters: usize,
 }
 
 impl Cluster {
     /// Starts so many masters, all slots spread over them evenly.
     pub fn start(masters: usize) -> Self {
         let nodes: Vec<_> = (0..masters).map(|_| node()).collect();
-        let cluster = Self { nodes };
+        let cluster = Self { nodes, masters };
         for index in 0..masters {
             let mut connection = cluster.connect(index);
             let slots: Vec<_> = (index * SLOTS / masters..(index + 1) * SLOTS / masters).collect();
@@ -34,6 +35,74 @@ impl Cluster {
         }
         cluster.settles();
         cluster
+    }
+
+    /// Starts so many masters, each with a replica that is in step: the replica of the first is the first one behind the
+    /// masters, and so on.
+    pub fn start_with_replicas(masters: usize) -> Self {
+        let mut cluster = Self::start(masters);
+        for index in 0..masters {
+            cluster.nodes.push(node());
+            let mut connection = cluster.connect(masters + index);
+            redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(cluster.port(0)).exec(&mut connection).unwrap();
+        }
+        cluster.settles();
+        for index in 0..masters {
+            let mut replica = cluster.connect(masters + index);
+            redis::cmd("CLUSTER").arg("REPLICATE").arg(cluster.id(index)).exec(&mut replica).unwrap();
+        }
+        for index in 0..masters {
+            cluster.until("a replica is in step", || cluster.info(masters + index).contains("master_link_status:up"));
+            cluster.until("the nodes know the replica", || {
+                let replicas = |node| {
+                    let nodes: String = redis::cmd("CLUSTER").arg("NODES").query(&mut cluster.connect(node)).unwrap();
+                    nodes.matches("slave ").count()
+                };
+                replicas(index) == masters && replicas(masters + index) == masters
+            });
+        }
+        cluster
+    }
+
+    /// Makes a master's replica the master, as an operator does before maintenance, and waits until it is.
+    pub fn fail_over(&self, master: usize) {
+        let replica = self.masters + master;
+        redis::cmd("CLUSTER").arg("FAILOVER").exec(&mut self.connect(replica)).unwrap();
+        self.until_master(replica);
+    }
+
+    /// Waits until a node is a master.
+    pub fn until_master(&self, index: usize) {
+        self.until("the replica is promoted", || self.info(index).contains("role:master"));
+    }
+
+    /// Waits until the first node knows a master for every slot that answers.
+    pub fn until_served(&self) {
+        self.until("all slots are served", || {
+            let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut self.connect(0)).unwrap();
+            info.contains("cluster_slots_ok:16384")
+        });
+    }
+
+    /// The indexes of the nodes that are masters now.
+    pub fn masters_now(&self) -> Vec<usize> {
+        let is_master = |index: &usize| {
+            std::os::unix::net::UnixStream::connect(self.node(*index).socket()).is_ok()
+                && self.info(*index).contains("role:master")
+        };
+        (0..self.nodes.len()).filter(is_master).collect()
+    }
+
+    fn info(&self, index: usize) -> String {
+        redis::cmd("INFO").arg("replication").query(&mut self.connect(index)).unwrap()
+    }
+
+    fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !holds() {
+            assert!(started.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits until every node sees all others and all slots.
@@ -96,9 +165,8 @@ impl Cluster {
 
     /// The index of the node that serves a Redis key.
     pub fn owner(&self, redis_key: &str) -> usize {
-        let slot: usize = redis::cmd("CLUSTER").arg("KEYSLOT").arg(redis_key).query(&mut self.connect(0)).unwrap();
-        let masters = self.nodes.len();
-        (0..masters).find(|index| slot < (index + 1) * SLOTS / masters).unwrap()
+        let slot = usize::from(idemctl::domain::slot::of(redis_key.as_bytes()));
+        (0..self.masters).find(|index| slot < (index + 1) * SLOTS / self.masters).unwrap()
     }
 
     /// `SET key value PX ttl`, where the key belongs; 0 is no TTL.
@@ -118,7 +186,7 @@ impl Cluster {
 
     /// How many Redis keys there are on all nodes.
     pub fn size(&self) -> usize {
-        (0..self.nodes.len()).map(|index| redis::cmd("DBSIZE").query::<usize>(&mut self.connect(index)).unwrap()).sum()
+        (0..self.masters).map(|index| redis::cmd("DBSIZE").query::<usize>(&mut self.connect(index)).unwrap()).sum()
     }
 
     /// Moves a slot with all that is in it to another node, as `redis-cli --cluster reshard` does: while both serve it.
@@ -171,6 +239,7 @@ fn node() -> (Server, u16) {
         "cluster-config-file nodes.conf".to_owned(),
         "cluster-node-timeout 2000".to_owned(),
         "cluster-require-full-coverage no".to_owned(),
+        "repl-diskless-sync-delay 0".to_owned(),
     ];
     (Server::start_with(&config.each_ref().map(String::as_str)), port)
 }

@@ -6,7 +6,7 @@ use crate::args::Output;
 use crate::context::Context;
 use crate::render::restored;
 use crate::store::backup::Held;
-use crate::store::{Fate, StoreError};
+use crate::store::{Became, Fate, StoreError};
 
 /// Rows on their way to stdout, and their count.
 pub(super) struct Rows {
@@ -33,12 +33,7 @@ impl Rows {
     }
 
     /// Takes a batch; gives the worst error in it: that nobody knows what became of some, else the first refusal.
-    pub(super) fn add(
-        &mut self,
-        context: &mut Context,
-        batch: &[Held],
-        fates: Vec<Result<Fate, StoreError>>,
-    ) -> Option<StoreError> {
+    pub(super) fn add(&mut self, context: &mut Context, batch: &[Held], fates: Vec<Became>) -> Option<StoreError> {
         let mut refusal = None;
         let mut text = String::new();
         for (held, fate) in batch.iter().zip(fates) {
