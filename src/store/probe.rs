@@ -21,6 +21,9 @@ const REPLIES: &[u8] = b"+-";
 /// How much is shown of a line without end.
 const SHOWN: usize = 32;
 
+/// Longer than the line in which a server advises how to let in clients of other hosts.
+const LONGEST: usize = 4096;
+
 /// What a server says to a client that it does not let in, before anything is asked: that it is full, or takes no
 /// clients of other hosts.
 const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
@@ -55,7 +58,10 @@ pub(super) async fn look_closer(target: &Target, error: StoreError) -> StoreErro
 /// What the first words of a server without TLS tell of an error.
 fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
-    match redis::parse_redis_value(words) {
+    // Behind its first sentence there is advice for whoever runs the server.
+    let first =
+        words.find(b". ").filter(|_| is_turned_away).map_or(words.to_vec(), |end| [&words[..=end], b"\r\n"].concat());
+    match redis::parse_redis_value(&first) {
         Ok(Value::ServerError(said)) if is_turned_away => wire::lost(target, &said.into()),
         // The answer to a PING is one short line.
         _ if words[0] == b'+' && !words.contains(&b'\n') => not_redis(target, &words[..words.len().min(SHOWN)]),
@@ -99,9 +105,8 @@ async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
     };
     // Read even when nothing can be sent: a server that turns a client away says why before it closes.
     let _ = stream.write_all(b"PING\r\n\r\n").await;
-    let mut words = vec![0; 256];
-    let count = stream.read(&mut words).await?;
-    words.truncate(count);
+    let mut words = Vec::with_capacity(LONGEST);
+    while words.len() < LONGEST && !words.contains(&b'\n') && stream.read_buf(&mut words).await? > 0 {}
     Ok(words)
 }
 

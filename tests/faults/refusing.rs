@@ -1,13 +1,16 @@
 //! Servers that are there and do not serve: exit code 6, with their word and what it means.
 
+#![allow(clippy::print_stderr, reason = "a test that cannot be run here says so")]
+
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::fault::{self, Fault};
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
-use crate::support::Server;
+use crate::support::{self, Server};
 
 const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];
 const CHANGES: &[&[&[&str]]] = &[REMOVALS, ADDITIONS, PLAYS];
@@ -35,7 +38,7 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
     for words in ALL.iter().flat_map(|group| *group) {
         let mut command = loading.command();
         command.args(*words).current_dir(stage.server.folder());
-        let run = crate::support::Run::of(command, b"");
+        let run = support::Run::of(command, b"");
         each(&[run], 6, &["LOADING", "try again in a moment", loading.socket().to_str().unwrap()]);
     }
     let started = Instant::now();
@@ -62,6 +65,23 @@ fn a_server_that_is_busy_with_a_script_is_exit_6_for_every_command_and_its_scrip
     let mut said = [0; 256];
     let count = other.read(&mut said).unwrap();
     assert!(String::from_utf8_lossy(&said[..count]).contains("SCRIPT KILL"), "nobody killed it but the test");
+    stage.is_untouched();
+}
+
+#[test]
+fn a_server_without_a_password_that_takes_nobody_from_elsewhere_is_exit_6() {
+    let port = support::free_port();
+    let stage = Stage::new(&[&format!("port {port}"), "bind 0.0.0.0", "protected-mode yes"]);
+    let elsewhere = fault::from_another_host(port);
+    let mut said = String::new();
+    let mut probe = TcpStream::connect(("127.0.0.1", elsewhere)).unwrap();
+    probe.write_all(b"QUIT\r\n").unwrap();
+    probe.read_to_string(&mut said).unwrap();
+    if !said.contains("DENIED") {
+        eprintln!("skipped: to this engine all of 127.0.0.0/8 is the same host");
+        return;
+    }
+    each(&stage.all_at(elsewhere, ALL, &[]), 6, &["DENIED", "hint: the server takes no clients from other hosts"]);
     stage.is_untouched();
 }
 

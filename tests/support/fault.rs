@@ -89,6 +89,25 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write, fault: &Fault, direction: usize
     false
 }
 
+/// A port of the loopback that leads to another one, where connections come from 127.0.0.2: from another host, as some
+/// servers see it.
+pub fn from_another_host(port: u16) -> u16 {
+    fake(move |client| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+            socket.connect(([127, 0, 0, 1], port).into()).await.unwrap().into_std().unwrap()
+        });
+        server.set_nonblocking(false).unwrap();
+        let (mut requests, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        let there = thread::spawn(move || std::io::copy(&mut requests, &mut to_server));
+        let _ = std::io::copy(&mut &server, client);
+        let _ = client.shutdown(Shutdown::Both);
+        let _ = there.join();
+    })
+}
+
 /// A port on which somebody takes connections and never says a word.
 pub fn half_open() -> u16 {
     fake(|stream| while let Ok(1..) = stream.read(&mut [0; 4096]) {})
