@@ -281,6 +281,11 @@ impl StoreError {
         if code == "NOPERM" || is_script_not_permitted(&why) {
             return Self::Permission { target, why: right::named(why) };
         }
+        if code == "DENIED" {
+            // Behind the first sentence there is advice for whoever runs the server, a page of it.
+            let first = why.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
+            return Self::Refused { target, code, why: first };
+        }
         Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why } }
     }
 

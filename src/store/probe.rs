@@ -58,10 +58,7 @@ pub(super) async fn look_closer(target: &Target, error: StoreError) -> StoreErro
 /// What the first words of a server without TLS tell of an error.
 fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
-    // Behind its first sentence there is advice for whoever runs the server.
-    let first =
-        words.find(b". ").filter(|_| is_turned_away).map_or(words.to_vec(), |end| [&words[..=end], b"\r\n"].concat());
-    match redis::parse_redis_value(&first) {
+    match redis::parse_redis_value(words) {
         Ok(Value::ServerError(said)) if is_turned_away => wire::lost(target, &said.into()),
         // The answer to a PING is one short line.
         _ if words[0] == b'+' && !words.contains(&b'\n') => not_redis(target, &words[..words.len().min(SHOWN)]),
