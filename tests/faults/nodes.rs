@@ -93,6 +93,43 @@ fn without_one_master_records_of_two_nodes_that_are_there_are_listed() {
 }
 
 #[test]
+fn without_one_master_a_lock_whose_result_would_be_there_stays() {
+    let mut cluster = Cluster::start(3);
+    let (lock, done) = (|number: usize| format!("idem:lock:m{number}"), |number: usize| format!("idem:done:m{number}"));
+    for number in 0..60 {
+        cluster.set(&lock(number), "1", 60_000);
+        cluster.set(&done(number), "1", 60_000);
+    }
+    let on_gone = |key: String| cluster.owner(&key) == 1;
+    let (mut blind, mut whole) = (Vec::new(), Vec::new());
+    for number in 0..60 {
+        match (on_gone(lock(number)), on_gone(done(number))) {
+            (false, true) => blind.push(number),
+            (false, false) => whole.push(number),
+            _ => {}
+        }
+    }
+    assert!(!blind.is_empty() && !whole.is_empty());
+    cluster.kill(1);
+    let gone = format!("127.0.0.1:{}", cluster.port(1));
+    let named = ["--schema", "event-consumer", "--yes"];
+    let unlock = cluster.idemctl(&[&["force-unlock", &format!("m{}", blind[0])], &named[..]].concat()).exits(5);
+    assert!(unlock.stderr.contains(&gone), "{}", unlock.all());
+    let sweep = cluster.idemctl(&[&["sweep", "--orphaned", "--grace", "0"], &named[..]].concat()).exits(3);
+    assert!(sweep.stderr.contains(&gone) && sweep.stderr.contains(&whole.len().to_string()), "{}", sweep.all());
+    let purge = ["purge", "--all", "--state", "completed,in-progress", "--no-backup"];
+    for words in [
+        &[&purge[..], &named].concat()[..],
+        &["release", &format!("m{}", blind[1]), "--schema", "event-consumer", "--yes"],
+    ] {
+        let run = cluster.idemctl(words);
+        assert_ne!(run.code, 0, "{}", run.all());
+    }
+    assert!(blind.iter().all(|number| cluster.get(&lock(*number)).is_some()), "a lock went unseen");
+    assert!(whole.iter().all(|number| cluster.get(&lock(*number)).is_none()));
+}
+
+#[test]
 fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
     let cluster = Cluster::start(3);
     fill(&cluster, 90);
