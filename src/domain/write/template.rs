@@ -57,22 +57,7 @@ const IN_CALLS: &[(&str, Place)] = &[
     ("fingerprint", Place::Fingerprint),
 ];
 
-const IN_VALUES: &[(&str, Place)] = &[
-    ("owner", Place::Owner),
-    ("status", Place::Status),
-    ("header_lists", Place::HeaderLists),
-    ("headers", Place::Headers),
-    ("body", Place::Body),
-    ("body_base64", Place::BodyBase64),
-    ("body_json", Place::BodyJson),
-    ("body_text", Place::BodyText),
-    ("error_text", Place::ErrorText),
-    ("response", Place::Response),
-    ("fingerprint", Place::Fingerprint),
-    ("now", Place::Now),
-];
-
-/// A response is made of the same, but not of itself.
+/// What a response is made of, and a value with it.
 const IN_RESPONSES: &[(&str, Place)] = &[
     ("status", Place::Status),
     ("header_lists", Place::HeaderLists),
@@ -84,13 +69,17 @@ const IN_RESPONSES: &[(&str, Place)] = &[
     ("error_text", Place::ErrorText),
 ];
 
+/// What else a value is made of.
+const IN_VALUES: &[(&str, Place)] =
+    &[("owner", Place::Owner), ("response", Place::Response), ("fingerprint", Place::Fingerprint), ("now", Place::Now)];
+
 impl Template {
     /// Parses a KEYS, ARGV or command word.
     ///
     /// # Errors
     /// Names the placeholder that is not known there.
     pub fn of_call(text: &str) -> Result<Self, String> {
-        Self::parse(text, IN_CALLS)
+        Self::parse(text, &[IN_CALLS])
     }
 
     /// Parses the text of a value the service stores.
@@ -98,7 +87,7 @@ impl Template {
     /// # Errors
     /// Names the placeholder that is not known there.
     pub fn of_value(text: &str) -> Result<Self, String> {
-        Self::parse(text, IN_VALUES)
+        Self::parse(text, &[IN_RESPONSES, IN_VALUES])
     }
 
     /// Parses the text of a response that is a part of a value.
@@ -106,10 +95,10 @@ impl Template {
     /// # Errors
     /// Names the placeholder that is not known there.
     pub fn of_response(text: &str) -> Result<Self, String> {
-        Self::parse(text, IN_RESPONSES)
+        Self::parse(text, &[IN_RESPONSES])
     }
 
-    fn parse(text: &str, known: &[(&str, Place)]) -> Result<Self, String> {
+    fn parse(text: &str, known: &[&[(&str, Place)]]) -> Result<Self, String> {
         let mut parts = Vec::new();
         // What follows the last placeholder, and where in it to look for the next one.
         let (mut rest, mut from) = (text, 0);
@@ -123,8 +112,9 @@ impl Template {
                 from = open + 1;
                 continue;
             }
-            let Some((_, place)) = known.iter().find(|(word, _)| *word == name) else {
-                let words: Vec<_> = known.iter().map(|(word, _)| format!("{{{word}}}")).collect();
+            let known = || known.iter().copied().flatten();
+            let Some((_, place)) = known().find(|(word, _)| *word == name) else {
+                let words: Vec<_> = known().map(|(word, _)| format!("{{{word}}}")).collect();
                 return Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")));
             };
             parts.extend(Part::literal(&rest[..open]));
@@ -148,7 +138,8 @@ impl Template {
 
     /// The template as it stands in `schema.toml`.
     pub fn display(&self) -> String {
-        let name = |place: &Place| IN_CALLS.iter().chain(IN_VALUES).find(|(_, known)| known == place);
+        let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES].into_iter().flatten();
+        let name = |place: &Place| known().find(|(_, known)| known == place);
         self.0
             .iter()
             .map(|part| match part {
