@@ -136,7 +136,9 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> Stop {
         _ if any_done => Exit::Partial,
         exit => exit,
     };
-    let hint = if any_done { Some("the same command again goes on with the rest".to_owned()) } else { hint_of(error) };
+    let after = error.downcast_ref().is_some_and(StoreError::came_after);
+    let goes_on = || "the same command again goes on with the rest".to_owned();
+    let hint = if any_done && !after { Some(goes_on()) } else { hint_of(error) };
     Stop { exit, message: format!("{error:#}; {so_far}"), hint }
 }
 

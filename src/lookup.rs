@@ -17,8 +17,8 @@ pub struct Found {
     pub records: Vec<Record>,
     /// The Redis keys that were looked at.
     pub looked_at: Vec<Vec<u8>>,
-    /// The first refusal, where the user may not read some of the Redis keys.
-    pub denied: Option<StoreError>,
+    /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
+    pub unread: Option<StoreError>,
 }
 
 /// What is read of a value where the part that was read first does not tell what it is.
@@ -32,20 +32,27 @@ pub struct Lookup {
     pub thresholds: Thresholds,
 }
 
+impl Found {
+    /// Why nobody knows all that is there: a node of a cluster does not answer.
+    pub fn silent(&self) -> Option<&StoreError> {
+        self.unread.as_ref().filter(|error| !error.is_permission())
+    }
+}
+
 impl Lookup {
     /// Reads every KEY under every chosen schema.
     ///
     /// # Errors
-    /// When the server could not be asked, or the user may read none of the Redis keys.
+    /// When the server could not be asked, or none of the Redis keys can be read.
     pub async fn find(&self, reader: &mut Reader, catalog: &Catalog, keys: Vec<Vec<u8>>) -> Result<Vec<Found>> {
         let candidates: Vec<_> = keys.iter().map(|key| candidates::for_key(catalog, key)).collect();
         let wanted: Vec<_> = candidates.iter().flatten().map(|candidate| candidate.redis_keys.clone()).collect();
-        let mut seen = reader.observe(&wanted, self.head).await?;
+        let mut seen = reader.observe_each(&wanted, self.head).await?;
         for (candidate, seen) in candidates.iter().flatten().zip(&mut seen) {
             if let Ok(first) = seen
                 && candidates::is_undecided(candidate, first)
             {
-                let longer = reader.observe(std::slice::from_ref(&candidate.redis_keys), LONGER).await?;
+                let longer = reader.observe_each(std::slice::from_ref(&candidate.redis_keys), LONGER).await?;
                 *seen = longer.into_iter().next().unwrap_or_else(|| Ok(first.clone()));
             }
         }
@@ -54,24 +61,27 @@ impl Lookup {
             let seen = seen.by_ref().take(candidates.len()).collect();
             self.sort_out(catalog, key, &candidates, seen)
         });
-        found.collect()
+        let found: Vec<_> = found.collect();
+        match found.iter().find_map(|found| found.unread.clone()) {
+            Some(error) if found.iter().all(|found| found.looked_at.is_empty()) => Err(error.into()),
+            _ => Ok(found),
+        }
     }
 
-    fn sort_out(&self, catalog: &Catalog, key: Vec<u8>, candidates: &[Candidate], seen: Vec<Seen>) -> Result<Found> {
-        let mut found = Found { key, records: Vec::new(), looked_at: Vec::new(), denied: None };
+    fn sort_out(&self, catalog: &Catalog, key: Vec<u8>, candidates: &[Candidate], seen: Vec<Seen>) -> Found {
+        let mut found = Found { key, records: Vec::new(), looked_at: Vec::new(), unread: None };
         for (candidate, seen) in candidates.iter().zip(seen) {
             match seen {
                 Ok(seen) => {
                     found.records.extend(candidates::records(catalog, candidate, &seen, &self.thresholds));
                     found.looked_at.extend(candidate.redis_keys.iter().cloned());
                 }
-                Err(error) => found.denied = Some(error),
+                // That a node does not answer weighs more than that something is not this user's.
+                Err(error) if error.is_permission() => found.unread = found.unread.or(Some(error)),
+                Err(error) => found.unread = Some(error),
             }
         }
-        match found.denied {
-            Some(error) if found.looked_at.is_empty() => Err(error.into()),
-            _ => Ok(found),
-        }
+        found
     }
 }
 

@@ -9,13 +9,16 @@ use super::trail::{Noted, Trail};
 use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::observation::{Content, Observation};
+use crate::exit::{self, Stop};
 use crate::store::backup::{About, Backup};
-use crate::store::{Action, Change, Outcome, Writer};
+use crate::store::{Action, Change, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
     trail: Trail,
     backup: Option<Backup>,
+    /// Why a master of a cluster was left out; the others' changes were made.
+    silence: Option<StoreError>,
 }
 
 impl Journal {
@@ -26,11 +29,12 @@ impl Journal {
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
         let trail = Trail::open(context, args, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };
-        Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()? })
+        Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()?, silence: None })
     }
 
     /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
-    /// change, in order, and the error that came in between: of the changes after these outcomes none was made.
+    /// change, in order, and the error that came in between: of the changes after these outcomes none was made. That a
+    /// master of a cluster does not answer keeps nobody from going on, and is told by [`Journal::close`].
     ///
     /// The error is that of [`Writer::apply`], or partial when changes were made before that could not be noted.
     pub async fn apply(
@@ -50,7 +54,14 @@ impl Journal {
             let unknown = of(|outcome| outcome == Outcome::Unknown);
             noted = noted.and(self.note(writer, unknown, "outcome-unknown", now).await);
         }
-        (outcomes, ended.map_err(anyhow::Error::from).and(noted))
+        let ended = match ended {
+            Err(error) if outcomes.len() == changes.len() && writer.goes_on_after(&error) => {
+                self.silence = StoreError::worse(self.silence.take(), Some(error));
+                Ok(())
+            }
+            ended => ended,
+        };
+        (outcomes, and_noted(ended.map_err(anyhow::Error::from), noted))
     }
 
     async fn note<'a>(
@@ -109,6 +120,19 @@ impl Journal {
     /// The error is that of the run, or partial when its last changes could not be noted.
     pub async fn close<T>(mut self, ended: Result<T>) -> (Option<PathBuf>, Result<T>) {
         let noted = self.trail.settle().await;
-        (self.backup.and_then(Backup::close), ended.and_then(|done| Ok(noted.map(|()| done)?)))
+        let ended = ended.and_then(|done| Ok(self.silence.map_or(Ok(done), Err)?));
+        (self.backup.and_then(Backup::close), and_noted(ended, noted.map_err(anyhow::Error::from)))
+    }
+}
+
+/// How a run ended, and that its changes could not be noted: neither hides the other.
+fn and_noted<T>(ended: Result<T>, noted: Result<()>) -> Result<T> {
+    match (ended, noted) {
+        (Err(error), Err(unnoted)) => {
+            let (exit, hint) = (exit::of(&error), exit::hint_of(&error));
+            let message = format!("{error:#}; and {unnoted:#}");
+            Err(Stop { exit, message, hint }.into())
+        }
+        (ended, noted) => ended.and_then(|done| noted.map(|()| done)),
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::domain::unlock;
 use crate::exit::{Exit, Stop};
-use crate::lookup::Lookup;
+use crate::lookup::{Found, Lookup};
 use crate::render::record::View;
 use crate::render::style::Palette;
 use crate::render::{escape, json, record, words};
@@ -63,7 +63,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let lookup = Lookup { head: Head::Whole, thresholds: args.thresholds.thresholds() };
     let mut reader = context.reader().await?;
     let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
-    let records = found.map(|found| found.records).unwrap_or_default();
+    let records = match found {
+        // Nobody knows whether there is one.
+        Some(Found { unread: Some(error), records, .. }) if records.is_empty() => return Err(error.into()),
+        Some(found) => found.records,
+        None => Vec::new(),
+    };
     let record = the_one(&key, records, &reader.name())?;
     let slot = unlock::removable(&record).map_err(|why| Stop::usage(format!("{}: {why}", escape::text(&key))))?;
     if args.output == Output::Table {
@@ -131,8 +136,14 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let (outcomes, ended) =
         journal.apply(writer, std::slice::from_ref(&change), (Action::Remove, "unlocked"), now).await;
     let (kept, ended) = journal.close(ended).await;
-    ended?;
-    finish(context, args, record, outcomes[0], kept).await
+    match outcomes.first() {
+        // What was done is told also when something came after it.
+        Some(outcome) if outcome.is_done() || ended.is_ok() => {
+            let exit = finish(context, args, record, *outcome, kept).await?;
+            ended.map(|()| exit)
+        }
+        _ => ended.map(|()| Exit::Done),
+    }
 }
 
 async fn finish(

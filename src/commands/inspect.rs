@@ -108,7 +108,13 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         return watch::follow(context, &mut reader, &catalog, key, &lookup, how).await;
     }
     let found = lookup.find(&mut reader, &catalog, keys).await?;
-    let exit = if found.iter().any(|found| found.records.is_empty()) { Exit::No } else { Exit::Done };
+    let exit = if found.iter().any(|found| found.silent().is_some()) {
+        Exit::Partial
+    } else if found.iter().any(|found| found.records.is_empty()) {
+        Exit::No
+    } else {
+        Exit::Done
+    };
     match &args.body {
         Some(file) => write_body(context, &found, file)?,
         None => show(context, &found, &args)?,
@@ -188,6 +194,7 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
         let key = escape::text(&found.key);
         let names: Vec<_> = found.records.iter().map(|record| record.schema.name.as_str()).collect();
         match names.as_slice() {
+            [] if found.looked_at.is_empty() => {}
             [] => {
                 let places: Vec<_> = found.looked_at.iter().map(|key| escape::text(key)).collect();
                 context.ui.status(&format!("{key}: no record on {}", reader.name()));
@@ -203,9 +210,12 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
                 names.join(" and ")
             )),
         }
-        if let Some(denied) = &found.denied {
-            context.ui.warning(&format!("{key}: some of the schemas' keys were not read: {denied}"));
+        if let Some(unread) = &found.unread {
+            context.ui.warning(&format!("{key}: some of the schemas' keys were not read: {unread}"));
         }
+    }
+    if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {
+        context.ui.hint("--schema NAME looks at that schema's keys alone");
     }
 }
 

@@ -119,9 +119,11 @@ async fn restore(
             Hand::Looks(link) => (link.would_restore(&saved).await?, Ok(())),
             Hand::Restores(writer, trail) => {
                 let (restored, ended) = writer.restore(&saved).await;
+                let mut ended = ended.map_err(anyhow::Error::from);
                 for (what, which) in [("restored", is_back as fn(&Became) -> bool), ("outcome-unknown", is_unknown)] {
                     let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
-                    note(context, args, (writer, trail), noted.map(|(held, _)| held), what).await?;
+                    // What is back is shown whether it could be noted or not.
+                    ended = ended.and(note(context, args, (writer, trail), noted.map(|(held, _)| held), what).await);
                 }
                 (restored, ended)
             }

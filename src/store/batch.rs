@@ -86,6 +86,8 @@ fn size(seen: &Observation) -> u64 {
 pub(super) struct Batch<'a> {
     outcomes: Vec<Outcome>,
     asked: Vec<Asked<'a>>,
+    /// Redis keys that were backed up, and whose changes were left out since.
+    left_out: Vec<&'a [u8]>,
 }
 
 /// A change that the server is asked for.
@@ -103,6 +105,7 @@ impl<'a> Batch<'a> {
         Self {
             outcomes: vec![Outcome::Changed; changes.len()],
             asked: asked.map(|(index, change)| Asked { index, change, saved: None }).collect(),
+            left_out: Vec::new(),
         }
     }
 
@@ -148,11 +151,24 @@ impl<'a> Batch<'a> {
 
     /// Leaves out changes, by their places among those that are asked for: their records are no longer as they were.
     pub(super) fn leave_out(&mut self, changed: &HashSet<usize>) {
-        let mut place = 0;
-        self.asked.retain(|_| {
-            place += 1;
-            !changed.contains(&(place - 1))
-        });
+        self.leave(|place, _| changed.contains(&place), Outcome::Changed);
+    }
+
+    /// Leaves out the changes of records one of whose Redis keys is on a master that does not answer.
+    pub(super) fn refuse(&mut self, is_silent: impl Fn(&[u8]) -> bool) {
+        let has = |change: &Change| change.seen.slots.iter().any(|slot| is_silent(&slot.redis_key));
+        self.leave(|_, change| has(change), Outcome::Refused);
+    }
+
+    fn leave(&mut self, which: impl Fn(usize, &Change) -> bool, outcome: Outcome) {
+        for (place, asked) in std::mem::take(&mut self.asked).into_iter().enumerate() {
+            if which(place, asked.change) {
+                self.outcomes[asked.index] = outcome;
+                self.left_out.extend(asked.saved.is_some().then(|| asked.change.redis_key()));
+            } else {
+                self.asked.push(asked);
+            }
+        }
     }
 
     /// Takes what became of each change that was asked for, in order. False when it was not told of each: what was not
@@ -172,7 +188,7 @@ impl<'a> Batch<'a> {
         // The backup keeps what may be gone.
         let may_be_gone = |outcome: Outcome| outcome.is_done() || outcome == Outcome::Unknown;
         let left = self.asked.iter().filter(|asked| !may_be_gone(self.outcomes[asked.index]));
-        left.map(|asked| asked.change.redis_key()).collect()
+        left.map(|asked| asked.change.redis_key()).chain(self.left_out.iter().copied()).collect()
     }
 
     /// One outcome a change, in order.

@@ -166,7 +166,10 @@ impl Writer {
                 let reply = lock.and_then(|_| wire.step_reply(call));
                 Ok(Guard::Made { reply, before, after })
             }
-            Err(why) if why.lost_the_reply() => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+            // The handshake is long over: TLS trouble now means that the reply cannot be read.
+            Err(why) if why.lost_the_reply() || why.is_of_tls() => {
+                Ok(Guard::Lost { now: self.look_again(seen).await, why })
+            }
             Err(error) => Err(error),
         }
     }

@@ -221,17 +221,33 @@ impl Link {
         let map = match reply {
             Ok(slots) => Some(SlotMap::parse(slots, self.target()).ok_or_else(|| self.unexpected("CLUSTER SLOTS"))?),
             Err(error) if error.lost_the_reply() => return Err(error),
-            // No cluster, or nobody who may ask: then the replies tell.
+            // A node that does not tell of the others would be taken for all there is.
+            Err(error) if error.is_permission() && self.says_it_is_a_node().await => return Err(self.needs_slots()),
             Err(_) => None,
         };
         self.change(|topology| {
             *topology = match (map, std::mem::take(topology)) {
                 (Some(map), Topology::Cluster(_, nodes)) => Topology::Cluster(Arc::new(map), nodes),
                 (Some(map), _) => Topology::Cluster(Arc::new(map), HashMap::new()),
+                // What was one is one still: it has other things to do just now.
+                (None, cluster @ Topology::Cluster(..)) => cluster,
                 (None, _) => Topology::Standalone,
             };
         });
         Ok(())
+    }
+
+    /// True when the server's greeting says so, which everybody may ask for.
+    async fn says_it_is_a_node(&self) -> bool {
+        let Ok(greeting) = self.home.ask(&redis::cmd("HELLO")).await else { return false };
+        let words: Vec<_> = reply::array(greeting).unwrap_or_default().into_iter().map(reply::word).collect();
+        words.windows(2).any(|pair| pair[0].as_deref() == Some("mode") && pair[1].as_deref() == Some("cluster"))
+    }
+
+    fn needs_slots(&self) -> StoreError {
+        let why =
+            "this is a node of a cluster, and the user may not ask which node serves a key: it needs +cluster|slots";
+        StoreError::Permission { target: self.name(), why: why.to_owned() }
     }
 
     /// A replica of a master, which is in step and answers; `None` where there is none, or nobody may ask.
@@ -249,13 +265,13 @@ impl Link {
         None
     }
 
-    /// Waits until so many replicas of every master have what was changed through this link. A master that was never
-    /// reached has nothing to give them.
+    /// Waits until so many replicas of the masters of these Redis keys have what was changed through this link.
     ///
     /// # Errors
     /// Not so many had it in time, or the server may not be asked.
-    pub(super) async fn replicated(&self, wanted: u32, wait: Duration) -> Result<(), StoreError> {
-        for master in self.masters().await? {
+    pub(super) async fn replicated(&self, redis_keys: &[&[u8]], wanted: u32, wait: Duration) -> Result<(), StoreError> {
+        for indexes in self.by_master(redis_keys) {
+            let master = self.master_of(redis_keys[indexes[0]]).await?;
             let Some(node) = self.reached(&master) else { continue };
             let have = match node.ask(redis::cmd("WAIT").arg(wanted).arg(millis(wait))).await {
                 Ok(have) => reply::integer(&have).unwrap_or(0),

@@ -98,32 +98,48 @@ impl Nodes {
         for master in nodes {
             // Without a replica that answers, the master does.
             let replica = if self.gait.from_replicas { self.link.replica_of(&master).await } else { None };
-            let node = replica.unwrap_or(master);
-            match Pages::open(&node, &self.pattern, self.head, self.gait, masters).await {
-                Ok(mut pages) => {
-                    pages.bring_lengths(self.lengths);
-                    self.open.push_back((node, pages));
+            let mut last = None;
+            for node in replica.into_iter().chain([master]) {
+                match Pages::open(&node, &self.pattern, self.head, self.gait, masters).await {
+                    Ok(mut pages) => {
+                        pages.bring_lengths(self.lengths);
+                        self.open.push_back((node, pages));
+                        last = None;
+                        break;
+                    }
+                    Err(error) => last = Some(error),
                 }
-                Err(error) => self.missed.push(error),
             }
+            self.missed.extend(last);
         }
     }
 
     /// Begins another round when slots have moved since the last began.
     async fn next_round(&mut self) -> Result<bool, StoreError> {
         let Some(before) = self.map.clone() else { return Ok(false) };
-        // Where the map cannot be asked for, what was missed is said all the same.
-        if self.rounds == MOST_ROUNDS || self.link.learn().await.is_err() {
+        // Where the map cannot be asked for, nobody knows what has moved.
+        if let Err(error) = self.link.learn().await {
+            self.missed.push(error);
             return Ok(false);
         }
         let Some(now) = self.link.slot_map() else { return Ok(false) };
         let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
         // Whoever has taken over from a master that is silent has what it had.
-        let is_master = |server: &str| now.masters().iter().any(|master| master.to_string() == server);
-        self.missed.retain(|error| error.silent_server().is_none_or(is_master));
+        let among = |masters: &[Target], server: &str| masters.iter().any(|master| master.to_string() == server);
+        let was_replaced = |server: &str| among(before.masters(), server) && !among(now.masters(), server);
+        self.missed.retain(|error| !error.silent_server().is_some_and(was_replaced));
         let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
         let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
         if nodes.is_empty() {
+            return Ok(false);
+        }
+        if self.rounds == MOST_ROUNDS {
+            // What moves now and was looked through before is known; what was looked for and went on is not.
+            if self.moved.as_ref().is_some_and(|sought| sought.is_disjoint(&moved)) {
+                return Ok(false);
+            }
+            let (code, why) = ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
+            self.missed.push(StoreError::Refused { target: nodes[0].to_string(), code, why });
             return Ok(false);
         }
         (self.map, self.moved) = (Some(now), Some(moved));

@@ -89,11 +89,23 @@ impl Reader {
     /// # Errors
     /// When the server could not be asked at all.
     pub async fn observe(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        self.observe_each(records, head).await?.into_iter().map(of_the_record).collect()
+    }
+
+    /// The same with an own error for each record that cannot be read, whatever the reason: its node does not answer.
+    ///
+    /// # Errors
+    /// When no record could be read at all.
+    pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
         loop {
             let command = match self.way {
                 Way::ReadOnlyScript => "EVAL_RO",
                 Way::Script => "EVAL",
-                Way::Commands => return self.peek(records, head).await,
+                Way::Commands => {
+                    let mut seen = self.peek_each(records, head).await;
+                    self.measure(seen.iter_mut().flatten()).await?;
+                    return Ok(seen);
+                }
             };
             let units = self.units(records);
             let replies = self.observe_by(command, &units, head).await?;
@@ -105,12 +117,10 @@ impl Reader {
             match fallback {
                 Some(way) => self.way = way,
                 None => {
-                    let read = replies.into_iter().zip(&units).map(|(reply, keys)| match reply {
-                        Err(error) if !error.is_permission() => Err(error),
-                        Err(error) => Ok(Err(error)),
-                        Ok(value) => observation(value, keys).map(Ok).ok_or_else(|| self.link.unexpected(command)),
-                    });
-                    return Ok(together(records, read.collect::<Result<_, _>>()?));
+                    let read = replies.into_iter().zip(&units);
+                    let read = read
+                        .map(|(reply, keys)| observation(reply?, keys).ok_or_else(|| self.link.unexpected(command)));
+                    return Ok(together(records, read.collect()));
                 }
             }
         }
@@ -134,7 +144,11 @@ impl Reader {
         for keys in records {
             pipeline.cmd(command).arg(scripts::OBSERVE).arg(keys.len()).arg(keys).arg(head.as_arg());
         }
-        self.link.ask_all(&pipeline).await
+        if self.link.is_cluster() {
+            Ok(self.link.ask_each(&pipeline).await)
+        } else {
+            self.link.ask_all(&pipeline).await
+        }
     }
 
     /// Another way to read, when this one failed for want of the command or of the right to it.
@@ -153,11 +167,7 @@ impl Reader {
     /// # Errors
     /// When the server could not be asked at all.
     pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
-        let of_the_record = |seen: Seen| match seen {
-            Err(error) if !error.is_permission() => Err(error),
-            seen => Ok(seen),
-        };
-        let seen = self.peek_each(records, head).await?.into_iter().map(of_the_record);
+        let seen = self.peek_each(records, head).await.into_iter().map(of_the_record);
         let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
         self.measure(seen.iter_mut().flatten()).await?;
         Ok(seen)
@@ -165,15 +175,13 @@ impl Reader {
 
     /// The same without lengths, and with an own error for each record that cannot be read, whatever the reason.
     ///
-    /// # Errors
-    /// As [`Link::ask_each`].
-    pub(super) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+    pub(super) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: Head) -> Vec<Seen> {
         let mut pipeline = Pipeline::with_capacity(records.len() * 4);
         for key in records.iter().flatten() {
             pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
             pipeline.cmd("PTTL").arg(key);
         }
-        let mut replies = self.link.ask_each(&pipeline).await?.into_iter();
+        let mut replies = self.link.ask_each(&pipeline).await.into_iter();
         let mut peeked = |key: &Vec<u8>| match (replies.next(), replies.next()) {
             (Some(value), Some(pttl)) => self.peeked(key, value, pttl, head),
             _ => Err(self.link.unexpected("GETRANGE")),
@@ -184,7 +192,7 @@ impl Reader {
             let slots = slots.into_iter().collect::<Result<_, _>>()?;
             Ok(Observation { server_ms: None, atomic: keys.len() == 1, slots })
         };
-        Ok(records.iter().map(record).collect())
+        records.iter().map(record).collect()
     }
 
     fn peeked(
@@ -208,7 +216,8 @@ impl Reader {
         Ok(SeenSlot { redis_key: key.to_vec(), content, expiry: Expiry::from_pttl(pttl), idle: None, memory: None })
     }
 
-    /// Asks for the lengths and types that are not known yet, in one round trip.
+    /// Asks for the lengths and types that are not known yet, in one round trip. What a node of a cluster does not answer
+    /// stays unknown.
     ///
     /// # Errors
     /// When the server could not be asked at all.
@@ -219,8 +228,12 @@ impl Reader {
         for (command, slot) in &open {
             pipeline.cmd(command).arg(&slot.redis_key);
         }
-        let replies = self.link.ask_all(&pipeline).await?;
-        for ((_, slot), reply) in open.iter_mut().zip(replies) {
+        let replies = if self.link.is_cluster() {
+            Ok(self.link.ask_each(&pipeline).await)
+        } else {
+            self.link.ask_all(&pipeline).await
+        };
+        for ((_, slot), reply) in open.iter_mut().zip(replies?) {
             match (&mut slot.content, reply) {
                 (Content::Text { head, length }, Ok(Value::Int(now))) => {
                     *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
@@ -231,6 +244,14 @@ impl Reader {
             }
         }
         Ok(())
+    }
+}
+
+/// What concerns one record alone: that the user may not read it. Any other error is one of the whole.
+fn of_the_record(seen: Seen) -> Result<Seen, StoreError> {
+    match seen {
+        Err(error) if !error.is_permission() || error.wants_slots() => Err(error),
+        seen => Ok(seen),
     }
 }
 

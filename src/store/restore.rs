@@ -44,7 +44,14 @@ impl Writer {
             Err(error) => return (Vec::new(), Err(error)),
         };
         match self.follow(before.as_deref()).await {
-            Ok(None) => (there, self.replicated().await),
+            Ok(None) => {
+                let replicated = self.replicated(&brought_back(backup, &there)).await;
+                (there, replicated)
+            }
+            Err(why) if !brought_back(backup, &there).is_empty() => {
+                let why = StoreError::MasterUnknown { target: self.name(), why: why.to_string() };
+                (there, Err(why))
+            }
             Err(error) => (there, Err(error)),
             // What came back on the old master may be lost.
             Ok(Some(_)) => match self.restore_here(backup).await {
@@ -65,7 +72,7 @@ impl Writer {
             };
             pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key).arg(&saved.dump).arg(ttl);
         }
-        let replies = self.link().ask_each(&pipeline).await?;
+        let replies = self.link().ask_each(&pipeline).await;
         let mut fates = self.link().fates(&left, replies, |value| match reply::word(value).as_deref() {
             Some("RESTORED") => Some(true),
             Some("PRESENT") => Some(false),
@@ -109,10 +116,17 @@ impl Writer {
     }
 }
 
+/// The Redis keys that are back.
+fn brought_back<'a>(backup: &[&'a Saved], became: &[Became]) -> Vec<&'a [u8]> {
+    let is_back = |became: &Became| matches!(became, Ok(Fate::Restored(_) | Fate::FoundBack(_)));
+    let back = backup.iter().zip(became).filter(|(_, became)| is_back(became));
+    back.map(|(saved, _)| saved.redis_key.as_slice()).collect()
+}
+
 /// What became of a Redis key that was brought back on one master and then on another.
 fn either(there: Became, here: Became) -> Became {
     match (there, here) {
-        (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present)) => Ok(back),
+        (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present) | Err(_)) => Ok(back),
         (_, here) => here,
     }
 }

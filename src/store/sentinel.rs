@@ -20,7 +20,7 @@ const ROUNDS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Where a service's Sentinels are, and what it is called there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Sentinels {
     /// Host and port of each, in the order they are asked.
     pub addresses: Vec<(String, u16)>,
@@ -42,7 +42,11 @@ impl Sentinels {
         if service.is_empty() {
             return Err("the URL names no service: redis-sentinel://host:26379,host:26379/SERVICE".to_owned());
         }
-        let addresses = hosts.split(',').map(address).collect::<Result<_, _>>()?;
+        // The text is not repeated: a log-in whose `@` was forgotten is a part of it.
+        let which = |(index, text)| {
+            address(text).ok_or_else(|| format!("address {} is no Sentinel's: write host:26379", index + 1))
+        };
+        let addresses = hosts.split(',').enumerate().map(which).collect::<Result<_, _>>()?;
         Ok(Self { addresses, service: service.to_owned(), user: None, password: None })
     }
 
@@ -88,12 +92,16 @@ impl Sentinels {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let port = text(port).parse().unwrap_or(0);
         let master = Target { address: Address::Tcp(text(host), port), ..like.clone() };
-        let role = Wire::dial(&master).await?.ask(&pack(["ROLE"])).await?;
+        let role = Wire::dial(&master).await?.ask(&pack(["ROLE"])).await;
         match role {
-            StepReply::Array(parts) if parts.first() == Some(&StepReply::Text(b"master".to_vec())) => Ok(Some(master)),
+            Ok(StepReply::Array(parts)) if parts.first() == Some(&StepReply::Text(b"master".to_vec())) => {
+                Ok(Some(master))
+            }
             // Where ROLE is not permitted the Sentinel has to be believed.
-            StepReply::Error { .. } => Ok(Some(master)),
-            _ => Err(StoreError::Refused {
+            Ok(StepReply::Error { .. }) => Ok(Some(master)),
+            Err(error) if error.is_permission() => Ok(Some(master)),
+            Err(error) => Err(error),
+            Ok(_) => Err(StoreError::Refused {
                 target: master.to_string(),
                 code: "READONLY".to_owned(),
                 why: format!("the Sentinel at {sentinel} names it as master of {}, but it is none", self.service),
@@ -104,6 +112,13 @@ impl Sentinels {
     fn unknown(&self) -> StoreError {
         let target = self.to_string();
         StoreError::Unreachable { target, why: format!("no service is called `{}` there", self.service) }
+    }
+}
+
+impl fmt::Debug for Sentinels {
+    /// Without the log-in.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sentinels({self})")
     }
 }
 
@@ -128,14 +143,12 @@ fn is_passing(error: &StoreError) -> bool {
         || matches!(error, StoreError::Refused { code, .. } if code == "READONLY" || code == "LOADING")
 }
 
-fn address(text: &str) -> Result<(String, u16), String> {
-    let wrong = || format!("`{text}` is no Sentinel's address: write host:26379");
-    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    match (host.is_empty(), port.parse()) {
-        (false, Ok(port)) => Ok((host.to_owned(), port)),
-        _ => Err(wrong()),
-    }
+fn address(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_name = !host.is_empty() && !host.contains([':', '%', '@', '[', ']']);
+    let host = bare.filter(|host| !host.is_empty()).or(is_name.then_some(host))?;
+    Some((host.to_owned(), port.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -154,11 +167,16 @@ mod tests {
         for (wrong, why) in [
             ("a:1", "no service"),
             ("a:1/", "no service"),
-            ("a/s", "no Sentinel"),
-            (":1/s", "no Sentinel"),
-            ("a:1,/s", "no Sentinel"),
+            ("a/s", "address 1"),
+            (":1/s", "address 1"),
+            ("a:1,/s", "address 2"),
+            ("ops:s3cret/s", "address 1"),
+            (":s3cret%40host:1/s", "address 1"),
         ] {
-            assert!(Sentinels::parse(wrong).unwrap_err().contains(why), "{wrong}");
+            let told = Sentinels::parse(wrong).unwrap_err();
+            assert!(told.contains(why) && !told.contains("s3cret"), "{wrong}: {told}");
         }
+        let sentinels = Sentinels { password: Some("s3cret".to_owned()), ..Sentinels::parse("a:1/s").unwrap() };
+        assert!(!format!("{sentinels:?}").contains("s3cret"));
     }
 }

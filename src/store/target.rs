@@ -191,7 +191,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_wrong_with_a_url_its_password_is_not_said(
-            scheme in "(redis|rediss|valkey|valkeys|unix|redis\\+unix|http|rediss?:)",
+            scheme in "(redis|rediss|valkey|valkeys|unix|redis\\+unix|redis-sentinel|rediss-sentinel|http|rediss?:)",
             before in "[a-z%@:/?#\\[\\]]{0,4}",
             after in "[a-z0-9%@:/?#&=\\[\\] ]{0,12}",
         ) {

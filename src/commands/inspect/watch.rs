@@ -12,7 +12,7 @@ use crate::domain::observation::{Content, Expiry};
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::exit::Exit;
-use crate::lookup::Lookup;
+use crate::lookup::{Found, Lookup};
 use crate::render::record::View;
 use crate::render::style::Palette;
 use crate::render::{escape, json, record, words};
@@ -43,7 +43,12 @@ pub(super) async fn follow(
     let progress = context.ui.progress("");
     loop {
         let mut found = lookup.find(reader, catalog, vec![key.clone()]).await?;
-        let now = found.pop().map(|found| found.records).unwrap_or_default();
+        let now = match found.pop() {
+            // Nobody knows whether it is absent.
+            Some(Found { unread: Some(error), records, .. }) if records.is_empty() => return Err(error.into()),
+            Some(found) => found.records,
+            None => Vec::new(),
+        };
         if before.as_ref().is_none_or(|before| differs(before, &now)) {
             progress.suspend(|| show(context, &key, before.is_none(), &now, &how))?;
         }

@@ -128,6 +128,8 @@ impl<'a> Source<'a> {
                 *looked_at += keys.len() as u64;
                 let lookup = Lookup { head: choice.head(), thresholds: choice.thresholds.clone() };
                 let found = lookup.find(reader, &choice.catalog, keys).await?;
+                let silent = found.iter().find_map(|found| found.silent().cloned());
+                self.missed = self.missed.take().or(silent);
                 let mut known = HashSet::new();
                 let records = found.into_iter().flat_map(|found| found.records).filter(|record| choice.scans(record));
                 Ok(Some(records.filter(|record| known.insert(record.seen.slots[0].redis_key.clone())).collect()))

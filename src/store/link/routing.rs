@@ -31,18 +31,16 @@ impl Link {
     /// Sends commands, in one write a node; each has its own reply or error.
     ///
     /// # Errors
-    /// When a node did not answer: what the others answered is lost with it.
+    /// When a node did not answer, or nobody may ask which node is the right one: what the others answered is lost with it.
     pub(in crate::store) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Reply>, StoreError> {
-        let replies = self.ask_each(commands).await?;
-        let lost = replies.iter().filter_map(|reply| reply.as_ref().err()).find(|error| error.lost_the_reply());
+        let replies = self.ask_each(commands).await;
+        let is_of_all = |error: &&StoreError| error.lost_the_reply() || error.wants_slots();
+        let lost = replies.iter().filter_map(|reply| reply.as_ref().err()).find(is_of_all);
         lost.cloned().map_or(Ok(replies), Err)
     }
 
     /// Sends commands, in one write a node; each has its own reply or error, also where its node did not answer.
-    ///
-    /// # Errors
-    /// The server turned out to be a node of a cluster that may not be asked for the others; nothing was done.
-    pub(in crate::store) async fn ask_each(&self, commands: &Pipeline) -> Result<Vec<Reply>, StoreError> {
+    pub(in crate::store) async fn ask_each(&self, commands: &Pipeline) -> Vec<Reply> {
         let commands: Vec<&Cmd> = commands.cmd_iter().collect();
         let mut replies = match self.known() {
             Topology::Cluster(map, _) => self.ask_nodes(&commands, &map).await,
@@ -50,7 +48,8 @@ impl Link {
         };
         let apart = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
         if replies.iter().any(apart) && !self.is_cluster() {
-            self.learn().await?;
+            // Where that fails too, the replies say that something is wrong.
+            let _ = self.learn().await;
         }
         for _ in 0..MOST_REDIRECTS {
             let is_redirect = |reply: &Reply| reply.as_ref().is_err_and(StoreError::is_redirect);
@@ -58,9 +57,9 @@ impl Link {
             if astray.is_empty() {
                 break;
             }
-            self.send_on(&commands, &astray, &mut replies).await?;
+            self.send_on(&commands, &astray, &mut replies).await;
         }
-        Ok(replies)
+        replies
     }
 
     /// Sends each command to the node of its Redis key, to all nodes at a time.
@@ -97,13 +96,13 @@ impl Link {
     }
 
     /// Sends commands on that were answered by MOVED, ASK or TRYAGAIN.
-    async fn send_on(&self, commands: &[&Cmd], astray: &[usize], replies: &mut [Reply]) -> Result<(), StoreError> {
+    async fn send_on(&self, commands: &[&Cmd], astray: &[usize], replies: &mut [Reply]) {
         // Where the map cannot be had, the replies name the nodes all the same.
         let learned = self.learn().await;
         if !self.is_cluster() {
-            learned?;
-            let why = "this is a node of a cluster, and the user may not ask which node serves a key: it needs +cluster|slots";
-            return Err(StoreError::Permission { target: self.name(), why: why.to_owned() });
+            let why = learned.err().unwrap_or_else(|| self.needs_slots());
+            astray.iter().for_each(|index| replies[*index] = Err(why.clone()));
+            return;
         }
         for index in astray {
             let Err(StoreError::Refused { code, why, .. }) = &replies[*index] else { continue };
@@ -114,7 +113,6 @@ impl Link {
                 Err(error) => Err(error),
             };
         }
-        Ok(())
     }
 
     /// Where a command is to go that was answered so, and what is to be sent there.

@@ -1,0 +1,160 @@
+//! One batch on its way: sent once, and read back where its reply is lost.
+
+use redis::Cmd;
+
+use super::{Action, Outcome, Writer};
+use crate::domain::observation::{Content, Expiry, Observation};
+use crate::store::batch::{self, Batch, Script};
+use crate::store::error::StoreError;
+use crate::store::link::Reply;
+use crate::store::read::Head;
+use crate::store::{reply, scripts};
+
+impl Writer {
+    /// Sends a batch once; the batch then knows what became of each change. Gives why nothing is to be sent after it, if
+    /// so: a connection that lost a reply is not to be used for more, also where reading back told what became of it.
+    ///
+    /// # Errors
+    /// Nothing was done.
+    pub(super) async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
+        if self.link().is_cluster() {
+            return self.send_apart(batch, action).await;
+        }
+        let Some(command) = batch.command(action) else { return Ok(None) };
+        match self.link().ask(&command).await {
+            Ok(value) => {
+                let letters = reply::bytes(value).unwrap_or_default();
+                let is_expected = batch.came_to(letters.iter().map(|letter| batch::outcome(*letter)));
+                Ok((!is_expected).then(|| self.link().unexpected("EVAL")))
+            }
+            Err(error) if error.lost_the_reply() => {
+                let redis_keys = batch.redis_keys();
+                let (outcomes, error) = self.read_back(&redis_keys, action, error).await;
+                batch.came_to(outcomes.into_iter().map(Some));
+                Ok(Some(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// On a cluster: a call for each change, all in one write a node. What a node refuses or does not answer is no matter
+    /// of the others.
+    async fn send_apart(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
+        let (mut stopped, mut lost) = (None, Vec::new());
+        while let Err(error) = self.look_elsewhere(batch).await {
+            self.fell_silent(&error)?;
+            self.leave_out_silent(batch);
+            stopped = Some(error);
+        }
+        let mut outcomes = Vec::new();
+        for (index, reply) in self.ask_apart(batch, action).await?.into_iter().enumerate() {
+            outcomes.push(match reply {
+                Ok(value) => reply::bytes(value).as_deref().and_then(|letter| batch::outcome(*letter.first()?)),
+                Err(error) if error.lost_the_reply() => {
+                    lost.push((index, error));
+                    Some(Outcome::Unknown)
+                }
+                Err(error) => {
+                    stopped = Some(error);
+                    Some(Outcome::Refused)
+                }
+            });
+        }
+        if let Some((_, error)) = lost.first() {
+            // Nothing more is sent to any of them; which they are is told by the first.
+            lost.iter().for_each(|(_, error)| drop(self.fell_silent(error)));
+            let all = batch.redis_keys();
+            let redis_keys: Vec<_> = lost.iter().map(|(index, _)| all[*index]).collect();
+            let (found, error) = self.read_back(&redis_keys, action, error.clone()).await;
+            for ((index, _), found) in lost.iter().zip(found) {
+                outcomes[*index] = Some(found);
+            }
+            // What another node refuses is no matter of reading back.
+            stopped = StoreError::worse(stopped, Some(error));
+        }
+        let is_expected = batch.came_to(outcomes.into_iter());
+        Ok(if is_expected { stopped } else { Some(self.link().unexpected("EVAL")) })
+    }
+
+    /// Sends a call for each change of a batch, by the script's digest; once more in full where a node has forgotten the
+    /// script, which means that it has done nothing.
+    async fn ask_apart(&self, batch: &Batch<'_>, action: Action) -> Result<Vec<Reply>, StoreError> {
+        let digest = self.link().digest(scripts::CHANGE_MANY_IF_SAME).await?;
+        let script = digest.as_deref().map_or(Script::Text, Script::Digest);
+        let mut replies = self.ask_each(batch.commands_apart(action, script)).await;
+        let forgotten = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
+        let again: Vec<_> = (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
+        if again.is_empty() {
+            return Ok(replies);
+        }
+        let whole = batch.commands_apart(action, Script::Text);
+        let commands = again.iter().map(|index| whole[*index].clone()).collect();
+        for (index, reply) in again.iter().zip(self.ask_each(commands).await) {
+            replies[*index] = reply;
+        }
+        Ok(replies)
+    }
+
+    async fn ask_each(&self, commands: Vec<Cmd>) -> Vec<Reply> {
+        let mut pipeline = redis::pipe();
+        for command in commands {
+            pipeline.add_command(command);
+        }
+        self.link().ask_each(&pipeline).await
+    }
+
+    /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
+    /// change: no script can compare both. A record whose other Redis key is no longer as it was seen is left alone.
+    async fn look_elsewhere(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
+        let elsewhere = batch.elsewhere();
+        if elsewhere.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
+        let longest = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
+        let now = self.link().reader().peek(&wanted, Head::Bytes(longest.max(1))).await?;
+        let changed = elsewhere
+            .iter()
+            .zip(&now)
+            .filter(|((_, seen), now)| !now.as_ref().is_ok_and(|now| now.slots[0].content.begins_as(&seen.content)));
+        batch.leave_out(&changed.map(|((place, _), _)| *place).collect());
+        Ok(())
+    }
+
+    /// What became of changes to these Redis keys whose replies were `lost`, and the error to end with: that one, or that
+    /// the outcome of some is unknown.
+    ///
+    /// On a new connection, for the old one may be what was lost. A Redis key that is gone, or expires as it should,
+    /// was changed or needs no change. One that is still there may have been left alone or taken anew since, and a slow
+    /// server may get to it yet: that is unknown.
+    async fn read_back(&self, redis_keys: &[&[u8]], action: Action, lost: StoreError) -> (Vec<Outcome>, StoreError) {
+        let wanted: Vec<_> = redis_keys.iter().map(|key| vec![key.to_vec()]).collect();
+        let now = match self.link().anew().await {
+            Ok(link) => link.reader().peek_each(&wanted, Head::Bytes(1)).await,
+            Err(_) => Vec::new(),
+        };
+        let outcome = |index: usize| match now.get(index) {
+            Some(Ok(now)) if is_made(now, action) => Outcome::FoundDone,
+            _ => Outcome::Unknown,
+        };
+        let outcomes: Vec<_> = (0..wanted.len()).map(outcome).collect();
+        let unknown: Vec<_> = (0..wanted.len()).filter(|index| outcomes[*index] == Outcome::Unknown).collect();
+        let verb = if action == Action::Remove { "removal" } else { "expiry" };
+        let what = match (&unknown[..], wanted.len()) {
+            ([], _) => return (outcomes, lost),
+            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(redis_keys[*only])),
+            (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
+        };
+        (outcomes, StoreError::OutcomeUnknown { target: self.link().name(), what, why: lost.to_string() })
+    }
+}
+
+fn is_made(now: &Observation, action: Action) -> bool {
+    let slot = &now.slots[0];
+    match action {
+        Action::Remove => slot.content == Content::Absent,
+        Action::ExpireIn(ttl) => {
+            slot.content != Content::Absent && matches!(slot.expiry, Expiry::In(left) if left <= ttl)
+        }
+    }
+}
