@@ -5,13 +5,18 @@
 mod backup;
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/fault.rs"]
+mod fault;
 mod support;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use cluster::Cluster;
+use fault::Hook;
 use support::Run;
 
 const MASTERS: usize = 3;
@@ -67,6 +72,59 @@ fn a_walk_goes_to_the_replicas_where_asked_to_and_a_replica_s_name_will_do() {
     assert_eq!(there(&cluster).len(), 0);
     let behind = (MASTERS..2 * MASTERS).map(|node| redis::cmd("DBSIZE").query::<usize>(&mut cluster.connect(node)));
     assert_eq!(behind.sum::<Result<usize, _>>().unwrap(), 0, "the replicas have it");
+}
+
+#[test]
+fn the_master_is_walked_where_its_replica_does_not_answer() {
+    let cluster = filled(90);
+    let signal = |name: &str| {
+        let pid = cluster.node(MASTERS + 1).pid().to_string();
+        assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let run = cluster.idemctl(&["--timeout", "300ms", "list", "--read-from", "replica", "-o", "jsonl"]);
+    signal("-CONT");
+    assert_eq!((run.code, listed(&run).len()), (0, 90), "{}", run.all());
+}
+
+#[test]
+fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
+    const LONG: u64 = 9_000_000;
+    let cluster = Arc::new(Cluster::start_with_replicas(MASTERS));
+    let on = |master: usize| {
+        (0..).map(key).filter({
+            let cluster = Arc::clone(&cluster);
+            move |redis_key| cluster.owner(redis_key) == master
+        })
+    };
+    let there = on(1).next().unwrap();
+    let [taken, completed]: [String; 2] = on(2).take(2).collect::<Vec<_>>().try_into().unwrap();
+    for redis_key in [&there, &taken, &completed] {
+        cluster.set(redis_key, r#"{"status":"PENDING"}"#, LONG);
+    }
+    let (once, during) = (AtomicBool::new(false), Arc::clone(&cluster));
+    let (anew, stored) = (taken.clone(), completed.clone());
+    let way = fault::hooked(cluster.node(2), move |sent| {
+        if !fault::says(sent, "EVALSHA") || once.swap(true, Ordering::SeqCst) {
+            return Hook::Pass;
+        }
+        let (cluster, anew, stored) = (Arc::clone(&during), anew.clone(), stored.clone());
+        Hook::Then(Box::new(move || {
+            cluster.fail_over(1);
+            cluster.until_known(MASTERS + 1);
+            cluster.set(&anew, r#"{"status":"PENDING"}"#, 300_000);
+            cluster.set(&stored, DONE, 300_000);
+        }))
+    });
+    cluster.announce(2, way);
+    let words = ["--timeout", "20s", "sweep", "--orphaned", "excess-ttl", "--yes", "--grace", "0", "--backup", "b"];
+    let run = cluster.idemctl(&words).exits(3);
+    assert!(run.stderr.contains("a failover came in between") && run.stderr.contains("3 of 3"), "{}", run.all());
+    assert_eq!(cluster.get(&taken).as_deref(), Some(r#"{"status":"PENDING"}"#), "a live worker's lock: {}", run.all());
+    assert_eq!(cluster.get(&completed).as_deref(), Some(DONE));
+    assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 3);
+    let audit = cluster.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+    assert_eq!(audit.iter().filter(|line| line["what"] == "swept").count(), 3, "{audit:?}");
 }
 
 #[test]

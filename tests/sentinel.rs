@@ -4,13 +4,17 @@
 
 #[path = "support/certificates.rs"]
 mod certificates;
+#[path = "support/fault.rs"]
+mod fault;
 #[path = "support/sentinel.rs"]
 mod sentinel;
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use certificates::{Authority, Pair};
+use fault::Hook;
 use sentinel::Watched;
 use support::{Run, Server};
 
@@ -156,6 +160,26 @@ fn servers_and_sentinels_speak_tls_through_a_failover() {
     watched.fail_over();
     run(&["--cacert", &ca, "purge", "--all", "--yes", "--schema", "go-middleware"]).exits(0);
     assert_eq!(watched.server(1).send::<usize>(&[b"DBSIZE"]), 0);
+}
+
+#[test]
+fn what_was_done_is_told_also_when_nobody_can_say_who_the_master_is() {
+    let watched = Arc::new(Watched::start(1));
+    for key in ["a", "b"] {
+        watched.server(0).set(&format!("idempotency:{key}"), PENDING, 60_000);
+    }
+    // The Sentinel is cut off as soon as the lock is gone.
+    let there = Arc::clone(&watched);
+    let way = fault::hooked_at(watched.sentinel_port(0), move |_| {
+        if there.server(0).get("idempotency:a").is_some() { Hook::Pass } else { Hook::Cut }
+    });
+    let url = format!("redis-sentinel://127.0.0.1:{way}/{}", sentinel::SERVICE);
+    let mut command = support::idemctl(watched.server(0).folder());
+    command.args(["-u", &url, "force-unlock", "a", "--yes", "--backup", "b"]);
+    let run = Run::of(command, &[]).exits(3);
+    assert!(run.stderr.contains("Unlocked a; backup: b"), "{}", run.all());
+    assert!(run.stderr.contains("whether it is the master still cannot be said"), "{}", run.all());
+    assert_eq!(watched.server(0).get("idempotency:a"), None);
 }
 
 #[test]

@@ -8,6 +8,10 @@ mod certificates;
 mod support;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use certificates::{Authority, Pair};
@@ -243,7 +247,7 @@ fn what_tls_cannot_be_made_of_is_a_usage_error() {
     fs::write(&locked, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n").unwrap();
     fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     // Somebody has to be there before TLS is spoken: its backlog is enough.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     for (words, says) in [
         (&["--cacert", &cert][..], "--cacert is for TLS"),
@@ -269,9 +273,66 @@ fn what_tls_cannot_be_made_of_is_a_usage_error() {
     assert!(open.stderr.contains("private key and can be read by others: chmod 600"), "{}", open.all());
 }
 
+/// A port that leads to another one, on which the last byte of the `which`th piece of what comes back is another.
+fn garbles(port: u16, which: usize) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let way = listener.local_addr().unwrap().port();
+    let pieces = Arc::new(AtomicUsize::new(0));
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)) else { return };
+            let (mut client, pieces) = (client.unwrap(), Arc::clone(&pieces));
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+            });
+            std::thread::spawn(move || {
+                let mut piece = [0; 65_536];
+                while let Ok(count @ 1..) = server.read(&mut piece) {
+                    let is_the_one = pieces.fetch_add(1, Ordering::SeqCst) + 1 == which;
+                    piece[count - 1] ^= u8::from(is_the_one);
+                    if client.write_all(&piece[..count]).is_err() {
+                        break;
+                    }
+                }
+                let _ = client.shutdown(std::net::Shutdown::Both);
+            });
+        }
+    });
+    way
+}
+
+#[test]
+fn a_step_whose_reply_tls_cannot_read_is_read_back_and_keeps_its_backup() {
+    let Some(secure) = Secure::start(&[]) else { return };
+    let ca = secure.authority.ca();
+    let (mut made, mut not_made) = (0, 0);
+    for which in 6..30 {
+        secure.set("idempotency:stuck", r#"{"status":"PENDING"}"#);
+        let port = garbles(secure.port, which).to_string();
+        let backup = format!("b{which}");
+        let step = ["complete", "stuck", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];
+        let at = ["-p", &port, "--tls", "--cacert", &ca, "--backup", &backup];
+        let run = secure.plain(&[&step[..], &at].concat());
+        let stored = secure.server.get("idempotency:stuck").unwrap().starts_with(br#"{"status":"COMPLETED"#);
+        match run.code {
+            0 | 3 | 7 => {
+                made += 1;
+                assert!(stored, "{which}: {}", run.all());
+                assert!(secure.server.folder().join(&backup).exists(), "{which}: {}", run.all());
+            }
+            _ => {
+                not_made += 1;
+                assert!(!stored, "{which}: {}", run.all());
+            }
+        }
+    }
+    assert!(made > 0 && not_made > 0, "{made}, {not_made}");
+}
+
 #[test]
 fn ipv6_and_names_are_checked_against_the_certificate() {
-    if std::net::TcpListener::bind("[::1]:0").is_err() {
+    if TcpListener::bind("[::1]:0").is_err() {
         eprintln!("skipped: no IPv6 here");
         return;
     }

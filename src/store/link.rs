@@ -240,7 +240,11 @@ impl Link {
     /// True when the server's greeting says so, which everybody may ask for.
     async fn says_it_is_a_node(&self) -> bool {
         let Ok(greeting) = self.home.ask(&redis::cmd("HELLO")).await else { return false };
-        let words: Vec<_> = reply::array(greeting).unwrap_or_default().into_iter().map(reply::word).collect();
+        let parts = match greeting {
+            Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
+            other => reply::array(other).unwrap_or_default(),
+        };
+        let words: Vec<_> = parts.into_iter().map(reply::word).collect();
         words.windows(2).any(|pair| pair[0].as_deref() == Some("mode") && pair[1].as_deref() == Some("cluster"))
     }
 

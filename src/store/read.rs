@@ -108,7 +108,7 @@ impl Reader {
                 }
             };
             let units = self.units(records);
-            let replies = self.observe_by(command, &units, head).await?;
+            let replies = self.observe_by(command, &units, head).await;
             if self.units(records) != units {
                 // It turned out to be a cluster that keeps the keys of a record apart.
                 continue;
@@ -134,21 +134,12 @@ impl Reader {
         records.iter().flat_map(unit).collect()
     }
 
-    async fn observe_by(
-        &self,
-        command: &str,
-        records: &[Vec<Vec<u8>>],
-        head: Head,
-    ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+    async fn observe_by(&self, command: &str, records: &[Vec<Vec<u8>>], head: Head) -> Vec<Result<Value, StoreError>> {
         let mut pipeline = redis::pipe();
         for keys in records {
             pipeline.cmd(command).arg(scripts::OBSERVE).arg(keys.len()).arg(keys).arg(head.as_arg());
         }
-        if self.link.is_cluster() {
-            Ok(self.link.ask_each(&pipeline).await)
-        } else {
-            self.link.ask_all(&pipeline).await
-        }
+        self.link.ask_each(&pipeline).await
     }
 
     /// Another way to read, when this one failed for want of the command or of the right to it.

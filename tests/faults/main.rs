@@ -12,6 +12,7 @@
 //! | idemctl killed, interrupted, its disk full | sweep, purge | `kill.rs` |
 //! | services at work meanwhile | sweep, purge | `storm.rs` |
 //! | CLUSTERDOWN, a master that is down or stops | all; sweep, purge | `nodes`; list in `cluster.rs` |
+//! | something in between a change and what is made of it | force-unlock, purge, restore | `between` |
 //! | slots that move | list, purge | `cluster.rs` |
 //! | SCRIPT FLUSH | race | `odd`; simulate has a scenario for it |
 //! | 512 MB value | inspect, list | `odd` |
@@ -32,6 +33,7 @@ mod support;
 
 mod stage;
 
+mod between;
 mod garbage;
 mod lost;
 mod middle;

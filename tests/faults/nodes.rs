@@ -183,4 +183,5 @@ fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
     let left: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
     let held = backup::held(&cluster.node(0).folder().join("b"));
     assert!(all.difference(&left).all(|key| held.contains(key)), "{}", run.all());
+    assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "the others' are purged: {}", run.all());
 }

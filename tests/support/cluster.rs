@@ -84,6 +84,15 @@ impl Cluster {
         });
     }
 
+    /// Waits until the first node knows another as a master with slots.
+    pub fn until_known(&self, index: usize) {
+        let port = format!(":{}@", self.port(index));
+        self.until("the first node hears of the new master", || {
+            let nodes: String = redis::cmd("CLUSTER").arg("NODES").query(&mut self.connect(0)).unwrap();
+            nodes.lines().any(|line| line.contains(&port) && line.contains("master") && line.split(' ').count() > 8)
+        });
+    }
+
     /// The indexes of the nodes that are masters now.
     pub fn masters_now(&self) -> Vec<usize> {
         let is_master = |index: &usize| {

@@ -62,6 +62,11 @@ impl Watched {
         self.servers[index].1
     }
 
+    /// A Sentinel's port.
+    pub fn sentinel_port(&self, index: usize) -> u16 {
+        self.sentinels[index].1
+    }
+
     /// A connection to a Sentinel.
     pub fn sentinel(&self, index: usize) -> Connection {
         connect(self.sentinels[index].2.path()).unwrap()

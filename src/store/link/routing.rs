@@ -47,9 +47,11 @@ impl Link {
             _ => all(self.home.ask_all(pipeline(commands.iter().copied())).await, commands.len()),
         };
         let apart = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
-        if replies.iter().any(apart) && !self.is_cluster() {
-            // Where that fails too, the replies say that something is wrong.
-            let _ = self.learn().await;
+        if replies.iter().any(apart)
+            && !self.is_cluster()
+            && let Err(why) = self.learn().await
+        {
+            replies.iter_mut().filter(|reply| apart(reply)).for_each(|reply| *reply = Err(why.clone()));
         }
         for _ in 0..MOST_REDIRECTS {
             let is_redirect = |reply: &Reply| reply.as_ref().is_err_and(StoreError::is_redirect);
@@ -104,12 +106,21 @@ impl Link {
             astray.iter().for_each(|index| replies[*index] = Err(why.clone()));
             return;
         }
+        let mut silent: Vec<(Target, StoreError)> = Vec::new();
         for index in astray {
             let Err(StoreError::Refused { code, why, .. }) = &replies[*index] else { continue };
             replies[*index] = match self.way_on(code, why, commands[*index]).await {
-                Ok((node, asking)) => {
-                    self.ask_node(&node, asking, 1).await.pop().unwrap_or_else(|| Err(self.unexpected("a command")))
-                }
+                // Nobody waits twice for the same node.
+                Ok((node, asking)) => match silent.iter().find(|(known, _)| *known == node) {
+                    Some((_, error)) => Err(error.clone()),
+                    None => {
+                        let reply = self.ask_node(&node, asking, 1).await.pop();
+                        let reply = reply.unwrap_or_else(|| Err(self.unexpected("a command")));
+                        let lost = reply.as_ref().err().filter(|error| error.lost_the_reply());
+                        silent.extend(lost.map(|error| (node, error.clone())));
+                        reply
+                    }
+                },
                 Err(error) => Err(error),
             };
         }

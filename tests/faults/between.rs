@@ -1,0 +1,194 @@
+//! Something comes between a change and what is made of it: what was done is accounted for all the same.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::backup;
+use crate::cluster::Cluster;
+use crate::fault::{self, Hook, says};
+use crate::stage::{REMOVALS, Stage};
+use crate::support::{self, Run, Server};
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
+
+fn filled(count: usize) -> Cluster {
+    let cluster = Cluster::start(3);
+    (0..count).for_each(|number| cluster.set(&key(number), PENDING, 900_000));
+    cluster
+}
+
+fn key(number: usize) -> String {
+    format!("idempotency:k{number}")
+}
+
+fn at(server: &Server, port: u16, words: &[&str]) -> Run {
+    let mut command = support::idemctl(server.folder());
+    command.args(["-p", &port.to_string()]).args(words);
+    Run::of(command, b"")
+}
+
+fn noted(server: &Server, what: &str) -> usize {
+    let lines = server.idemctl(&["audit", "-o", "jsonl", "--limit", "1000"]).json_lines();
+    lines.iter().filter(|line| line["what"] == what).count()
+}
+
+fn held(server: &Server) -> BTreeSet<Vec<u8>> {
+    backup::held(&server.folder().join("b"))
+}
+
+#[test]
+fn a_node_that_is_busy_when_slots_have_moved_is_still_one_of_a_cluster() {
+    let cluster = Arc::new(filled(90));
+    let slot = cluster.slot(&(0..90).map(key).find(|key| cluster.owner(key) == 1).unwrap());
+    let has_moved = Arc::new(AtomicBool::new(false));
+    let moved = Arc::clone(&has_moved);
+    let home = fault::hooked(cluster.node(0), move |sent| match says(sent, "SLOTS") && moved.load(Ordering::SeqCst) {
+        true => Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()),
+        false => Hook::Pass,
+    });
+    let there = Arc::clone(&cluster);
+    let way = fault::hooked(cluster.node(1), move |sent| {
+        // The script is made known right before the first change.
+        if says(sent, "LOAD") && !has_moved.load(Ordering::SeqCst) {
+            there.move_slot(slot, 1, 2);
+            has_moved.store(true, Ordering::SeqCst);
+        }
+        Hook::Pass
+    });
+    cluster.announce(1, way);
+    let run = at(cluster.node(0), home, &PURGE).exits(0);
+    assert_eq!(cluster.size(), 0, "{}", run.all());
+    assert_eq!((held(cluster.node(0)).len(), noted(cluster.node(0), "purged")), (90, 90), "{}", run.all());
+}
+
+#[test]
+fn who_may_not_ask_for_the_slots_is_told_so_and_takes_no_node_for_all() {
+    let cluster = filled(30);
+    cluster.idemctl(&PURGE).exits(0);
+    for node in 0..3 {
+        let user = ["ACL", "SETUSER", "ops", "on", ">pw", "~*", "+@all", "-cluster"];
+        cluster.node(node).send::<()>(&user.map(str::as_bytes));
+    }
+    let as_ops = ["--user", "ops", "-a", "pw", "--no-auth-warning"];
+    let run = cluster.idemctl(&[&as_ops[..], &["restore", "b", "--yes"]].concat()).exits(4);
+    assert!(run.stderr.contains("+cluster|slots"), "{}", run.all());
+    assert_eq!(cluster.size(), 0, "{}", run.all());
+    (0..30).for_each(|number| cluster.set(&key(number), PENDING, 900_000));
+    let purge = [&PURGE[..5], &["--backup", "c"]].concat();
+    for words in [&["list"][..], &["sweep", "--orphaned", "--check"], &purge] {
+        let run = cluster.idemctl(&[&as_ops[..], words].concat()).exits(4);
+        assert!(run.stderr.contains("+cluster|slots"), "{}", run.all());
+    }
+    let run = cluster.idemctl(&[&as_ops[..], &["inspect", "k1"]].concat());
+    assert!(run.stderr.contains("+cluster|slots"), "{}", run.all());
+    assert_eq!(cluster.size(), 30);
+}
+
+#[test]
+fn a_result_that_comes_right_before_its_lock_is_removed_leaves_the_lock_and_no_backup() {
+    let done = |number: usize| format!("idem:done:m{number}");
+    let lock = |number: usize| format!("idem:lock:m{number}");
+    let commands: [&[&str]; 2] = [
+        &["force-unlock", "KEY", "--schema", "event-consumer", "--yes", "--backup", "b"],
+        &["purge", "--schema", "event-consumer", "--state", "in-progress", "--yes", "--backup", "b", "-o", "json"],
+    ];
+    for words in commands {
+        let cluster = Arc::new(Cluster::start(3));
+        let number =
+            (0..).find(|number| (cluster.owner(&lock(*number)), cluster.owner(&done(*number))) == (1, 2)).unwrap();
+        cluster.set(&lock(number), "1", 60_000);
+        let there = Arc::clone(&cluster);
+        let way = fault::hooked(cluster.node(1), move |sent| {
+            if says(sent, "DUMP") {
+                there.set(&done(number), "1", 80_000);
+            }
+            Hook::Pass
+        });
+        cluster.announce(1, way);
+        let name = format!("m{number}");
+        let words: Vec<_> = words.iter().map(|word| if *word == "KEY" { name.as_str() } else { word }).collect();
+        let run = cluster.idemctl(&words);
+        if words[0] == "purge" {
+            assert_eq!(
+                (run.code, &run.json()["changed"], &run.json()["gone"]),
+                (0, &1.into(), &0.into()),
+                "{}",
+                run.all()
+            );
+        } else {
+            assert!(run.code == 8 && run.stderr.contains("the record changed"), "{}", run.all());
+        }
+        assert!(cluster.get(&lock(number)).is_some());
+        assert!(!cluster.node(0).folder().join("b").exists(), "a backup of what was not removed: {}", run.all());
+    }
+}
+
+#[test]
+fn a_refusal_is_told_also_when_another_node_loses_a_reply() {
+    let cluster = filled(90);
+    let refused = (0..90).map(key).filter(|key| cluster.owner(key) == 1).count();
+    redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut cluster.connect(1)).unwrap();
+    let once = AtomicBool::new(false);
+    let way = fault::hooked(cluster.node(2), move |sent| {
+        if says(sent, "EVALSHA") && !once.swap(true, Ordering::SeqCst) { Hook::Lose } else { Hook::Pass }
+    });
+    cluster.announce(2, way);
+    let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(3);
+    assert!(run.stderr.contains("NOREPLICAS"), "{}", run.all());
+    assert_eq!((&run.json()["done"], cluster.size()), (&(90 - refused).into(), refused), "{}", run.all());
+    assert!(run.json()["read_back"].as_u64().unwrap() > 0, "{}", run.all());
+}
+
+#[test]
+fn replicas_are_waited_for_also_after_a_lost_reply() {
+    let stage = Stage::new(&[]);
+    let way = fault::hooked(&stage.server, |sent| if says(sent, "UNLINK") { Hook::Lose } else { Hook::Pass });
+    let wait = ["--wait-replicas", "1", "--wait-timeout", "100ms", "--backup", "b"];
+    let run = at(&stage.server, way, &[REMOVALS[0], &wait].concat()).exits(3);
+    assert!(run.stderr.contains("only 0 of 1 replicas"), "{}", run.all());
+    assert!(run.stderr.contains("Unlocked stuck; backup: ") && run.stderr.contains("reading back"), "{}", run.all());
+    assert_eq!(stage.server.get("idempotency:stuck"), None);
+    assert_eq!(noted(&stage.server, "unlocked"), 2);
+}
+
+#[test]
+fn what_was_done_and_could_not_be_noted_is_said_beside_whatever_else_went_wrong() {
+    let stage = Stage::new(&[]);
+    let way = fault::hooked(&stage.server, |sent| if says(sent, "UNLINK") { Hook::Cut } else { Hook::Pass });
+    let log = stage.server.folder().join(".local/state/idemctl/audit.jsonl");
+    std::fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+    let run = at(&stage.server, way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7);
+    assert!(run.stderr.contains("outcome unknown") && run.stderr.contains("audit"), "{}", run.all());
+}
+
+#[test]
+fn a_record_is_shown_and_unlocked_though_other_schemas_keys_would_be_on_a_master_that_is_down() {
+    let mut cluster = Cluster::start(3);
+    // Its own Redis key is served, another schema's would not be.
+    let own = |number: &usize| cluster.owner(&key(*number)) != 1 && cluster.owner(&format!("idem:k{number}")) == 1;
+    let numbers: Vec<_> = (0..200).filter(own).take(2).collect();
+    numbers.iter().for_each(|number| cluster.set(&key(*number), PENDING, 0));
+    let gone = (0..200).find(|number| cluster.owner(&key(*number)) == 1).unwrap();
+    cluster.kill(1);
+    let name = |number: usize| format!("k{number}");
+    let silent = format!("127.0.0.1:{}", cluster.port(1));
+    let run = cluster.idemctl(&["inspect", &name(numbers[0]), "-o", "json"]).exits(3);
+    assert_eq!(run.json()["records"][0]["schema"], "go-middleware", "{}", run.all());
+    assert!(run.stderr.contains(&silent) && run.stderr.contains("--schema"), "{}", run.all());
+    let both = [name(numbers[0]), name(gone)];
+    let run = cluster.idemctl(&["inspect", &both[0], &both[1], "--schema", "go-middleware", "-o", "jsonl"]).exits(3);
+    assert_eq!(
+        run.json_lines().iter().map(|line| line["key"].clone()).collect::<Vec<_>>(),
+        [Value::from(name(numbers[0]))]
+    );
+    cluster.idemctl(&["force-unlock", &name(numbers[1]), "--yes"]).exits(0);
+    assert_eq!(cluster.get(&key(numbers[1])), None);
+    // Of one on the master that is down nobody knows whether it is there.
+    cluster.idemctl(&["force-unlock", &name(gone), "--yes"]).exits(5);
+    cluster.idemctl(&["inspect", &name(gone), "--schema", "go-middleware"]).exits(5);
+}
