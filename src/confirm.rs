@@ -16,6 +16,12 @@ impl ConfirmArgs {
         let protected = context.settings.context_name().filter(|_| context.settings.is_protected()).map(str::to_owned);
         match protected {
             Some(name) => self.confirm_name(context, question, server, &[&name]),
+            // A script that names where it means to be is not to go ahead elsewhere.
+            None if self.confirm.is_some() => {
+                let name = context.settings.context_name().map(str::to_owned);
+                let names: Vec<_> = name.iter().map(String::as_str).chain([server]).collect();
+                self.confirm_name(context, question, server, &names)
+            }
             None if self.yes => Ok(()),
             None if context.ui.confirm(&format!("{question} ({})", context.place(server)))? => Ok(()),
             None => Err(refused()),
@@ -59,7 +65,11 @@ impl ConfirmArgs {
                     .hint(format!("--confirm {name} or --yes goes ahead without asking")));
             }
         };
-        if names.contains(&typed.trim()) { Ok(()) } else { Err(refused()) }
+        if names.contains(&typed.trim()) {
+            return Ok(());
+        }
+        let wanted = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
+        Err(refused().hint(format!("this is {wanted}")))
     }
 }
 

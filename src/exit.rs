@@ -164,7 +164,7 @@ fn of_class(class: ErrorClass) -> Exit {
         ErrorClass::Refused => Exit::Refused,
         ErrorClass::Partial => Exit::Partial,
         ErrorClass::OutcomeUnknown => Exit::OutcomeUnknown,
-        ErrorClass::File => Exit::Usage,
+        ErrorClass::File | ErrorClass::Unfit => Exit::Usage,
         ErrorClass::Bug => Exit::Bug,
     }
 }

@@ -130,10 +130,19 @@ fn the_reader_changes_nothing_and_is_told_what_it_lacks() {
 #[test]
 fn keys_outside_the_pattern_are_left_alone_or_named_as_such() {
     let server = server();
+    server.set("idempotency:mine", r#"{"status":"PENDING"}"#, 20_000);
+    server.send::<()>(&[b"ACL", b"SETUSER", b"idemctl-read", b"resetkeys", b"~idempotency:*"]);
+    server.set("idem:1", LOCK, 20_000);
+    let looks: [&[&str]; 3] =
+        [&["list", "-o", "jsonl"], &["sweep", "--orphaned", "--check"], &["purge", "--all", "--dry-run"]];
+    for words in looks {
+        // Where there is something to read, it is told what was not; where nothing can be read, that is no answer.
+        let seen = run(&server, "idemctl-read", words).exits(0);
+        assert!(seen.stderr.contains("1 record was left out: "), "{}", seen.all());
+        let blind = run(&server, "idemctl-read", &[words, &["--schema", "express"]].concat()).exits(4);
+        assert!(blind.stderr.contains("a ~PATTERN that matches the Redis key"), "{}", blind.all());
+    }
     server.set("pay:1", LOCK, 20_000);
-    let listed =
-        run(&server, "idemctl-read", &["list", "--schema", "go-chi", "--prefix", "pay:", "-o", "jsonl"]).exits(0);
-    assert_eq!(listed.json_lines().len(), 0);
     for words in [&["inspect"][..], &["force-unlock", "--yes"]] {
         let run = run(&server, "idemctl-ops", &[words, &["1", "--schema", "go-chi", "--prefix", "pay:"]].concat());
         let run = run.exits(4);

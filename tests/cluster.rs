@@ -223,3 +223,18 @@ fn a_simulation_is_played_on_one_master_by_the_schemas_that_can() {
     assert!(run.text().contains("is in slot"), "{}", run.all());
     assert_eq!(cluster.size(), 0);
 }
+
+#[test]
+fn a_step_that_cannot_be_guarded_there_is_a_usage_error_and_a_database_is_a_hint() {
+    let cluster = Cluster::start(3);
+    cluster.set("idem:lock:m1", "1", 60_000);
+    let number = (0..).find(|number| {
+        let name = |kind: &str| format!("idem:{kind}:n{number}");
+        cluster.owner(&name("lock")) != cluster.owner(&name("done"))
+    });
+    let key = format!("n{}", number.unwrap());
+    let run = cluster.idemctl(&["begin", &key, "--schema", "event-consumer", "--yes"]).exits(2);
+    assert!(run.stderr.contains("slot ") && run.stderr.contains("hint: force-unlock"), "{}", run.all());
+    let run = cluster.idemctl(&["-n", "1", "list"]);
+    assert!(run.code != 0 && run.stderr.contains("hint: a cluster has database 0 alone"), "{}", run.all());
+}

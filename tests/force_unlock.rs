@@ -137,3 +137,14 @@ fn contexts_protect() {
     run("prod", &["--confirm", "prod"]).exits(0);
     assert!(server.get("idempotency:order-1").is_none());
 }
+
+#[test]
+fn a_script_that_names_another_place_does_not_go_ahead() {
+    let server = Server::start();
+    server.set("idempotency:a", r#"{"status":"PENDING"}"#, 60_000);
+    let run = server.idemctl(&["force-unlock", "a", "--yes", "--confirm", "prod"]).exits(2);
+    assert!(run.stderr.contains("not confirmed") && run.stderr.contains("hint: this is `"), "{}", run.all());
+    assert!(server.get("idempotency:a").is_some());
+    let name = format!("{}/0", server.socket().display());
+    server.idemctl(&["force-unlock", "a", "--yes", "--confirm", &name]).exits(0);
+}

@@ -141,6 +141,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
     let ended = walk_all(context, &catalog, (&args, &selection), &mut walk, &mut rows).await?;
     rows.close(context, matches!(ended, Ended::Whole))?;
+    if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (walk.forbidden(), &ended) {
+        context.ui.warning(&forbidden);
+    }
     let so_far = format!("{} records among {} keys of {server}", rows.shown(), walk.looked_at());
     match ended {
         Ended::Whole if rows.shown() == 0 => {
@@ -149,7 +152,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {}; --limit shows more", rows.shown())),
         Ended::Whole => {}
         Ended::Interrupted => return Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
-        Ended::Broken(error) if walk.looked_at() == 0 => return Err(error.into()),
+        Ended::Broken(error) if walk.looked_at() == 0 || error.is_permission() => return Err(error.into()),
         Ended::Broken(error) => {
             let mut stop = Stop::new(Exit::Partial, format!("the list is not complete, {so_far}: {error}"));
             stop.hint = error.hint().map(str::to_owned);

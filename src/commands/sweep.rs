@@ -125,6 +125,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reader = context.reader().await?.walking(args.walk.gait());
     let mut survey = seeker.survey(context, reader.clone(), &interrupt).await?;
     let mut missed = survey.missed.take();
+    if let Some(forbidden) = &survey.forbidden {
+        context.ui.warning(forbidden);
+    }
     let mut swept = Swept { keys: survey.keys, ..Swept::default() };
     if args.check {
         let exit = check(context, &args, &seeker, &survey, &swept)?;

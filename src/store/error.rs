@@ -4,7 +4,7 @@ mod sorted;
 
 pub(super) use sorted::out_of_script;
 
-use super::tls;
+use super::{right, tls};
 
 /// What a node of a cluster says of a command that belongs to another node, or another moment, and was not executed.
 const REDIRECTS: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
@@ -118,6 +118,14 @@ pub enum StoreError {
         /// Why the reply was lost.
         why: String,
     },
+    /// A record's Redis keys are in several slots, and what is to be done takes them at one moment.
+    #[error("{why}: no step of the service can be guarded on both (at {target})")]
+    Apart {
+        /// The server.
+        target: String,
+        /// The slots.
+        why: String,
+    },
     /// Some nodes of a cluster could not be walked; what the others hold was read.
     #[error("{missed} of {masters} masters could not be read to the end: {why}")]
     Missed {
@@ -187,6 +195,8 @@ pub enum ErrorClass {
     OutcomeUnknown,
     /// A local file.
     File,
+    /// It cannot be done there, ever.
+    Unfit,
     /// A bug, ours or the server's.
     Bug,
 }
@@ -204,6 +214,7 @@ impl StoreError {
             Self::NotReplicated { .. } | Self::MasterUnknown { .. } => ErrorClass::Partial,
             Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,
             Self::File { .. } | Self::TlsFile { .. } => ErrorClass::File,
+            Self::Apart { .. } => ErrorClass::Unfit,
             Self::UnexpectedReply { .. } => ErrorClass::Bug,
         }
     }
@@ -237,6 +248,16 @@ impl StoreError {
             Self::Refused { why, .. } if why.starts_with("max number of clients") => {
                 "the server has no room for another client: close some, or raise maxclients"
             }
+            Self::Refused { why, .. } if why.contains("not allowed in cluster mode") => {
+                "a cluster has database 0 alone: leave out -n"
+            }
+            Self::Refused { why, .. } if why.contains("DB index is out of range") => {
+                "the server has no such database: see -n, or the URL"
+            }
+            Self::Refused { why, .. } if why.contains("unknown command 'SCAN'") => {
+                "if this is a Sentinel: --sentinel HOST:PORT --master-name SERVICE"
+            }
+            Self::Apart { .. } => "force-unlock removes the lock alone; nothing else was tried",
             Self::Refused { code, .. } => match code.as_str() {
                 "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
                 "READONLY" => "this server is a replica: connect to its master",
@@ -288,6 +309,16 @@ impl StoreError {
     /// True for what only TLS runs into.
     pub(super) fn is_of_tls(&self) -> bool {
         matches!(self, Self::Tls { .. } | Self::ClientCertificate { .. } | Self::OnlyTls { .. } | Self::NoTls { .. })
+    }
+
+    /// The same, with the rights that a script takes, where the server named none.
+    pub(super) fn naming(self, rights: &str) -> Self {
+        match self {
+            Self::Permission { target, why } if why.ends_with(right::OF_SCRIPT) => {
+                Self::Permission { target, why: format!("{why}: {rights}") }
+            }
+            other => other,
+        }
     }
 
     /// True when the user may not ask which node of a cluster serves a key.

@@ -178,8 +178,8 @@ impl Writer {
     async fn node_of(&self, keys: &[&[u8]]) -> Result<Target, StoreError> {
         let node = self.link().master_of(keys[0]).await?;
         if self.link().is_cluster() && !slot::is_one(keys.iter().copied()) {
-            let why = format!("{}: no step of the service can be made on both", slot::words(keys.iter().copied()));
-            return Err(StoreError::Refused { target: self.link().name(), code: "CROSSSLOT".to_owned(), why });
+            let why = slot::words(keys.iter().copied());
+            return Err(StoreError::Apart { target: self.link().name(), why });
         }
         Ok(node)
     }

@@ -10,6 +10,9 @@ use super::save::server_millis;
 use super::scripts;
 use super::write::Writer;
 
+/// What the script runs that brings a Redis key back.
+const RIGHTS: &str = "+restore +exists";
+
 /// What became of a Redis key, or why it did not come back.
 pub type Became = Result<Fate, StoreError>;
 
@@ -73,6 +76,7 @@ impl Writer {
             pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key).arg(&saved.dump).arg(ttl);
         }
         let replies = self.link().ask_each(&pipeline).await;
+        let replies = replies.into_iter().map(|reply| reply.map_err(|error| error.naming(RIGHTS))).collect();
         let mut fates = self.link().fates(&left, replies, |value| match reply::word(value).as_deref() {
             Some("RESTORED") => Some(true),
             Some("PRESENT") => Some(false),

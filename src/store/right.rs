@@ -1,5 +1,8 @@
 //! Which right a user lacks, as the operator writes it into an ACL.
 
+/// What is missing where the server does not say.
+pub(super) const OF_SCRIPT: &str = "the commands that the script runs";
+
 /// What the server said, with the right that is missing behind it, where the server named it.
 pub(super) fn named(why: String) -> String {
     match missing(&why) {
@@ -21,7 +24,7 @@ fn missing(why: &str) -> Option<String> {
         return Some("a &PATTERN that matches the channel".to_owned());
     }
     // Redis 6.2 and 7.0 do not say which.
-    why.contains("can't run this command").then(|| "the commands that the script runs".to_owned())
+    why.contains("can't run this command").then(|| OF_SCRIPT.to_owned())
 }
 
 #[cfg(test)]

@@ -29,7 +29,13 @@ pub(super) async fn open(target: &Target) -> Result<Box<dyn Socket>, StoreError>
     let limit = target.connect_timeout;
     let lost = |error: io::Error| StoreError::from_redis(&error.into(), &target.to_string(), limit);
     match &target.address {
-        Address::Unix(path) => Ok(Box::new(in_time(limit, UnixStream::connect(path)).await.map_err(lost)?)),
+        Address::Unix(path) => match in_time(limit, UnixStream::connect(path)).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(StoreError::Unreachable { target: target.to_string(), why: "there is no such socket".to_owned() })
+            }
+            Err(error) => Err(lost(error)),
+        },
         // A link asks them first, and comes here with what they say.
         Address::Service(_) => Err(lost(io::Error::other("Sentinels name a server, and are none"))),
         Address::Tcp(host, port) => {

@@ -26,6 +26,9 @@ pub struct Walk {
     looked_at: u64,
     /// When the next page may be looked at.
     due: Instant,
+    /// Records that the user may not read, and why not; and whether any could be read.
+    forbidden: Option<(u64, StoreError)>,
+    any_read: bool,
 }
 
 impl Walk {
@@ -37,9 +40,17 @@ impl Walk {
     pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
         let link = reader.link().clone();
         match Nodes::open(link.clone(), catalog.scan_pattern(), head, reader.gait()).await {
-            Ok(nodes) => {
-                Ok(Self { reader, nodes, head, lengths: true, page_records: 0, looked_at: 0, due: Instant::now() })
-            }
+            Ok(nodes) => Ok(Self {
+                reader,
+                nodes,
+                head,
+                lengths: true,
+                page_records: 0,
+                looked_at: 0,
+                due: Instant::now(),
+                forbidden: None,
+                any_read: false,
+            }),
             Err(error) => Err(link.look_closer(error).await),
         }
     }
@@ -76,6 +87,13 @@ impl Walk {
         Ok(seen)
     }
 
+    /// That records were left out which the user may not read, where there are some: they may be somebody else's.
+    pub fn forbidden(&self) -> Option<String> {
+        let (count, why) = self.forbidden.as_ref()?;
+        let records = if *count == 1 { "record was" } else { "records were" };
+        Some(format!("{count} {records} left out: {why}"))
+    }
+
     /// Redis keys that were looked at so far.
     pub fn looked_at(&self) -> u64 {
         self.looked_at
@@ -93,7 +111,16 @@ impl Walk {
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
         sleep_until(self.due).await;
         let page = self.nodes.next(catalog, wanted).await;
-        let Some(page) = self.explained(page).await? else { return Ok(None) };
+        let Some(page) = self.explained(page).await? else {
+            // Who may read nothing of what is there must not take it for nothing.
+            return match &self.forbidden {
+                Some((_, why)) if !self.any_read => Err(why.clone()),
+                _ => Ok(None),
+            };
+        };
+        for why in page.found.iter().filter_map(|(.., seen)| seen.as_ref().err()) {
+            self.forbidden.get_or_insert_with(|| (0, why.clone())).0 += 1;
+        }
         self.looked_at += page.looked_at as u64;
         if let Some(rate) = self.reader.gait().rate {
             self.due = self.due.max(Instant::now()) + rate.time_for(page.looked_at);
@@ -102,6 +129,7 @@ impl Walk {
         records.extend(self.read_elsewhere(page.elsewhere).await?);
         self.settle(&mut records).await?;
         self.page_records = records.len();
+        self.any_read |= !records.is_empty();
         // What is no string is rare, and its type is part of what is wrong with it.
         self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
         if self.lengths {

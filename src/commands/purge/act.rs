@@ -56,6 +56,9 @@ impl Remover<'_> {
             let batch = next_batch(&mut waiting, if is_due { full.min(room) } else { 0 });
             if is_due && batch.is_empty() {
                 progress.finish_and_clear();
+                if let Some(survey) = &mut self.uncounted {
+                    survey.forbidden = source.forbidden();
+                }
                 source.missed_nothing()?;
                 return Ok(Ended::Whole);
             }

@@ -18,6 +18,9 @@ use crate::render::style::Palette;
 /// # Errors
 /// When stdout cannot be written.
 pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: &Survey, server: &str) -> Result<()> {
+    if let Some(forbidden) = &survey.forbidden {
+        context.ui.warning(forbidden);
+    }
     if survey.tally.total() == 0 {
         context.ui.status(&format!("no such records among {} keys of {server}", survey.looked_at));
         return Ok(());

@@ -60,6 +60,14 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// That records were left out which the user may not read.
+    pub(super) fn forbidden(&self) -> Option<String> {
+        match &self.from {
+            Origin::Walk(walk) => walk.forbidden(),
+            Origin::Keys { .. } => None,
+        }
+    }
+
     /// Passes unless nodes of a cluster were left out of what [`Source::read`] gave.
     ///
     /// # Errors

@@ -20,6 +20,8 @@ pub(super) struct Survey {
     pub(super) looked_at: u64,
     /// All records of the schemas, chosen or not; known where a percentage is asked for.
     records: u64,
+    /// That records were left out which the user may not read.
+    pub(super) forbidden: Option<String>,
 }
 
 impl Survey {
@@ -44,6 +46,7 @@ impl Survey {
             progress.set_position(source.looked_at());
         }
         progress.finish_and_clear();
+        survey.forbidden = source.forbidden();
         Ok(survey)
     }
 

@@ -51,6 +51,8 @@ pub(super) struct Survey {
     pub(super) places: Option<Vec<Place>>,
     /// Why nodes of a cluster were left out, if they were.
     pub(super) missed: Option<StoreError>,
+    /// That records were left out which the user may not read.
+    pub(super) forbidden: Option<String>,
 }
 
 impl Seeker {
@@ -72,7 +74,8 @@ impl Seeker {
     pub(super) async fn survey(&self, context: &Context, reader: Reader, interrupt: &Interrupt) -> Result<Survey> {
         let progress = context.ui.progress("keys looked at");
         let mut walk = self.walk(reader).await?;
-        let mut survey = Survey { tally: Tally::default(), keys: 0, places: Some(Vec::new()), missed: None };
+        let mut survey =
+            Survey { tally: Tally::default(), keys: 0, places: Some(Vec::new()), missed: None, forbidden: None };
         loop {
             let next = interrupt.unless_raised(self.orphans_there_are(&mut walk, &mut survey.missed)).await;
             let Some(page) = next.ok_or_else(|| Stop::interrupted("interrupted; nothing was changed"))?? else { break };
@@ -85,7 +88,7 @@ impl Seeker {
             }
             progress.set_position(walk.looked_at());
         }
-        survey.keys = walk.looked_at();
+        (survey.keys, survey.forbidden) = (walk.looked_at(), walk.forbidden());
         progress.finish_and_clear();
         Ok(survey)
     }

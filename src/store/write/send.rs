@@ -10,6 +10,9 @@ use crate::store::link::Reply;
 use crate::store::read::Head;
 use crate::store::{reply, scripts};
 
+/// What the script runs that compares and changes.
+const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pttl +exists +dump";
+
 impl Writer {
     /// Sends a batch once; the batch then knows what became of each change. Gives why nothing is to be sent after it, if
     /// so: a connection that lost a reply is not to be used for more, also where reading back told what became of it.
@@ -33,7 +36,7 @@ impl Writer {
                 batch.came_to(outcomes.into_iter().map(Some));
                 Ok(Some(error))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.naming(RIGHTS)),
         }
     }
 
@@ -55,7 +58,7 @@ impl Writer {
                     Some(Outcome::Unknown)
                 }
                 Err(error) => {
-                    stopped = Some(error);
+                    stopped = Some(error.naming(RIGHTS));
                     Some(Outcome::Refused)
                 }
             });
