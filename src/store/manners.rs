@@ -13,6 +13,7 @@ pub struct Manners(Arc<Remembered>);
 struct Remembered {
     no_name: AtomicBool,
     no_no_touch: AtomicBool,
+    looked_closer: AtomicBool,
 }
 
 /// What is asked.
@@ -25,6 +26,11 @@ pub(super) enum Courtesy {
 }
 
 impl Manners {
+    /// True the first time: a server that gives no answer is looked at more closely once, for that takes time.
+    pub(super) fn is_first_look(&self) -> bool {
+        !self.0.looked_closer.swap(true, Ordering::Relaxed)
+    }
+
     /// False when the server refused it before.
     pub(super) fn does(&self, courtesy: Courtesy) -> bool {
         !self.flag(courtesy).load(Ordering::Relaxed)

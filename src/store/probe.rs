@@ -32,7 +32,9 @@ const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
 pub(super) async fn look_closer(target: &Target, error: StoreError) -> StoreError {
     let broke =
         matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. });
-    if !broke {
+    // Of a silent server a second look tells nothing more.
+    let is_silent = matches!(error, StoreError::TimedOut { .. });
+    if !broke || (is_silent && !target.manners.is_first_look()) {
         return error;
     }
     let limit = target.connect_timeout.min(target.timeout);
@@ -40,8 +42,7 @@ pub(super) async fn look_closer(target: &Target, error: StoreError) -> StoreErro
         return tokio::time::timeout(limit, last_words(target)).await.ok().flatten().unwrap_or(error);
     }
     // A server that is merely slow would have to be waited for again.
-    let silent = matches!(error, StoreError::TimedOut { .. });
-    let words = match silent {
+    let words = match is_silent {
         true => Vec::new(),
         false => tokio::time::timeout(limit, first_words(target)).await.ok().and_then(Result::ok).unwrap_or_default(),
     };

@@ -88,6 +88,11 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
             (format!("its certificate is not valid before {}", day(not_before.as_secs())), SERVER)
         }
         CertificateError::NotValidYet => ("its certificate is not valid yet".to_owned(), SERVER),
+        CertificateError::Other(error) if error.to_string().contains("UnsupportedCertVersion") => (
+            "its certificate is of X.509 version 1, which names no host: it takes version 3 with subjectAltName"
+                .to_owned(),
+            SERVER,
+        ),
         CertificateError::Other(error) if error.to_string().contains("CaUsedAsEndEntity") => (
             "it shows an issuer's certificate (CA:TRUE) as its own".to_owned(),
             "a server needs a certificate of its own, signed by that one, with its names as subjectAltName",
