@@ -102,13 +102,13 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
     for redis_key in [&there, &taken, &completed] {
         cluster.set(redis_key, r#"{"status":"PENDING"}"#, LONG);
     }
-    let (once, during) = (AtomicBool::new(false), Arc::clone(&cluster));
+    let (once, during) = (AtomicBool::new(false), Arc::downgrade(&cluster));
     let (anew, stored) = (taken.clone(), completed.clone());
     let way = fault::hooked(cluster.node(2), move |sent| {
         if !fault::says(sent, "EVALSHA") || once.swap(true, Ordering::SeqCst) {
             return Hook::Pass;
         }
-        let (cluster, anew, stored) = (Arc::clone(&during), anew.clone(), stored.clone());
+        let (cluster, anew, stored) = (during.upgrade().unwrap(), anew.clone(), stored.clone());
         Hook::Then(Box::new(move || {
             cluster.fail_over(1);
             cluster.until_known(MASTERS + 1);

@@ -169,9 +169,10 @@ fn what_was_done_is_told_also_when_nobody_can_say_who_the_master_is() {
         watched.server(0).set(&format!("idempotency:{key}"), PENDING, 60_000);
     }
     // The Sentinel is cut off as soon as the lock is gone.
-    let there = Arc::clone(&watched);
-    let way = fault::hooked_at(watched.sentinel_port(0), move |_| {
-        if there.server(0).get("idempotency:a").is_some() { Hook::Pass } else { Hook::Cut }
+    let there = Arc::downgrade(&watched);
+    let way = fault::hooked_at(watched.sentinel_port(0), move |_| match there.upgrade() {
+        Some(there) if there.server(0).get("idempotency:a").is_some() => Hook::Pass,
+        _ => Hook::Cut,
     });
     let url = format!("redis-sentinel://127.0.0.1:{way}/{}", sentinel::SERVICE);
     let mut command = support::idemctl(watched.server(0).folder());

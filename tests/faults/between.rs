@@ -50,8 +50,9 @@ fn a_node_that_is_busy_when_slots_have_moved_is_still_one_of_a_cluster() {
         true => Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()),
         false => Hook::Pass,
     });
-    let there = Arc::clone(&cluster);
+    let there = Arc::downgrade(&cluster);
     let way = fault::hooked(cluster.node(1), move |sent| {
+        let Some(there) = there.upgrade() else { return Hook::Cut };
         // The script is made known right before the first change.
         if says(sent, "LOAD") && !has_moved.load(Ordering::SeqCst) {
             there.move_slot(slot, 1, 2);
@@ -101,8 +102,9 @@ fn a_result_that_comes_right_before_its_lock_is_removed_leaves_the_lock_and_no_b
         let number =
             (0..).find(|number| (cluster.owner(&lock(*number)), cluster.owner(&done(*number))) == (1, 2)).unwrap();
         cluster.set(&lock(number), "1", 60_000);
-        let there = Arc::clone(&cluster);
+        let there = Arc::downgrade(&cluster);
         let way = fault::hooked(cluster.node(1), move |sent| {
+            let Some(there) = there.upgrade() else { return Hook::Cut };
             if says(sent, "DUMP") {
                 there.set(&done(number), "1", 80_000);
             }

@@ -104,6 +104,7 @@ pub enum Hook {
 }
 
 /// A port of the loopback that leads to the server; the hook sees whatever is sent at a time, and says what becomes of it.
+/// It lives as long as the test's process: what is to end with the test it holds weakly.
 pub fn hooked(server: &Server, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static) -> u16 {
     let socket = server.socket();
     fake(move |client| {
