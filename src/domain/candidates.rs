@@ -17,7 +17,7 @@ pub struct Candidate {
     /// The Redis keys, in slot order.
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
-    pub schemas: Vec<Arc<Schema>>,
+    pub schemas: Arc<[Arc<Schema>]>,
 }
 
 impl Candidate {
@@ -31,7 +31,7 @@ impl From<Record> for Candidate {
     /// Where a record was found, to look at it again.
     fn from(record: Record) -> Self {
         let redis_keys = record.seen.slots.into_iter().map(|slot| slot.redis_key).collect();
-        Self { key: record.key, redis_keys, schemas: vec![record.schema] }
+        Self { key: record.key, redis_keys, schemas: Arc::from([record.schema]) }
     }
 }
 
@@ -55,14 +55,18 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 /// The place a Redis key found by a scan belongs to, with the slot the Redis key is; `None` for a stranger's key.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.chosen_owners(redis_key);
-    let (first, slot) = owners.next()?;
-    let key = first.slots[slot].template.idempotency_key(redis_key)?.to_vec();
-    let redis_keys = first.redis_keys(&key);
-    let mut schemas = Vec::with_capacity(2);
-    schemas.push(Arc::clone(first));
-    let same = |schema: &Schema| schema.has_templates_of(first) || schema.redis_keys(&key) == redis_keys;
-    schemas.extend(owners.filter(|(schema, _)| same(schema)).map(|(schema, _)| Arc::clone(schema)));
-    Some((Candidate { key, redis_keys, schemas }, slot))
+    let first = owners.next()?;
+    let key = first.schema.slots[first.slot].template.idempotency_key(redis_key)?.to_vec();
+    let redis_keys = first.schema.redis_keys(&key);
+    let is_alike = |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
+    // Templates that differ may still come to the same Redis keys.
+    let others = owners.filter(|owner| !is_alike(&owner.schema) && owner.schema.redis_keys(&key) == redis_keys);
+    let mut others = others.map(|owner| Arc::clone(&owner.schema)).peekable();
+    let schemas = match others.peek() {
+        None => Arc::clone(&first.alike),
+        Some(_) => first.alike.iter().cloned().chain(others).collect(),
+    };
+    Some((Candidate { key, redis_keys, schemas }, first.slot))
 }
 
 /// The records at a candidate's Redis keys: one for each of its schemas that reads the value; when none does, the one
@@ -145,8 +149,8 @@ fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool 
 fn add(candidates: &mut Vec<Candidate>, schema: &Arc<Schema>, key: &[u8], redis_keys: Vec<Vec<u8>>) {
     match candidates.iter_mut().find(|candidate| candidate.redis_keys == redis_keys && candidate.key == key) {
         Some(same) if same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) => {}
-        Some(same) => same.schemas.push(Arc::clone(schema)),
-        None => candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas: vec![Arc::clone(schema)] }),
+        Some(same) => same.schemas = same.schemas.iter().chain([schema]).cloned().collect(),
+        None => candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas: Arc::from([Arc::clone(schema)]) }),
     }
 }
 

@@ -21,9 +21,13 @@ pub struct Catalog {
 
 /// A slot of a known schema.
 #[derive(Debug, Clone)]
-struct OwnedSlot {
-    schema: Arc<Schema>,
-    slot: usize,
+pub struct OwnedSlot {
+    /// Whose it is.
+    pub schema: Arc<Schema>,
+    /// Which of its slots.
+    pub slot: usize,
+    /// The chosen schemas with the very same templates, itself among them, as it is asked for each Redis key of a walk.
+    pub alike: Arc<[Arc<Schema>]>,
     chosen: bool,
 }
 
@@ -94,8 +98,8 @@ impl Catalog {
     }
 
     /// The same, the chosen ones alone.
-    pub fn chosen_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        self.owning_slots(redis_key).filter(|owner| owner.chosen).map(|owner| (&owner.schema, owner.slot))
+    pub fn chosen_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
+        self.owning_slots(redis_key).filter(|owner| owner.chosen)
     }
 
     fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
@@ -108,9 +112,12 @@ impl Catalog {
 }
 
 fn slots(all: &[Arc<Schema>], chosen: &[Arc<Schema>]) -> Vec<OwnedSlot> {
+    let is_chosen = |schema: &Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
     let of = |schema: &Arc<Schema>| {
-        let chosen = chosen.iter().any(|chosen| chosen.name == schema.name);
-        let slot = |slot| OwnedSlot { schema: Arc::clone(schema), slot, chosen };
+        let alike: Arc<[_]> =
+            all.iter().filter(|other| is_chosen(other) && other.has_templates_of(schema)).cloned().collect();
+        let slot =
+            |slot| OwnedSlot { schema: Arc::clone(schema), slot, alike: Arc::clone(&alike), chosen: is_chosen(schema) };
         (0..schema.slots.len()).map(slot).collect::<Vec<_>>()
     };
     let mut slots: Vec<_> = all.iter().flat_map(of).collect();

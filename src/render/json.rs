@@ -25,9 +25,12 @@ pub fn line(record: &Record, reveal: bool) -> String {
     escape::json(serde_json::to_string(&Shown::new(record, reveal)).unwrap_or_default())
 }
 
-/// Records as [`line()`]s in one piece, with `between` between them: much cheaper than one by one.
-pub fn lines(records: &[Record], between: &str, reveal: bool) -> String {
-    let mut json = Vec::with_capacity(records.len() * LINE);
+/// Records as [`line()`]s in one piece, with `between` between them: much cheaper than one by one. The room of what was
+/// shown before is taken again.
+pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) -> String {
+    let mut json = before.into_bytes();
+    json.clear();
+    json.reserve(records.len() * LINE);
     for (index, record) in records.iter().enumerate() {
         if index > 0 {
             json.extend_from_slice(between.as_bytes());

@@ -28,6 +28,8 @@ pub(super) struct Rows {
     limit: usize,
     shown: usize,
     cut: bool,
+    /// The last page, for its room.
+    page: String,
 }
 
 impl Rows {
@@ -39,7 +41,7 @@ impl Rows {
             Kept::Sorted(order, limit) => (limit, Some(Top::new(order, limit))),
         };
         let listing = Listing::new(palette, context.ui.width(), schema_columns);
-        Self { output, reveal, listing, top, limit, shown: 0, cut: false }
+        Self { output, reveal, listing, top, limit, shown: 0, cut: false, page: String::new() }
     }
 
     /// Rows that were shown.
@@ -90,10 +92,12 @@ impl Rows {
             }
             Output::Json => {
                 context.ui.data(if first { "{\"format\":1,\"records\":[\n" } else { ",\n" })?;
-                context.ui.data(json::lines(records, ",\n", self.reveal))?;
+                self.page = json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
+                context.ui.data(&self.page)?;
             }
             Output::Jsonl => {
-                context.ui.data(json::lines(records, "\n", self.reveal))?;
+                self.page = json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
+                context.ui.data(&self.page)?;
                 context.ui.data("\n")?;
             }
         }
