@@ -61,7 +61,7 @@ impl Journal {
             }
             ended => ended,
         };
-        (outcomes, and_noted(ended.map_err(anyhow::Error::from), noted))
+        (outcomes, both(ended.map_err(anyhow::Error::from), noted))
     }
 
     async fn note<'a>(
@@ -120,19 +120,25 @@ impl Journal {
     /// The error is that of the run, or partial when its last changes could not be noted.
     pub async fn close<T>(mut self, ended: Result<T>) -> (Option<PathBuf>, Result<T>) {
         let noted = self.trail.settle().await;
-        let ended = ended.and_then(|done| Ok(self.silence.map_or(Ok(done), Err)?));
-        (self.backup.and_then(Backup::close), and_noted(ended, noted.map_err(anyhow::Error::from)))
+        let ended = match (ended, self.silence) {
+            // That an outcome is unknown weighs more than why it ended.
+            (Err(why), Some(unknown @ StoreError::OutcomeUnknown { .. })) => both(Err(unknown.into()), Err(why)),
+            (Ok(_), Some(silence)) => Err(silence.into()),
+            (ended, _) => ended,
+        };
+        (self.backup.and_then(Backup::close), both(ended, noted.map_err(anyhow::Error::from)))
     }
 }
 
-/// How a run ended, and that its changes could not be noted: neither hides the other.
-fn and_noted<T>(ended: Result<T>, noted: Result<()>) -> Result<T> {
-    match (ended, noted) {
-        (Err(error), Err(unnoted)) => {
+/// How a run ended, and what went wrong besides, e.g. that its changes could not be noted: neither hides the other, and the
+/// first says the exit code.
+fn both<T>(ended: Result<T>, besides: Result<()>) -> Result<T> {
+    match (ended, besides) {
+        (Err(error), Err(besides)) => {
             let (exit, hint) = (exit::of(&error), exit::hint_of(&error));
-            let message = format!("{error:#}; and {unnoted:#}");
+            let message = format!("{error:#}; and {besides:#}");
             Err(Stop { exit, message, hint }.into())
         }
-        (ended, noted) => ended.and_then(|done| noted.map(|()| done)),
+        (ended, besides) => ended.and_then(|done| besides.map(|()| done)),
     }
 }

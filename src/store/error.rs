@@ -296,6 +296,14 @@ impl StoreError {
         }
     }
 
+    /// An error to stop with, unless the outcome of something is unknown since before.
+    pub(super) fn worst_of(before: Option<Self>, error: Self) -> Self {
+        match before {
+            Some(unknown @ Self::OutcomeUnknown { .. }) => unknown,
+            _ => error,
+        }
+    }
+
     /// True when the reason is that the user lacks a right.
     pub fn is_permission(&self) -> bool {
         matches!(self, Self::Permission { .. })

@@ -146,6 +146,28 @@ fn a_refusal_is_told_also_when_another_node_loses_a_reply() {
 }
 
 #[test]
+fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_after() {
+    let cluster = Arc::new(filled(1_600));
+    let cut = fault::hooked(cluster.node(1), |sent| if says(sent, "EVALSHA") { Hook::Cut } else { Hook::Pass });
+    cluster.announce(1, cut);
+    let there = Arc::downgrade(&cluster);
+    let refuses = fault::hooked(cluster.node(2), move |sent| {
+        if !says(sent, "EVALSHA") {
+            return Hook::Pass;
+        }
+        let there = there.upgrade();
+        Hook::Then(Box::new(move || {
+            let Some(there) = there else { return };
+            there.node(2).send::<()>(&[b"CONFIG", b"SET", b"min-replicas-to-write", b"1"]);
+        }))
+    });
+    cluster.announce(2, refuses);
+    let run = cluster.idemctl(&PURGE).exits(7);
+    assert!(run.stderr.contains("outcome unknown") && run.stderr.contains("NOREPLICAS"), "{}", run.all());
+    assert!(noted(cluster.node(0), "outcome-unknown") > 0);
+}
+
+#[test]
 fn replicas_are_waited_for_also_after_a_lost_reply() {
     let stage = Stage::new(&[]);
     let way = fault::hooked(&stage.server, |sent| if says(sent, "UNLINK") { Hook::Lose } else { Hook::Pass });

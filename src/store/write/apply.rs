@@ -49,7 +49,7 @@ impl Writer {
                 Ok(silent) => silence = StoreError::worse(silence.take(), silent),
                 // All is done, as reading back told.
                 Err(error) if error.lost_the_reply() && is_all => {}
-                Err(error) => return (outcomes, Err(error)),
+                Err(error) => return (outcomes, Err(StoreError::worst_of(silence, error))),
             }
             let done = changes[begun..].iter().zip(&outcomes[begun..]).filter(|(_, outcome)| outcome.is_done());
             let done: Vec<_> = done.map(|(change, _)| change.redis_key()).collect();
@@ -62,7 +62,7 @@ impl Writer {
                 Ok(_) => self.replicated(&done).await,
             };
             if let Err(error) = ended {
-                return (outcomes, Err(error));
+                return (outcomes, Err(StoreError::worst_of(silence, error)));
             }
         }
         (outcomes, silence.map_or(Ok(()), Err))
@@ -155,7 +155,10 @@ impl Writer {
                 backup.take_back(&batch.left_alone());
             }
         }
-        stopped.map_or(Ok(silence), Err)
+        match stopped {
+            Some(error) => Err(StoreError::worst_of(silence, error)),
+            None => Ok(silence),
+        }
     }
 
     /// Gives why a master was left out, if one was.
