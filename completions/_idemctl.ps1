@@ -224,7 +224,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'The client''s private key, PEM')
             [CompletionResult]::new('--sni', '--sni', [CompletionResultType]::ParameterName, 'Name to ask for and to find in the server''s certificate [default: the host]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal')
-            [CompletionResult]::new('--expect', '--expect', [CompletionResultType]::ParameterName, 'Go on only if the lock is this owner''s, or its value has this hash (inspect shows the owner, --dry-run both)')
+            [CompletionResult]::new('--expect', '--expect', [CompletionResultType]::ParameterName, 'Go on only if the lock is the one that --dry-run printed as a token, or, which says less, if it is this owner''s')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'How to show the record and what was done')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'How to show the record and what was done')
             [CompletionResult]::new('--confirm', '--confirm', [CompletionResultType]::ParameterName, 'Name of the protected context, or of a purge''s server: for scripts, what a person would have to type')

@@ -218,7 +218,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --key 'The client''s private key, PEM'
             cand --sni 'Name to ask for and to find in the server''s certificate [default: the host]'
             cand --color 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal'
-            cand --expect 'Go on only if the lock is this owner''s, or its value has this hash (inspect shows the owner, --dry-run both)'
+            cand --expect 'Go on only if the lock is the one that --dry-run printed as a token, or, which says less, if it is this owner''s'
             cand -o 'How to show the record and what was done'
             cand --output 'How to show the record and what was done'
             cand --confirm 'Name of the protected context, or of a purge''s server: for scripts, what a person would have to type'

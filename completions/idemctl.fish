@@ -215,7 +215,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l sni -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l expect -d 'Go on only if the lock is this owner\'s, or its value has this hash (inspect shows the owner, --dry-run both)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l expect -d 'Go on only if the lock is the one that --dry-run printed as a token, or, which says less, if it is this owner\'s' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s o -l output -d 'How to show the record and what was done' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"

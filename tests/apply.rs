@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use idemctl::domain::observation::Observation;
 use idemctl::store::backup::{About, Backup};
-use idemctl::store::{Action, Change, Head, Outcome};
+use idemctl::store::{Action, Change, Outcome};
 
 use support::Server;
 use wire::Library;
@@ -29,14 +29,14 @@ fn fill(server: &Server, count: usize, value: impl Fn(usize) -> Vec<u8>) {
     pipeline.exec(&mut server.connect()).unwrap();
 }
 
-fn peek(library: &Library, records: Vec<Vec<Vec<u8>>>, head: Head) -> Vec<Observation> {
-    let seen = library.wait(library.link().reader().peek(&records, head)).unwrap();
+fn look(library: &Library, records: Vec<Vec<Vec<u8>>>, least: usize) -> Vec<Observation> {
+    let seen = library.wait(library.link().reader().look(&records, least)).unwrap();
     seen.into_iter().map(Result::unwrap).collect()
 }
 
 fn changes(library: &Library, count: usize, head: usize) -> Vec<Change> {
     let records = (0..count).map(|index| vec![key(index).into_bytes()]).collect();
-    peek(library, records, Head::Bytes(head)).into_iter().map(change).collect()
+    look(library, records, head).into_iter().map(change).collect()
 }
 
 fn change(seen: Observation) -> Change {
@@ -49,6 +49,11 @@ fn calls(server: &Server) -> usize {
     let stats: String = server.send(&[b"INFO", b"commandstats"]);
     let (_, rest) = stats.split_once("cmdstat_eval:calls=").unwrap();
     rest.split(',').next().unwrap().parse().unwrap()
+}
+
+/// Forgets the calls that the looks took: Redis 6.2 tells deadlines by a script.
+fn forget_calls(server: &Server) {
+    server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
 }
 
 fn remove(library: &Library, changes: &[Change], backup: Option<&mut Backup>) -> Vec<Outcome> {
@@ -166,8 +171,9 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     }
     let records =
         (0..60).map(|index| [format!("lock:{index}"), format!("done:{index}")].map(String::into_bytes).to_vec());
-    let changes: Vec<_> = peek(&library, records.collect(), Head::Bytes(64)).into_iter().map(change).collect();
+    let changes: Vec<_> = look(&library, records.collect(), 64).into_iter().map(change).collect();
     server.set("done:55", "2", 90_000);
+    forget_calls(&server);
     let outcomes = remove(&library, &changes, None);
     assert_eq!(calls(&server), 2);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
@@ -194,6 +200,7 @@ fn large_values_go_in_small_batches() {
     let library = Library::on(&server);
     fill(&server, 5, |_| vec![b'x'; 3 << 20]);
     let changes = changes(&library, 5, 64);
+    forget_calls(&server);
     assert_eq!(remove(&library, &changes, None), [Outcome::Done; 5]);
     assert_eq!(calls(&server), 5);
 }

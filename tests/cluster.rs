@@ -96,14 +96,14 @@ fn a_purge_removes_from_all_nodes_what_it_chose() {
 fn a_leftover_lock_goes_alone_and_only_while_its_result_is_there() {
     let cluster = Cluster::start(3);
     for number in 0..10 {
-        cluster.set(&format!("idem:lock:m{number}"), "1", 60_000);
-        cluster.set(&format!("idem:done:m{number}"), "1", 60_000);
+        cluster.set(&format!("idem:started:m{number}"), "worker", 20_000);
+        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
     }
     let run = cluster.idemctl(&["sweep", "--orphaned", "--grace", "100ms", "--yes", "--no-backup"]).exits(0);
     assert!(run.stderr.contains("10"), "{}", run.all());
     let (locks, results) = (0..10).fold((0, 0), |(locks, results), number| {
         let there = |name: &str| usize::from(cluster.get(&format!("idem:{name}:m{number}")).is_some());
-        (locks + there("lock"), results + there("done"))
+        (locks + there("started"), results + there("result"))
     });
     assert_eq!((locks, results), (0, 10));
 }
@@ -204,7 +204,11 @@ fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() 
     let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&purge));
     assert!(moved > 0, "no slot was moved meanwhile");
     let run = run.exits(0);
-    assert_eq!(cluster.size(), 0, "{moved} slots were moved; {}", run.all());
+    // A record that was moved between its look and its change expires at another moment, and stays.
+    let left = cluster.size();
+    let said = format!("{left} left alone, for they changed since they were seen");
+    assert!(left == 0 || run.stderr.contains(&said), "{moved} slots were moved; {} left; {}", left, run.all());
+    assert!(left < 100, "{left}; {}", run.all());
     cluster.idemctl(&["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
     assert_eq!(cluster.size(), 20_000);
 }

@@ -26,8 +26,8 @@ fn seeded() -> Server {
     server.set("idempotency:fresh", PENDING, 299_000);
     server.set("idempotency:broken", "garbage", 100_000);
     set_for_ever(&server, "idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#);
-    server.set("idem:lock:left", "1", 20_000);
-    server.set("idem:done:left", "1", 80_000_000);
+    server.set("idem:started:left", "worker-1", 20_000);
+    server.set("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000);
     set_for_ever(&server, "idem:result:broken", "{");
     server
 }
@@ -54,14 +54,35 @@ fn removed(words: &[&str]) -> Vec<String> {
 #[test]
 fn each_selector_removes_its_locks_and_never_a_result() {
     let with = |words: &[&str]| removed(&[words, &["--yes", "--grace", "0"]].concat());
-    assert_eq!(with(&["--orphaned"]), ["idem:lock:left", "idempotency:long", "idempotency:stuck"]);
+    assert_eq!(with(&["--orphaned"]), ["idem:started:left", "idempotency:long", "idempotency:stuck"]);
     assert_eq!(with(&["--orphaned", "no-expiry"]), ["idempotency:stuck"]);
-    assert_eq!(with(&["--orphaned", "excess-ttl,leftover-lock"]), ["idem:lock:left", "idempotency:long"]);
-    assert_eq!(with(&["--older-than", "150s"]), ["idempotency:slow"]);
+    assert_eq!(with(&["--orphaned", "excess-ttl,leftover-lock"]), ["idem:started:left", "idempotency:long"]);
+    assert_eq!(with(&["--older-than", "150s"]), [""; 0], "a lock that ends by itself is no orphan on age");
     assert_eq!(with(&["--include", "unreadable"]), ["idempotency:broken"]);
-    assert_eq!(with(&["--orphaned", "--schema", "event-consumer"]), ["idem:lock:left"]);
+    assert_eq!(with(&["--orphaned", "--schema", "event-driven"]), ["idem:started:left"]);
     assert_eq!(with(&["--orphaned", "--schema", "express"]), [""; 0]);
-    assert_eq!(with(&["--orphaned", "no-expiry", "--older-than", "150s"]), ["idempotency:slow", "idempotency:stuck"]);
+    assert_eq!(with(&["--orphaned", "no-expiry", "--older-than", "150s"]), ["idempotency:stuck"]);
+}
+
+/// Rule: a lock that ends by itself is an orphan only on word of its owner's death.
+#[test]
+fn a_lock_that_ends_by_itself_stays_and_is_counted() {
+    let server = Server::start();
+    // A worker that was told that there is no result may take the lock after the result came.
+    server.set("idem:lock:passed", "1", 20_000);
+    server.set("idem:done:passed", "1", 80_000_000);
+    for owner in ["alive", "dead"] {
+        server.set(&format!("idem:started:{owner}"), owner, 10_000);
+    }
+    let words = ["--orphaned", "--older-than", "15s", "--yes", "--grace", "0", "-o", "json"];
+    let json = sweep(&server, &words).exits(0).json();
+    assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&3.into(), &0.into(), &3.into()), "{json}");
+    let run = sweep(&server, &words[..6]).exits(0);
+    assert!(run.stderr.contains("3 locks end by themselves and are left alone"), "{}", run.all());
+    let ask = ["--owner-alive", "[ \"$1\" = alive ]"];
+    let json = sweep(&server, &[&words[..], &ask].concat()).exits(0).json();
+    assert_eq!((&json["done"], &json["skipped_alive"], &json["left_to_expire"]), (&1.into(), &1.into(), &1.into()));
+    assert_eq!(keys(&server), ["idem:done:passed", "idem:lock:passed", "idem:started:alive"]);
 }
 
 #[test]
@@ -121,7 +142,7 @@ fn reports_backs_up_and_audits() {
     let json = run.json();
     assert_eq!((&json["outcome"], &json["done"], &json["changed"]), (&"done".into(), &3.into(), &0.into()));
     assert_eq!(json["found"]["leftover-lock"]["sample"][0]["key"], "left");
-    assert_eq!(json["found"]["leftover-lock"]["sample"][0]["schema"], "event-consumer");
+    assert_eq!(json["found"]["leftover-lock"]["sample"][0]["schema"], "event-driven");
     assert_eq!(json["found"]["no-expiry"]["oldest_ms"], serde_json::Value::Null);
     let backup = fs::read_to_string(json["backup"].as_str().unwrap()).unwrap();
     assert_eq!(backup.lines().count(), 3);
@@ -145,7 +166,7 @@ fn expire_gives_the_schemas_lock_ttl_but_never_more_time() {
         assert!((295_000..=300_000).contains(&left(key)), "{key}: {}", left(key));
     }
     assert!((90_000..=100_000).contains(&left("idempotency:slow")));
-    assert!((1..=20_000).contains(&left("idem:lock:left")));
+    assert!((1..=20_000).contains(&left("idem:started:left")));
 }
 
 #[test]

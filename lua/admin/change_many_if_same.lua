@@ -2,12 +2,13 @@
 --
 -- KEYS[1..n]  keys    for each record the one to change, e.g. idem:started:{key}, then the record's others
 -- ARGV[1..n]  heads   for each key: the bytes of its value that were read, none for an absent one
--- ARGV[n+1]   rules   what else was seen, a rule a key by the grammar below, e.g. =24,30000;
+-- ARGV[n+1]   rules   what else was seen, a rule a key by the grammar below, e.g. =24,1767225600000;
 -- ARGV[n+2]   change  UNLINK, or the new TTL, milliseconds, at least 1
 --
 -- Replies
 --   <letters>  for each record, in order: D done, C not as seen and left alone, A gone already
 --   error ERR  the arguments are malformed; nothing changed
+--   error NOPERM  the user may ask for no key's moment of expiry; nothing changed
 --
 
 local keys = KEYS
@@ -26,22 +27,23 @@ end
 -- Looked up once: the loops below are what a purge of a million keys spends its time in.
 local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonumber
 
--- A rule is <role><length><mark>,<ttl>;
---   role    = the key to change, which starts a record; + another of its keys; - another one that was absent
---   length  bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
---   mark    d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too
---   ttl     milliseconds the key to change had left, -1 for no expiry; nothing for another key
-local roles, lengths, marks, seen_ttls, at = {}, {}, {}, {}, 1
+-- A rule is <role><length><mark>,<deadline>;
+--   role      = the key to change, which starts a record; + another of its keys; - another one that was absent
+--   length    bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
+--   mark      d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too
+--   deadline  the moment at which the key expires, milliseconds since 1970, with ~ in front where TIME and PTTL told;
+--             -1 for no expiry, nothing for an absent key
+local roles, lengths, marks, deadlines, blurred, at = {}, {}, {}, {}, {}, 1
 for i = 1, #keys do
-  local role, length, mark, seen_ttl, rest = match(rules, '^([-+=])(%d*)(d?),(%-?%d*);()', at)
-  local ttl = tonumber(seen_ttl)
-  local starts = role == '='
-  local fits = role and (length == '') == (role == '-') and (ttl ~= nil) == starts
-  if not fits or (i == 1 and not starts) then
+  local role, length, mark, blur, deadline, rest = match(rules, '^([-+=])(%d*)(d?),(~?)(%-?%d*);()', at)
+  local moment = tonumber(deadline)
+  local is_absent = role == '-'
+  local fits = role and (length == '') == is_absent and (moment == nil) == is_absent and (moment or 0) >= -1
+  if not fits or (i == 1 and role ~= '=') then
     return redis.error_reply('ERR a rule is malformed')
   end
   length = tonumber(length) or 0
-  roles[i], lengths[i], marks[i], seen_ttls[i], at = role, length, mark == 'd', ttl, rest
+  roles[i], lengths[i], marks[i], deadlines[i], blurred[i], at = role, length, mark == 'd', moment, blur == '~', rest
   -- Of a value that is not empty some of it must have been read: its length alone says too little.
   local head_length = #heads[i] - (marks[i] and 8 or 0)
   if head_length > length or (head_length < 1 and length > 0) then
@@ -76,19 +78,35 @@ local function same_value(i)
   return pcall('GETRANGE', key, '0', text(#head - 1)) == head and call('STRLEN', key) == length
 end
 
--- Many locks hold the same bytes: one that gained an expiry, or whose TTL went up, was taken anew.
+-- Readings that are not both exact lie at most this far apart, milliseconds.
+local SLACK = 2
+
+-- Many locks hold the same bytes: one that was renewed, or released and taken anew, expires at another moment.
+local function same_deadline(i, now, is_exact)
+  local seen = deadlines[i]
+  if now < 0 or seen < 0 then
+    return now == seen
+  end
+  return math.abs(now - seen) <= ((is_exact and not blurred[i]) and 0 or SLACK)
+end
+
+local may_not_ask = false
 local function letter_for(i)
-  local left, seen_ttl = call('PTTL', keys[i]), seen_ttls[i]
-  if left == -2 then
+  local now, is_exact = deadline_of(keys[i])
+  may_not_ask = may_not_ask or now == -3
+  if now == -2 then
     return 'A'
   end
-  local same_ttl = left <= seen_ttl and (left == -1) == (seen_ttl == -1)
-  return same_ttl and same_value(i) and 'D' or 'C'
+  return same_deadline(i, now, is_exact) and same_value(i) and 'D' or 'C'
 end
 
 local function same_beside(i)
-  local absent = call('EXISTS', keys[i]) == 0
-  return absent == (roles[i] == '-') and (absent or same_value(i))
+  local now, is_exact = deadline_of(keys[i])
+  may_not_ask = may_not_ask or now == -3
+  if now == -2 or roles[i] == '-' then
+    return now == -2 and roles[i] == '-'
+  end
+  return same_deadline(i, now, is_exact) and same_value(i)
 end
 
 -- All are compared before any of them changes: two changes to one record's keys both go by what was seen.
@@ -100,6 +118,9 @@ for i, key in ipairs(keys) do
   elseif letters[n] == 'D' and not same_beside(i) then
     letters[n] = 'C'
   end
+end
+if may_not_ask then
+  return redis.error_reply('NOPERM whether a key is as it was seen takes +pexpiretime, or +pttl and +time')
 end
 local same = {}
 for i, letter in ipairs(letters) do

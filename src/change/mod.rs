@@ -1,6 +1,7 @@
 //! What commands that change records share: accounting for each change, going no faster than asked and stopping between
 //! two batches; and doing a service's own step to one record.
 
+pub mod bulk;
 mod ending;
 mod journal;
 mod owner;

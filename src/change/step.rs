@@ -9,6 +9,7 @@ use crate::args::StepArgs;
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::candidates;
+use crate::domain::identity::Identity;
 use crate::domain::observation::Observation;
 use crate::domain::record::Record;
 use crate::domain::schema::{Meaning, Step};
@@ -80,7 +81,7 @@ pub async fn play(
     let what = match &played {
         Ok(played) if played.is_done() => Some(play.what),
         // A service may do something about a lock that it does not take, such as give it a TTL.
-        Ok(played) if !seen.is_still(&played.now.seen) => Some("changed"),
+        Ok(played) if Identity::of(seen).differs(&played.now.seen) => Some("changed"),
         Err(error) if is_unknown(error) => Some("outcome-unknown"),
         Err(error) if is_partial(error) => Some("partial"),
         _ => None,
@@ -158,7 +159,7 @@ impl Play<'_> {
 
     /// An error between two calls of a step says so, where the calls before it changed something.
     fn in_between(&self, error: anyhow::Error, made: usize, seen: &Observation) -> anyhow::Error {
-        if self.record.seen.is_still(seen) {
+        if !Identity::of(&self.record.seen).differs(seen) {
             return error;
         }
         let all = self.step.calls.len();

@@ -5,6 +5,7 @@ use anyhow::Result;
 use super::step::Played;
 use crate::args::{Output, StepArgs};
 use crate::context::Context;
+use crate::domain::identity::Identity;
 use crate::domain::schema::Meaning;
 use crate::exit::Exit;
 use crate::render::step::{Done, Report};
@@ -33,7 +34,7 @@ pub fn told(context: &mut Context, args: &StepArgs, report: Report<'_>, played: 
     let word = played.means.map_or("its schema does not list this reply", Meaning::word);
     let left = match played.is_done() {
         true => "",
-        false if report.record.seen.is_still(&played.now.seen) => "; nothing was changed",
+        false if !Identity::of(&report.record.seen).differs(&played.now.seen) => "; nothing was changed",
         false => "; it changed the record all the same",
     };
     context.ui.status(&match &played.reply {

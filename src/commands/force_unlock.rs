@@ -27,16 +27,17 @@ use crate::store::{Action, Change, Head, Outcome, Writer};
 /// Remove a lock that nobody will release, so that the next request executes
 ///
 /// Shows the record, who is hurt and what becomes of the old worker, asks, backs the lock up, and removes it only if
-/// the record is byte for byte what was shown. A stored result is never removed. Exit status 1 when there is no
-/// record, 8 when it changed since it was shown.
+/// the record is the one that was shown: the same bytes, which expire at the same moment. A lock that was renewed, or
+/// released and taken anew, stays. A stored result is never removed. Exit status 1 when there is no record, 8 when it
+/// changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Idempotency key or full Redis key
     #[arg(value_name = "KEY")]
     key: OsString,
 
-    /// Go on only if the lock is this owner's, or its value has this hash (inspect shows the owner, --dry-run both)
-    #[arg(long, value_name = "OWNER|sha256:HEX", value_parser = Expectation::parse)]
+    /// Go on only if the lock is the one that --dry-run printed as a token, or, which says less, if it is this owner's
+    #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse)]
     expect: Option<Expectation>,
 
     /// How to show the record and what was done
@@ -78,6 +79,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         && !expected.holds(&record)
     {
         return Err(Stop::new(Exit::Changed, "the lock is not as --expect says; nothing was done").into());
+    }
+    if let Some(too) = args.expect.as_ref().and_then(Expectation::passes_too) {
+        context.ui.warning(&format!("--expect compares less than a token with its moment: {too}"));
     }
     if args.change.dry_run {
         report(context, &args, &record, "dry-run", None)?;
@@ -122,8 +126,8 @@ fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
         "If {worker} still runs, the operation executes twice; {}.",
         words::late_worker(late_worker::of(&record.schema))
     ));
-    if let Some(hash) = expectation::lock_hash(record) {
-        context.ui.status(&format!("For scripts: --expect sha256:{hash}"));
+    if let Some(token) = expectation::token(record) {
+        context.ui.status(&format!("For scripts: --expect {token}"));
     }
     Ok(())
 }

@@ -1,11 +1,7 @@
 //! `idemctl purge`: many records, counted, confirmed by name, and removed as long as they are what was seen.
 
-mod act;
 mod choice;
-mod key_file;
 mod report;
-mod source;
-mod survey;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,18 +11,16 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 
-use self::act::Remover;
 use self::choice::Choice;
-use self::key_file::KeyFile;
 use self::report::{finish, report, show};
-use self::survey::Survey;
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
+use crate::change::bulk::{Flow, KeyFile, Rule, Source, Supply, Survey};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
-use crate::domain::bulk::{Ended, Purged};
+use crate::domain::bulk::{Account, Ended};
 use crate::domain::diagnosis::CODES;
 use crate::domain::rate::Rate;
-use crate::exit::Exit;
+use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 
 /// Remove many records, each only if it is still what was seen
@@ -97,6 +91,9 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
+/// What a purge finds, by schema and state.
+type Found = Survey<<Choice as Rule>::Group>;
+
 /// Runs `idemctl purge`.
 ///
 /// # Errors
@@ -108,21 +105,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let writer = if args.change.dry_run { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?.walking(args.page.gait());
-    let mut found = Survey::default();
-    let mut purged = Purged::default();
-    let mut limit = u64::MAX;
+    let (mut found, mut purged, mut limit) = (Found::default(), Account::default(), u64::MAX);
     let counted = counts_first(context, &args);
     if counted {
-        found = Survey::walk(context, &choice, reader.clone(), file.as_mut(), &interrupt).await?;
+        let source = Source::open(&choice, reader.clone(), file.as_mut()).await?;
+        found = Survey::take(context, &choice, source, &mut reader.clone(), (true, &interrupt)).await?;
         show(context, &args, &choice, &found, &reader.name())?;
-        limit = found.limit(&args)?;
+        limit = most(&args, &found)?;
     }
     let Some(writer) = writer.filter(|_| limit > 0) else {
         report(context, &args, &found, &purged)?;
         if args.change.dry_run {
             context.ui.status("dry run: nothing was changed");
         }
-        return Ok(Exit::Done);
+        return Ok(found.missed.map_or(Ok(Exit::Done), Err)?);
     };
     let records = match found.tally.total() {
         1 => "this record".to_owned(),
@@ -131,19 +127,28 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     args.change.confirm_by_name(context, &format!("Purge {records}?"), &writer.name())?;
     interrupt.heed_terminate()?;
     let name = reader.name();
+    let missed = found.missed.take();
+    let supply = match found.places.take().filter(|_| counted) {
+        Some(places) => Supply::Kept(places),
+        None => Supply::Source(Box::new(Source::open(&choice, reader.clone(), file.as_mut()).await?)),
+    };
     let mut journal = Journal::open(context, &args.change, "purge", true)?;
-    let mut remover = Remover {
-        choice: &choice,
+    let mut flow = Flow {
+        rule: &choice,
         reader,
         writer,
         journal: &mut journal,
+        what: "purged",
         pace: Pace::new(args.rate),
-        interrupt: &interrupt,
+        grace: Duration::ZERO,
+        owners: None,
         limit,
         uncounted: (!counted).then_some(&mut found),
+        interrupt: &interrupt,
     };
-    let ended = remover.remove_all(context, file.as_mut(), &mut purged).await;
+    let ended = flow.run(context, supply, &mut purged).await;
     let (backup, ended) = journal.close(ended).await;
+    let ended = ended.and_then(|ended| Ok(missed.map_or(Ok(ended), Err)?));
     purged.backup = backup.map(|file| file.display().to_string());
     purged.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);
     // Where nothing could be read, nobody knows that there is nothing.
@@ -158,6 +163,36 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.
 fn counts_first(context: &Context, args: &Args) -> bool {
     args.change.dry_run || args.change.asks_somebody(context) || args.max.is_some() || args.max_percent.is_some()
+}
+
+/// How many records may be removed: as many as were counted, or as --max and --max-percent allow, should there be more by
+/// then.
+///
+/// # Errors
+/// Refused: more than that are chosen.
+fn most(args: &Args, found: &Found) -> Result<u64, Stop> {
+    let (total, records) = (found.tally.total(), found.records);
+    if total == 0 {
+        return Ok(0);
+    }
+    let refuse = |allowed: u64, by: String| {
+        Stop::usage(format!("{total} records are chosen, but {by} allows {allowed}; nothing was changed"))
+            .hint("choose more narrowly, or allow more")
+    };
+    if let Some(max) = args.max.filter(|max| total > *max) {
+        return Err(refuse(max, "--max".to_owned()));
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a percentage of a count, rounded down"
+    )]
+    let part = args.max_percent.map(|percent| (records as f64 * percent / 100.0) as u64);
+    if let Some((part, percent)) = part.zip(args.max_percent).filter(|(part, _)| total > *part) {
+        return Err(refuse(part, format!("--max-percent {percent} of {records}")));
+    }
+    Ok(args.max.into_iter().chain(part).min().unwrap_or(total))
 }
 
 fn parse_count(text: &str) -> Result<u64, String> {

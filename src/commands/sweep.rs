@@ -1,8 +1,7 @@
 //! `idemctl sweep`: the locks that nobody will release, found and removed after two looks.
 
-mod act;
-mod owners;
-mod seek;
+mod orphans;
+mod report;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -11,21 +10,17 @@ use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
 
-use self::act::{Actor, Deed};
-use self::owners::Owners;
-use self::seek::{Seeker, Survey};
+use self::orphans::Orphans;
+use self::report::{check, finish, question, report, show};
 use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
-use crate::change::{Journal, came_to_its_end, say_read_back, write_report};
+use crate::change::bulk::{Flow, Owners, Rule, Source, Supply, Survey};
+use crate::change::{Journal, Pace};
 use crate::context::Context;
-use crate::domain::age;
-use crate::domain::bulk::{Ended, Swept};
-use crate::domain::diagnosis::Thresholds;
-use crate::domain::orphan::{ORPHANED, OVERDUE, UNREADABLE};
+use crate::domain::bulk::{Account, Ended};
+use crate::domain::orphan::{ORPHANED, UNREADABLE};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::render::change;
-use crate::render::style::Palette;
-use crate::store::{Reader, StoreError, Writer};
+use crate::store::{Reader, Writer};
 
 /// Find locks that nobody will release, and remove them after two looks
 ///
@@ -99,21 +94,15 @@ enum ActionArg {
     Expire,
 }
 
-impl From<ActionArg> for Deed {
-    fn from(arg: ActionArg) -> Self {
-        match arg {
-            ActionArg::Unlock => Self::Unlock,
-            ActionArg::Expire => Self::Expire,
-        }
-    }
-}
+/// What a sweep finds, by finding.
+type Found = Survey<<Orphans as Rule>::Group>;
 
 /// Runs `idemctl sweep`.
 ///
 /// # Errors
 /// Usage and refusals, interrupted, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let seeker = seeker(context, &args)?;
+    let orphans = Orphans::new(context, &args)?;
     let only_shows = args.check || args.change.dry_run;
     if args.walk.gait().from_replicas && !only_shows {
         return Err(
@@ -123,159 +112,67 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let writer = if only_shows { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?.walking(args.walk.gait());
-    let mut survey = seeker.survey(context, reader.clone(), &interrupt).await?;
-    let mut missed = survey.missed.take();
-    if let Some(forbidden) = &survey.forbidden {
+    let source = Source::open(&orphans, reader.clone(), None).await?;
+    let asks_owners = args.owner_alive.is_some();
+    let mut found = Survey::take(context, &orphans, source, &mut reader.clone(), (asks_owners, &interrupt)).await?;
+    let mut swept = Account::default();
+    if let Some(forbidden) = &found.forbidden {
         context.ui.warning(forbidden);
     }
-    let mut swept = Swept { keys: survey.keys, ..Swept::default() };
     if args.check {
-        let exit = check(context, &args, &seeker, &survey, &swept)?;
-        return Ok(missed.map_or(Ok(exit), Err)?);
+        let exit = check(context, &args, &orphans, &found, &swept)?;
+        return Ok(found.missed.map_or(Ok(exit), Err)?);
     }
-    show(context, &args, &survey, &reader)?;
-    let Some(writer) = writer.filter(|_| survey.tally.total() > 0) else {
-        report(context, &args, &seeker, &survey, &swept)?;
+    let left = if asks_owners { 0 } else { found.ending };
+    swept.left_to_expire = left;
+    show(context, &args, &found, &reader, left)?;
+    let Some(writer) = writer.filter(|_| found.tally.total() > left) else {
+        report(context, &args, &orphans, &found, &swept)?;
         if only_shows {
             context.ui.status("dry run: nothing was changed");
         }
-        return Ok(missed.map_or(Ok(Exit::Done), Err)?);
+        return Ok(found.missed.map_or(Ok(Exit::Done), Err)?);
     };
-    args.change.confirm(context, &question(&args, survey.tally.total()), &writer.name())?;
-    let ended = sweep(context, &args, &seeker, (reader, writer), (&survey, &mut missed), &interrupt, &mut swept).await;
-    let ended = ended.and_then(|()| Ok(missed.map_or(Ok(()), Err)?));
-    let shown = report(context, &args, &seeker, &survey, &swept);
+    args.change.confirm(context, &question(&args, found.tally.total() - left), &writer.name())?;
+    let ended = sweep(context, &args, &orphans, (reader, writer), (&mut found, &interrupt), &mut swept).await;
+    let shown = report(context, &args, &orphans, &found, &swept);
     // How it ended comes before a stdout that nobody reads.
-    let exit = finish(context, survey.tally.total(), &swept, ended)?;
+    let exit = finish(context, found.tally.total(), &swept, ended)?;
     shown.map(|()| exit)
-}
-
-fn seeker(context: &Context, args: &Args) -> Result<Seeker> {
-    let catalog = context.catalog(&args.schemas)?;
-    if catalog.scanned().is_empty() {
-        return Err(Stop::usage("no schema to sweep").hint("name one with --schema").into());
-    }
-    let mut sought: Vec<_> =
-        ORPHANED.into_iter().filter(|code| args.orphaned.iter().any(|asked| asked == code)).collect();
-    sought.extend(args.older_than.map(|_| OVERDUE));
-    sought.extend(args.include.as_ref().map(|_| UNREADABLE));
-    let thresholds = Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
-    Ok(Seeker { catalog, sought, thresholds })
-}
-
-fn check(context: &mut Context, args: &Args, seeker: &Seeker, survey: &Survey, swept: &Swept) -> Result<Exit> {
-    match args.output {
-        Output::Table => context.ui.data(change::check(&survey.tally, &seeker.sought, survey.keys))?,
-        Output::Json | Output::Jsonl => report(context, args, seeker, survey, swept)?,
-    }
-    Ok(if survey.tally.total() == 0 { Exit::Done } else { Exit::No })
-}
-
-/// What was found, before anybody is asked.
-fn show(context: &mut Context, args: &Args, survey: &Survey, reader: &Reader) -> Result<()> {
-    if survey.tally.total() == 0 {
-        context.ui.status(&format!("no orphaned locks among {} keys of {}", survey.keys, reader.name()));
-        return Ok(());
-    }
-    if args.output == Output::Table {
-        let palette = Palette::new(context.ui.is_colored());
-        context.ui.data(change::orphans(&survey.tally, palette, context.ui.width()))?;
-        context.ui.flush()?;
-    }
-    context.ui.status(match args.action {
-        ActionArg::Unlock => {
-            "The next request with each of these keys executes the operation, or gets the result where one is stored. Where a worker still runs, it executes twice."
-        }
-        ActionArg::Expire => "Each gets the schema's lock TTL; those that have less time left are left alone.",
-    });
-    Ok(())
-}
-
-fn question(args: &Args, total: u64) -> String {
-    let locks = if total == 1 { "this lock".to_owned() } else { format!("these {total} locks") };
-    match args.action {
-        ActionArg::Unlock => format!("Remove {locks}?"),
-        ActionArg::Expire => format!("Let {locks} expire?"),
-    }
 }
 
 async fn sweep(
     context: &mut Context,
     args: &Args,
-    seeker: &Seeker,
+    orphans: &Orphans,
     (reader, writer): (Reader, Writer),
-    (survey, missed): (&Survey, &mut Option<StoreError>),
-    interrupt: &Interrupt,
-    swept: &mut Swept,
+    (found, interrupt): (&mut Found, &Interrupt),
+    swept: &mut Account,
 ) -> Result<()> {
     interrupt.heed_terminate()?;
+    let missed = found.missed.take();
+    let supply = match found.places.take() {
+        Some(places) => Supply::Kept(places),
+        None => Supply::Source(Box::new(Source::open(orphans, reader.clone(), None).await?)),
+    };
     let mut journal = Journal::open(context, &args.change, "sweep", args.action == ActionArg::Unlock)?;
-    let mut actor = Actor {
-        seeker,
-        reader: reader.clone(),
+    let mut flow = Flow {
+        rule: orphans,
+        reader,
         writer,
         journal: &mut journal,
-        owners: args.owner_alive.clone().map(Owners::new),
-        deed: args.action.into(),
+        what: if args.action == ActionArg::Unlock { "swept" } else { "expired" },
+        pace: Pace::new(None),
         grace: args.grace,
+        owners: args.owner_alive.clone().map(Owners::new),
+        limit: u64::MAX,
+        uncounted: None,
         interrupt,
     };
-    let acted = match &survey.places {
-        Some(places) => actor.act(context, places, swept).await,
-        None => in_chunks(context, &mut actor, reader, missed, swept).await,
-    };
+    let acted = flow.run(context, supply, swept).await;
     let (backup, acted) = journal.close(acted).await;
+    let acted = acted.and_then(|ended| Ok(missed.map_or(Ok(ended), Err)?));
     swept.backup = backup.map(|file| file.display().to_string());
-    swept.outcome = match &acted {
-        Ok(true) if missed.is_none() => Ended::Whole,
-        Ok(false) => Ended::Interrupted,
-        _ => Ended::Failed,
-    };
+    swept.outcome = *acted.as_ref().unwrap_or(&Ended::Failed);
     acted.map(drop)
-}
-
-/// Walks again, for more orphans were found than are kept: a chunk is found, looked at again and acted on.
-async fn in_chunks(
-    context: &Context,
-    actor: &mut Actor<'_>,
-    reader: Reader,
-    missed: &mut Option<StoreError>,
-    swept: &mut Swept,
-) -> Result<bool> {
-    let mut walk = actor.seeker.walk(reader).await?;
-    loop {
-        let Some(places) = actor.interrupt.unless_raised(actor.seeker.chunk(&mut walk, missed)).await else {
-            return Ok(false);
-        };
-        let places = places?;
-        if places.is_empty() {
-            return Ok(true);
-        }
-        if !actor.act(context, &places, swept).await? {
-            return Ok(false);
-        }
-    }
-}
-
-fn report(context: &mut Context, args: &Args, seeker: &Seeker, survey: &Survey, swept: &Swept) -> Result<()> {
-    write_report(context, args.output, &change::sweep(&survey.tally, &seeker.sought, swept))
-}
-
-fn finish(context: &mut Context, total: u64, swept: &Swept, ended: Result<()>) -> Result<Exit> {
-    let backup = swept.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-    let so_far = format!("{} of {total} locks done{backup}", swept.done);
-    say_read_back(context, swept.read_back);
-    came_to_its_end(ended, swept.outcome, swept.done, &so_far)?;
-    context.ui.status(&format!("Swept: {so_far}"));
-    for (count, why) in [
-        (swept.changed, "changed since the first look"),
-        (swept.renewed, "got more time since the first look"),
-        (swept.skipped_alive, "have an owner that is alive"),
-        (swept.left_to_expire, "expire sooner by themselves"),
-    ] {
-        if count > 0 {
-            context.ui.status(&format!("Left alone: {count} that {why}"));
-        }
-    }
-    Ok(Exit::Done)
 }

@@ -26,46 +26,27 @@ impl Ended {
     }
 }
 
-/// What became of the locks of a sweep.
+/// What became of the records that a purge or a sweep is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// How the sweep ended.
+pub struct Account {
+    /// How the run ended.
     pub outcome: Ended,
-    /// Redis keys that were looked at.
-    pub keys: u64,
-    /// Removed, or given the schema's lock TTL.
+    /// Records that were changed.
     pub done: u64,
-    /// Redis keys among them whose reply was lost, and of which reading back told.
-    pub read_back: u64,
-    /// Redis keys of which nobody knows: the reply was lost, and reading back could not tell.
-    pub unknown: u64,
-    /// Left alone: no longer as they were first seen.
-    pub changed: u64,
-    /// Left alone: they got more time in between.
-    pub renewed: u64,
-    /// Left alone: their owner is alive.
-    pub skipped_alive: u64,
-    /// Left alone: they expire sooner than with a lock TTL of their own.
-    pub left_to_expire: u64,
-    /// The backup of what was removed.
-    pub backup: Option<String>,
-}
-
-/// What became of the records of a purge.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Purged {
-    /// How the purge ended.
-    pub outcome: Ended,
-    /// Removed.
-    pub done: u64,
-    /// Redis keys that were removed, whose reply was lost, and of which reading back told.
+    /// Redis keys that were changed, whose reply was lost, and of which reading back told.
     pub read_back: u64,
     /// Redis keys of which nobody knows: the reply was lost, and reading back could not tell.
     pub unknown: u64,
     /// Left alone: no longer as they were seen.
     pub changed: u64,
+    /// Left alone: the same bytes, which expire at another moment.
+    pub renewed: u64,
     /// Gone by themselves, or removed by somebody else, since they were seen.
     pub gone: u64,
+    /// Left alone: their owner is alive.
+    pub skipped_alive: u64,
+    /// Left alone: they end by themselves.
+    pub left_to_expire: u64,
     /// The backup of what was removed.
     pub backup: Option<String>,
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::domain::deadline::Deadline;
+use crate::domain::identity::{Comparison, Identity};
+
 /// The Redis keys of one record as they were at one moment, in slot order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
@@ -19,10 +22,10 @@ impl Observation {
         self.slots.iter().all(|slot| slot.content == Content::Absent)
     }
 
-    /// True when a later look shows the same: the same bytes, and no more time left. Many locks hold the same bytes, so
-    /// one that gained an expiry, or whose TTL went up, was taken anew.
+    /// True when a later look shows the record that was seen, all of which was read.
     pub fn is_still(&self, later: &Self) -> bool {
-        self.slots.len() == later.slots.len() && self.slots.iter().zip(&later.slots).all(|(a, b)| a.is_still(b))
+        let is_whole = self.slots.iter().all(|slot| slot.content.is_whole());
+        is_whole && Identity::of(self).compare(later) == Comparison::Same
     }
 }
 
@@ -33,8 +36,12 @@ pub struct SeenSlot {
     pub redis_key: Vec<u8>,
     /// What is there.
     pub content: Content,
-    /// When it goes.
+    /// How long it stays, from the moment of the look on.
     pub expiry: Expiry,
+    /// When it goes.
+    pub deadline: Deadline,
+    /// Of a value that was read in part: the last bytes of DUMP, which are the checksum of all of it.
+    pub checksum: Option<[u8; 8]>,
     /// Time since the key was last touched, asked before the value was read; `None` where unknown.
     pub idle: Option<Duration>,
     /// Bytes of memory the server says the key takes; `None` where unknown.
@@ -42,16 +49,22 @@ pub struct SeenSlot {
 }
 
 impl SeenSlot {
-    fn is_still(&self, later: &Self) -> bool {
-        let same_content = match (&self.content, &later.content) {
-            (Content::Other(_), Content::Other(_)) => true,
-            (seen, now) => seen.is_whole() && seen == now,
-        };
-        let no_more_time = match (self.expiry, later.expiry) {
-            (Expiry::In(seen), Expiry::In(now)) => now <= seen,
-            (seen, now) => seen == now,
-        };
-        self.redis_key == later.redis_key && same_content && (self.content == Content::Absent || no_more_time)
+    /// A Redis key of which nothing else was read.
+    pub fn new(redis_key: &[u8], content: Content, expiry: Expiry, deadline: Deadline) -> Self {
+        Self { redis_key: redis_key.to_vec(), content, expiry, deadline, checksum: None, idle: None, memory: None }
+    }
+
+    /// True when a change can be compared with what was read: a string or nothing, its bytes, or its beginning, its length
+    /// and its checksum, and when it expires.
+    pub fn is_sharp(&self) -> bool {
+        match &self.content {
+            Content::Absent => true,
+            Content::Other(_) => false,
+            Content::Text { length, .. } => {
+                let is_told = self.content.is_whole() || (length.is_some() && self.checksum.is_some());
+                is_told && self.deadline.is_sharp()
+            }
+        }
     }
 }
 
@@ -85,17 +98,6 @@ impl Content {
         }
     }
 
-    /// True when it is what was seen, as far as that was read: the same bytes at the beginning, and the same length
-    /// where both are known.
-    pub fn begins_as(&self, seen: &Self) -> bool {
-        match (self, seen) {
-            (Self::Text { head, length }, Self::Text { head: seen, length: seen_length }) => {
-                head.starts_with(seen) && (length.is_none() || seen_length.is_none() || length == seen_length)
-            }
-            (now, seen) => now == seen,
-        }
-    }
-
     /// True when all bytes of the string were read.
     pub fn is_whole(&self) -> bool {
         match self {
@@ -120,6 +122,11 @@ impl Expiry {
         if pttl == -1 { Self::Never } else { Self::In(u64::try_from(pttl).unwrap_or(0)) }
     }
 
+    /// What is left at this moment by the server's clock until a deadline.
+    pub fn until(deadline: Deadline, now_ms: u64) -> Self {
+        deadline.millis().map_or(Self::Never, |at| Self::In(at.saturating_sub(now_ms)))
+    }
+
     /// The milliseconds left, or `None` when it stays for ever.
     pub fn millis(self) -> Option<u64> {
         match self {
@@ -134,35 +141,52 @@ mod tests {
     use super::*;
     use crate::domain::samples::{schema, seen, text};
 
-    fn slot(content: Content, expiry: Expiry) -> Observation {
-        seen(&schema("go-chi"), &[(content, expiry)])
+    fn slot(content: Content, deadline: Deadline) -> Observation {
+        let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
+        seen.slots[0].deadline = deadline;
+        seen
     }
 
     #[test]
-    fn time_goes_by_and_nothing_else_may() {
-        let was = slot(text("a"), Expiry::In(500));
-        assert!(was.is_still(&was) && was.is_still(&slot(text("a"), Expiry::In(1))));
+    fn only_the_record_that_was_seen_is_still_there() {
+        let was = slot(text("a"), Deadline::At(500));
+        assert!(was.is_still(&was));
         for now in [
-            slot(text("a"), Expiry::In(501)),
-            slot(text("a"), Expiry::Never),
-            slot(text("b"), Expiry::In(500)),
-            slot(Content::Absent, Expiry::In(0)),
-            slot(Content::Other("hash".into()), Expiry::In(500)),
+            slot(text("a"), Deadline::At(501)),
+            slot(text("a"), Deadline::Never),
+            slot(text("b"), Deadline::At(500)),
+            slot(Content::Absent, Deadline::Never),
+            slot(Content::Other("hash".into()), Deadline::At(500)),
         ] {
             assert!(!was.is_still(&now), "{now:?}");
         }
-        assert!(!slot(text("a"), Expiry::Never).is_still(&slot(text("a"), Expiry::In(5))));
-    }
-
-    #[test]
-    fn what_was_not_there_may_not_come() {
-        let was = slot(Content::Absent, Expiry::In(0));
-        assert!(was.is_still(&was) && !was.is_still(&slot(text(""), Expiry::In(9))));
     }
 
     #[test]
     fn what_was_read_in_part_is_never_known_to_be_the_same() {
-        let part = slot(Content::Text { head: b"a".to_vec(), length: Some(2) }, Expiry::Never);
+        let part = slot(Content::Text { head: b"a".to_vec(), length: Some(2) }, Deadline::Never);
         assert!(!part.is_still(&part));
+    }
+
+    #[test]
+    fn a_change_is_compared_with_what_was_read_well_enough() {
+        let part = |length, checksum, deadline| {
+            let mut seen = slot(Content::Text { head: b"a".to_vec(), length }, deadline);
+            seen.slots[0].checksum = checksum;
+            seen.slots[0].is_sharp()
+        };
+        let sum = Some([0; 8]);
+        assert!(part(Some(1), None, Deadline::At(1)) && part(Some(2), sum, Deadline::Never));
+        assert!(!part(Some(2), None, Deadline::At(1)) && !part(None, sum, Deadline::At(1)));
+        assert!(!part(Some(1), None, Deadline::Unknown) && !part(Some(1), None, Deadline::Between(1, 60)));
+        assert!(slot(Content::Absent, Deadline::Unknown).slots[0].is_sharp());
+        assert!(!slot(Content::Other("hash".into()), Deadline::Never).slots[0].is_sharp());
+    }
+
+    #[test]
+    fn what_is_left_runs_out() {
+        assert_eq!(Expiry::until(Deadline::At(9), 4), Expiry::In(5));
+        assert_eq!(Expiry::until(Deadline::At(9), 10), Expiry::In(0));
+        assert_eq!(Expiry::until(Deadline::Never, 10), Expiry::Never);
     }
 }

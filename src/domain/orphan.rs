@@ -3,11 +3,14 @@
 use crate::domain::age::{self, Age};
 use crate::domain::observation::Expiry;
 use crate::domain::record::Record;
-use crate::domain::schema::State;
+use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step};
 use crate::domain::unlock;
 
 /// Findings that make a lock an orphan by themselves.
-pub const ORPHANED: [&str; 3] = ["no-expiry", "excess-ttl", "leftover-lock"];
+pub const ORPHANED: [&str; 3] = ["no-expiry", "excess-ttl", LEFTOVER];
+
+/// The finding of a lock beside a result.
+pub const LEFTOVER: &str = "leftover-lock";
 
 /// The finding of a lock that is held longer than the operator thinks an operation can take.
 pub const OVERDUE: &str = "overdue";
@@ -46,6 +49,31 @@ pub fn expires_anyway(record: &Record, slot: usize) -> bool {
         Expiry::Never => false,
         Expiry::In(left) => left <= age::millis(record.schema.lock_ttl),
     }
+}
+
+/// True for a lock that ends by itself, and behind which a live worker may stand: no age makes it an orphan.
+///
+/// A lock beside a result has no live worker where the service neither takes a lock while there is a result, nor stores a
+/// result without unlocking its own lock in the same moment. Elsewhere a worker that was told that there is no result may
+/// take the lock after the result came.
+pub fn may_be_held(record: &Record, orphan: Orphan) -> bool {
+    let is_held = match orphan.code {
+        OVERDUE => true,
+        LEFTOVER => !keeps_locks_from_results(&record.schema),
+        _ => false,
+    };
+    is_held && expires_anyway(record, orphan.slot)
+}
+
+fn keeps_locks_from_results(schema: &Schema) -> bool {
+    let is_one_script = |step: &Step| matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }]);
+    let result = schema.result_slot();
+    let needs_no_result = |condition: &Condition| condition.0.contains(&(result, SlotIs::Absent));
+    let acquired = schema.begin.calls.iter().flat_map(|call| &call.replies);
+    let mut acquired = acquired.filter(|reply| reply.means == Meaning::Acquired).peekable();
+    let takes_none = acquired.peek().is_some()
+        && acquired.all(|reply| !reply.when.is_empty() && reply.when.iter().all(needs_no_result));
+    is_one_script(&schema.begin) && takes_none && is_one_script(&schema.complete) && schema.complete.checks_owner
 }
 
 #[cfg(test)]
@@ -89,6 +117,20 @@ mod tests {
         assert_eq!((orphan.code, orphan.slot), ("leftover-lock", 0));
         let left = record("event-consumer", &[(text("1"), Expiry::In(20_000)), (text("1"), Expiry::In(9))]);
         assert_eq!(age(&left).map(|age| age.millis), Some(40_000), "the lock's age, not the result's");
+    }
+
+    /// Rule: a lock that ends by itself is no orphan on age, nor beside a result that a live worker may have overlooked.
+    #[test]
+    fn a_lock_that_ends_by_itself_may_be_held() {
+        let may = |schema: &str, code: &'static str, expiry: Expiry| {
+            let record = record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))]);
+            may_be_held(&record, Orphan { code, slot: 0 })
+        };
+        assert!(may("event-consumer", LEFTOVER, Expiry::In(9)) && may("event-consumer", OVERDUE, Expiry::In(9)));
+        assert!(!may("event-driven", LEFTOVER, Expiry::In(9)), "its scripts take no lock beside a result");
+        assert!(may("event-driven", OVERDUE, Expiry::In(9)));
+        assert!(!may("event-consumer", LEFTOVER, Expiry::Never) && !may("event-consumer", OVERDUE, Expiry::In(60_001)));
+        assert!(!may("event-consumer", "excess-ttl", Expiry::In(9)));
     }
 
     #[test]

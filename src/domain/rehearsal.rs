@@ -1,5 +1,6 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
+use crate::domain::deadline::Deadline;
 use crate::domain::next_request::{self, Answer};
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::response::Response;
@@ -141,13 +142,7 @@ fn leads_to(schema: &Schema, slots: Vec<Content>, wanted: Answer, given: &str) -
         atomic: true,
         slots: slots
             .into_iter()
-            .map(|content| SeenSlot {
-                redis_key: Vec::new(),
-                content,
-                expiry: Expiry::In(1_000),
-                idle: None,
-                memory: None,
-            })
+            .map(|content| SeenSlot::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
             .collect(),
     };
     let readings: Vec<_> =

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 
 use crate::domain::catalog::Catalog;
+use crate::domain::deadline::Deadline;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::record::Record;
 use crate::domain::schema::{self, Origin, Schema, SchemaSource, Script};
@@ -103,12 +104,9 @@ pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
 
 /// The record of the idempotency key `k` with these slots, read at one second past the epoch.
 pub(crate) fn seen(schema: &Schema, slots: &[(Content, Expiry)]) -> Observation {
-    let slot = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| SeenSlot {
-        redis_key,
-        content: content.clone(),
-        expiry: *expiry,
-        idle: None,
-        memory: None,
+    let slot = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| {
+        let deadline = expiry.millis().map_or(Deadline::Never, |left| Deadline::At(1_000_000 + left));
+        SeenSlot::new(&redis_key, content.clone(), *expiry, deadline)
     };
     let slots = slots.iter().zip(schema.redis_keys(b"k")).map(slot).collect();
     Observation { server_ms: Some(1_000_000), slots, atomic: true }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use redis::Cmd;
 
 use super::backup::{About, Saved};
+use super::link::Script;
 use super::scripts;
 use super::write::{Action, Change, Outcome};
 use crate::domain::observation::{Content, Observation, SeenSlot};
@@ -22,9 +23,6 @@ pub(super) const MOST_SAVED: usize = 500;
 
 /// The most bytes of values a call deals with, unless a single value is larger.
 const MOST_BYTES: u64 = 4 << 20;
-
-/// The bytes of DUMP's checksum, which stands at its end.
-const CHECKSUM: usize = 8;
 
 /// Splits changes into what one call each makes: so many Redis keys and bytes, and no Redis key twice.
 pub(super) fn batches(changes: &[Change], most_keys: usize) -> impl Iterator<Item = &[Change]> {
@@ -98,8 +96,8 @@ struct Asked<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Takes the changes; one that cannot be compared, for a Redis key of its record holds no string or the one to
-    /// change was not there, is not asked for and counts as changed.
+    /// Takes the changes. A change that cannot be compared counts as changed, and is never sent: the look was not sharp
+    /// enough, a Redis key of the record holds no string, or the one to change was not there.
     pub(super) fn new(changes: &'a [Change]) -> Self {
         let asked = changes.iter().enumerate().filter(|(_, change)| can_be_compared(change));
         Self {
@@ -114,11 +112,15 @@ impl<'a> Batch<'a> {
         self.asked.iter().map(|asked| asked.change.redis_key()).collect()
     }
 
-    /// Takes what is to be backed up of each of [`Batch::redis_keys`] from a longer list; one that is gone is not asked for.
-    pub(super) fn saved_as(&mut self, saved: &mut impl Iterator<Item = Option<Saved>>) {
+    /// Takes the DUMP of each of [`Batch::redis_keys`] from a longer list. A Redis key that is gone is not asked for, nor
+    /// one whose DUMP is not that of the value that was seen.
+    pub(super) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in &mut self.asked {
-            asked.saved = saved.next().flatten();
-            self.outcomes[asked.index] = Outcome::Absent;
+            let seen = &asked.change.seen.slots[asked.change.slot];
+            let dump = dumps.next().flatten();
+            self.outcomes[asked.index] = if dump.is_some() { Outcome::Changed } else { Outcome::Absent };
+            let is_as_seen = |dump: &Vec<u8>| seen.checksum.is_none_or(|sum| dump.ends_with(&sum));
+            asked.saved = dump.filter(is_as_seen).map(|dump| Saved::of(seen, dump));
         }
         self.asked.retain(|asked| asked.saved.is_some());
     }
@@ -207,19 +209,10 @@ pub(super) fn outcome(letter: u8) -> Option<Outcome> {
     }
 }
 
-/// How the script is named to the server.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Script<'a> {
-    /// By its text.
-    Text,
-    /// By its digest, for a server that has it.
-    Digest(&'a str),
-}
-
 /// A call that changes one Redis key of each of some records.
 fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent<'a>>) -> Cmd {
     let slots: Vec<_> = slots.collect();
-    let mut rules = String::with_capacity(slots.len() * 12);
+    let mut rules = String::with_capacity(slots.len() * 22);
     let mut command = match script {
         Script::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
         Script::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
@@ -241,20 +234,16 @@ fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent
 }
 
 fn can_be_compared(change: &Change) -> bool {
-    let is_text = |slot: &SeenSlot| matches!(slot.content, Content::Text { .. });
-    is_text(&change.seen.slots[change.slot])
-        && change.seen.slots.iter().all(|slot| is_text(slot) || slot.content == Content::Absent)
+    change.seen.slots[change.slot].content != Content::Absent && change.seen.slots.iter().all(SeenSlot::is_sharp)
 }
 
 impl<'a> Asked<'a> {
     /// The record's Redis keys as the scripts want them: the one to change first.
     fn slots(&self) -> impl Iterator<Item = Sent<'a>> {
         let (slots, slot) = (&self.change.seen.slots, self.change.slot);
-        let checksum = self.saved.as_ref().and_then(|saved| saved.dump.last_chunk::<CHECKSUM>().copied());
-        let checksum = checksum.filter(|_| !slots[slot].content.is_whole());
-        let target = Sent { seen: &slots[slot], changes: true, checksum };
         let others = (0..slots.len()).filter(move |other| *other != slot);
-        std::iter::once(target).chain(others.map(|slot| Sent { seen: &slots[slot], changes: false, checksum: None }))
+        let target = Sent { seen: &slots[slot], changes: true };
+        std::iter::once(target).chain(others.map(|slot| Sent { seen: &slots[slot], changes: false }))
     }
 }
 
@@ -262,8 +251,6 @@ impl<'a> Asked<'a> {
 struct Sent<'a> {
     seen: &'a SeenSlot,
     changes: bool,
-    /// Of a value of which only the beginning was seen: that what was backed up is what is removed.
-    checksum: Option<[u8; CHECKSUM]>,
 }
 
 impl Sent<'_> {
@@ -272,30 +259,34 @@ impl Sent<'_> {
         slot::of(&self.seen.redis_key) == slot::of(asked.change.redis_key())
     }
 
+    /// The bytes that were read, and behind those of a value that was read in part its checksum.
     fn head(&self) -> Vec<u8> {
         match &self.seen.content {
-            Content::Text { head, .. } => [&head[..], self.checksum.as_ref().map_or(&[][..], |sum| &sum[..])].concat(),
+            Content::Text { head, .. } => {
+                [&head[..], self.checksum().as_ref().map_or(&[][..], |sum| &sum[..])].concat()
+            }
             Content::Absent | Content::Other(_) => Vec::new(),
         }
     }
 
+    fn checksum(&self) -> Option<[u8; 8]> {
+        self.seen.checksum.filter(|_| !self.seen.content.is_whole())
+    }
+
+    /// Writes the rule that the header of the script describes.
     fn rule(&self, rules: &mut String) {
-        let mark = if self.checksum.is_some() { "d" } else { "" };
+        let Content::Text { head, length } = &self.seen.content else {
+            rules.push_str("-,;");
+            return;
+        };
+        let role = if self.changes { '=' } else { '+' };
+        let mark = if self.checksum().is_some() { "d" } else { "" };
+        let length = length.unwrap_or(head.len() as u64);
+        let blur = if self.seen.deadline.is_exact() { "" } else { "~" };
         // Writing to a string cannot fail.
-        let _ = match (&self.seen.content, self.changes) {
-            // A length that was never asked for counts as the head's: a longer value is then not as seen, and stays.
-            (Content::Text { head, length }, true) => {
-                let length = length.unwrap_or(head.len() as u64);
-                rules.push_str(&format!("={length}{mark},"));
-                match self.seen.expiry.millis() {
-                    Some(left) => write!(rules, "{left};"),
-                    None => write!(rules, "-1;"),
-                }
-            }
-            (Content::Text { head, length }, false) => {
-                write!(rules, "+{},;", length.unwrap_or(head.len() as u64))
-            }
-            (Content::Absent | Content::Other(_), _) => write!(rules, "-,;"),
+        let _ = match self.seen.deadline.millis() {
+            Some(at) => write!(rules, "{role}{length}{mark},{blur}{at};"),
+            None => write!(rules, "{role}{length}{mark},-1;"),
         };
     }
 }

@@ -309,6 +309,11 @@ impl StoreError {
         matches!(self, Self::Permission { .. })
     }
 
+    /// True when the user may not send the command at all, whatever the Redis key.
+    pub(super) fn is_of_command(&self) -> bool {
+        matches!(self, Self::Permission { why, .. } if why.contains("command"))
+    }
+
     /// True for what was found out of changes after they were made.
     pub fn came_after(&self) -> bool {
         matches!(self, Self::NotReplicated { .. } | Self::MasterUnknown { .. })

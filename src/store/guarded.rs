@@ -10,13 +10,17 @@
 
 use redis::Value;
 
-use super::backup::{About, Backup};
+use super::backup::{About, Backup, Saved};
 use super::error::StoreError;
+use super::link::knows_pexpiretime;
+use super::observed::observation;
 use super::read::Head;
 use super::reply;
+use super::scripts;
 use super::target::Target;
 use super::wire::{Wire, pack};
 use super::write::Writer;
+use crate::domain::deadline::Deadline;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::slot;
 use crate::domain::step::StepReply;
@@ -93,8 +97,8 @@ impl Writer {
         let commands = before.slots.iter().map(|slot| match &slot.content {
             Content::Text { head, .. } => {
                 let mut words = vec![b"SET".to_vec(), slot.redis_key.clone(), head.clone()];
-                if let Expiry::In(left) = slot.expiry {
-                    words.extend([b"PX".to_vec(), left.max(1).to_string().into_bytes()]);
+                if let Some(at) = slot.deadline.millis() {
+                    words.extend([b"PXAT".to_vec(), at.to_string().into_bytes()]);
                 }
                 words
             }
@@ -114,9 +118,10 @@ impl Writer {
         backup: &mut Backup,
     ) -> Result<(), StoreError> {
         let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
-        let redis_keys: Vec<_> = there.map(|slot| slot.redis_key.as_slice()).collect();
-        let saved = self.link().save(&redis_keys).await?;
-        backup.append(saved.iter().flatten().map(|saved| (saved, about))).await
+        let redis_keys: Vec<_> = there.clone().map(|slot| slot.redis_key.as_slice()).collect();
+        let dumps = self.link().dumps(&redis_keys).await?;
+        let saved = there.zip(dumps).filter_map(|(slot, dump)| Some(Saved::of(slot, dump?)));
+        backup.append(saved.collect::<Vec<_>>().iter().map(|saved| (saved, about))).await
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
@@ -133,12 +138,11 @@ impl Writer {
     async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<Guard, StoreError> {
         let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.as_slice()).collect();
         let mut wire = Wire::dial(&self.node_of(&keys).await?).await?;
+        // Tried before MULTI: an unknown command there would end the transaction.
+        let reads = self.reads_there(&mut wire, keys[0]).await?;
         wire.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
-        let mut values = Vec::with_capacity(keys.len() * 2);
-        for words in keys.iter().flat_map(|key| reads(key)) {
-            values.push(wire.exchange(&pack(words)).await?);
-        }
-        let before = self.observed(seen, values)?;
+        let before = self.before(&mut wire, seen, reads).await?;
+        self.link().can_compare([seen, &before])?;
         if !seen.is_still(&before) {
             return Ok(Guard::Changed);
         }
@@ -148,18 +152,18 @@ impl Writer {
         for command in commands {
             wire.tell(&pack(command)).await?;
         }
-        for words in keys.iter().flat_map(|key| reads(key)) {
+        for words in keys.iter().flat_map(|key| reads.of(key)) {
             wire.tell(&pack(words)).await?;
         }
         match wire.tell(&pack(["EXEC"])).await {
             Ok(Value::Nil) => Ok(Guard::Changed),
             Ok(value) => {
                 let mut replies = reply::array(value).ok_or_else(|| self.link().unexpected("EXEC"))?;
-                if replies.len() != count + keys.len() * 2 {
+                if replies.len() != count + keys.len() * Reads::PER_KEY {
                     return Err(self.link().unexpected("EXEC"));
                 }
                 self.wait_behind(&mut wire).await;
-                let after = self.observed(seen, replies.split_off(count))?;
+                let after = self.observed(seen, replies.split_off(count), reads)?;
                 let call = replies.pop().ok_or_else(|| self.link().unexpected("EXEC"))?;
                 // Without its lock the call came to nothing.
                 let lock = replies.into_iter().map(|reply| self.no_error(reply)).collect::<Result<Vec<_>, _>>();
@@ -191,20 +195,49 @@ impl Writer {
         link.reader().observe(&[keys], Head::Whole).await.ok()?.pop()?.ok()
     }
 
-    /// Takes the replies to [`reads`] for what they say.
-    fn observed(&self, seen: &Observation, replies: Vec<Value>) -> Result<Observation, StoreError> {
+    /// How the node tells of a Redis key.
+    async fn reads_there(&self, wire: &mut Wire, key: &[u8]) -> Result<Reads, StoreError> {
+        let tried = match wire.exchange(&pack([&b"PEXPIRETIME"[..], key])).await? {
+            Value::ServerError(error) => Err(self.link().error(&error.into())),
+            value => Ok(value),
+        };
+        Ok(if knows_pexpiretime(tried.as_ref()) { Reads::Deadline } else { Reads::Time })
+    }
+
+    /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
+    /// round trips lie too far apart.
+    async fn before(&self, wire: &mut Wire, seen: &Observation, reads: Reads) -> Result<Observation, StoreError> {
+        let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
+        if reads == Reads::Time {
+            let count = keys.len().to_string().into_bytes();
+            let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
+            let reply = wire.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
+            return observation(reply, &keys).ok_or_else(|| self.link().unexpected("EVAL"));
+        }
+        let mut replies = Vec::with_capacity(keys.len() * Reads::PER_KEY);
+        for words in keys.iter().flat_map(|key| reads.of(key)) {
+            replies.push(wire.exchange(&pack(words)).await?);
+        }
+        self.observed(seen, replies, reads)
+    }
+
+    /// Takes the replies to [`Reads::of`] for what they say.
+    fn observed(&self, seen: &Observation, replies: Vec<Value>, reads: Reads) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
         let mut next = || replies.next().ok_or_else(|| self.link().unexpected("GET"));
         let slot = |seen: &SeenSlot| {
-            let (value, pttl) = (next()?, self.no_error(next()?)?);
+            let (value, kind) = (next()?, self.no_error(next()?)?);
+            let (pttl, moment) = (self.no_error(next()?)?, self.no_error(next()?)?);
             let pttl = reply::integer(&pttl).ok_or_else(|| self.link().unexpected("PTTL"))?;
             let content = match value {
                 _ if pttl == -2 => Content::Absent,
-                Value::ServerError(error) if error.code() == "WRONGTYPE" => Content::Other(String::new()),
+                Value::ServerError(error) if error.code() == "WRONGTYPE" => {
+                    Content::Other(reply::word(kind).unwrap_or_default())
+                }
                 value => reply::bytes(self.no_error(value)?).map_or(Content::Absent, Content::text),
             };
-            let redis_key = seen.redis_key.clone();
-            Ok(SeenSlot { redis_key, content, expiry: Expiry::from_pttl(pttl), idle: None, memory: None })
+            let deadline = reads.deadline(moment, pttl).ok_or_else(|| self.link().unexpected(reads.command()))?;
+            Ok(SeenSlot::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline))
         };
         let slots = seen.slots.iter().map(slot).collect::<Result<_, StoreError>>()?;
         Ok(Observation { server_ms: seen.server_ms, slots, atomic: true })
@@ -218,7 +251,36 @@ impl Writer {
     }
 }
 
-/// Value and expiry of a Redis key.
-fn reads(key: &[u8]) -> [[&[u8]; 2]; 2] {
-    [[b"GET", key], [b"PTTL", key]]
+/// How a node tells of a Redis key what its identity takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// PEXPIRETIME tells the deadline.
+    Deadline,
+    /// TIME and PTTL do, where one comes right after the other.
+    Time,
+}
+
+impl Reads {
+    const PER_KEY: usize = 4;
+
+    fn command(self) -> &'static str {
+        if self == Self::Deadline { "PEXPIRETIME" } else { "TIME" }
+    }
+
+    fn of(self, key: &[u8]) -> [Words; Self::PER_KEY] {
+        let moment = match self {
+            Self::Deadline => vec![b"PEXPIRETIME".to_vec(), key.to_vec()],
+            Self::Time => vec![b"TIME".to_vec()],
+        };
+        let [value, kind, left] =
+            ["GET", "TYPE", "PTTL"].map(|command| vec![command.as_bytes().to_vec(), key.to_vec()]);
+        [value, kind, left, moment]
+    }
+
+    fn deadline(self, moment: Value, pttl: i64) -> Option<Deadline> {
+        match self {
+            Self::Deadline => reply::integer(&moment).map(Deadline::from_pexpiretime),
+            Self::Time => reply::millis(moment).map(|now| Deadline::from_pttl(pttl, Some(now), Some(now))),
+        }
+    }
 }

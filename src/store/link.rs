@@ -2,7 +2,12 @@
 //!
 //! Whether a server is a cluster's node is found out where it matters: when it answers so, or when somebody has to know.
 
+mod deadlines;
 mod routing;
+mod scripted;
+
+pub(super) use deadlines::is_known as knows_pexpiretime;
+pub(super) use scripted::Script;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +36,8 @@ pub struct Link {
     topology: Arc<Mutex<Topology>>,
     /// The digests of scripts that every master was told, by their texts; `None` where scripts may not be loaded.
     digests: Arc<Mutex<HashMap<&'static str, Option<String>>>>,
+    /// Whether PEXPIRETIME tells deadlines here; `None` before the first try.
+    deadlines: Arc<Mutex<Option<bool>>>,
 }
 
 /// What is known of the servers behind a link.
@@ -68,7 +75,8 @@ pub async fn connect(target: &Target) -> Result<Link, StoreError> {
         Some(sentinels) => Target { sentinels: Some(Arc::clone(sentinels)), ..sentinels.master(target).await? },
         None => target.clone(),
     };
-    Ok(Link { home: connect::connect(&master).await?, topology: Arc::default(), digests: Arc::default() })
+    let (topology, digests, deadlines) = (Arc::default(), Arc::default(), Arc::default());
+    Ok(Link { home: connect::connect(&master).await?, topology, digests, deadlines })
 }
 
 impl Link {

@@ -65,6 +65,12 @@ impl Nodes {
         self.open.iter_mut().for_each(|(_, pages)| pages.bring_lengths(lengths));
     }
 
+    /// The least that the pages to come read of each value.
+    pub(super) fn bring_heads(&mut self, head: Head) {
+        self.head = head;
+        self.open.iter_mut().for_each(|(_, pages)| pages.bring_heads(head));
+    }
+
     /// The next page; `None` at the end.
     ///
     /// # Errors

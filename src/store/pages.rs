@@ -3,19 +3,19 @@
 //! Requests go out as SCAN, reads of the page before, SCAN, reads ... on one connection. The server always has a page to
 //! work at while the one before it is decoded and shown.
 
-use std::ops::Range;
 use std::time::Instant;
 
 use super::error::StoreError;
+use super::link::knows_pexpiretime;
 use super::pace::{Gait, Pace};
 use super::read::{Head, Seen};
+use super::reads::{self, Reads};
 use super::resp::Token;
 use super::scan::Scan;
 use super::stream::Stream;
 use super::target::Target;
 use crate::domain::candidates::{self, Candidate};
 use crate::domain::catalog::Catalog;
-use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::slot;
 
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
@@ -36,7 +36,7 @@ struct Asked {
     looked_at: usize,
     places: Vec<(Candidate, usize)>,
     elsewhere: Vec<(Candidate, usize)>,
-    lengths: bool,
+    reads: Reads,
     at: Instant,
 }
 
@@ -46,15 +46,11 @@ pub(super) struct Pages {
     scan: Scan,
     pace: Pace,
     pattern: Vec<u8>,
-    /// The least that is read of a value.
-    head: Head,
-    lengths: bool,
+    reads: Reads,
     scanning: bool,
     asked: Option<Asked>,
     /// True for a node of a cluster, which serves a part of the slots.
     in_cluster: bool,
-    /// The server's time in milliseconds since the epoch, and when it was told; `None` where it may not be asked.
-    clock: Option<(u64, Instant)>,
 }
 
 impl Pages {
@@ -72,19 +68,27 @@ impl Pages {
         let (stream, round_trip) = Stream::connect(target).await?;
         let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
-        let (lengths, scanning, asked, clock) = (false, false, None, None);
-        let mut pages = Self { stream, scan, pace, pattern, head, lengths, scanning, asked, in_cluster, clock };
+        let reads = Reads { head, lengths: false, exact: false };
+        let mut pages = Self { stream, scan, pace, pattern, reads, scanning: false, asked: None, in_cluster };
         if in_cluster {
             // A replica serves nobody who did not say that it may be behind; to a master it is nothing.
             pages.stream.ask(&[b"READONLY"]);
         }
         pages.stream.ask(&[b"TIME"]);
+        let tried = pages.pattern.clone();
+        pages.stream.ask(&[b"PEXPIRETIME", &tried]);
         pages.ask_for_page();
         pages.stream.send().await?;
         if in_cluster {
             pages.stream.token().await?;
         }
-        pages.clock = pages.time().await?.map(|now| (now, Instant::now()));
+        let time = reads::time(&mut pages.stream).await?;
+        let tried = match pages.stream.token().await? {
+            Token::Integer(_) => true,
+            Token::Error(text) => knows_pexpiretime(Err(&pages.stream.refusal(text))),
+            _ => false,
+        };
+        pages.reads.exact = tried && time.is_some();
         Ok(pages)
     }
 
@@ -104,8 +108,9 @@ impl Pages {
         let Some(asked) = self.asked.take() else { return Ok(None) };
         self.turn(catalog, &wanted).await?;
         let (mut found, mut elsewhere) = (Vec::with_capacity(asked.places.len()), asked.elsewhere);
-        for (candidate, slot) in asked.places {
-            match self.seen(&candidate, asked.lengths).await? {
+        let seen = asked.reads.seen(&mut self.stream, asked.places.iter().map(|(candidate, _)| candidate)).await?;
+        for ((candidate, slot), seen) in asked.places.into_iter().zip(seen) {
+            match seen {
                 Err(error) if error.is_redirect() => elsewhere.push((candidate, slot)),
                 seen => found.push((candidate, slot, seen)),
             }
@@ -116,7 +121,12 @@ impl Pages {
 
     /// Whether the pages to come bring the lengths of values along.
     pub(super) fn bring_lengths(&mut self, lengths: bool) {
-        self.lengths = lengths;
+        self.reads.lengths = lengths;
+    }
+
+    /// The least that the pages to come read of each value.
+    pub(super) fn bring_heads(&mut self, head: Head) {
+        self.reads.head = head;
     }
 
     /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
@@ -132,30 +142,9 @@ impl Pages {
                 && !slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice))
         };
         let (elsewhere, places): (Vec<_>, Vec<_>) = places.into_iter().partition(apart);
-        for (candidate, _) in &places {
-            let last_byte = match self.head_of(candidate) {
-                // One byte more tells a value that is longer from one that just fits.
-                Head::Bytes(bytes) => bytes.to_string(),
-                Head::Whole => "-1".to_owned(),
-            };
-            for redis_key in &candidate.redis_keys {
-                self.stream.ask(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
-                self.stream.ask(&[b"PTTL", redis_key]);
-                if self.lengths {
-                    self.stream.ask(&[b"STRLEN", redis_key]);
-                }
-            }
-        }
-        self.asked = Some(Asked { looked_at, places, elsewhere, lengths: self.lengths, at: Instant::now() });
+        self.reads.ask(&mut self.stream, places.iter().map(|(candidate, _)| candidate));
+        self.asked = Some(Asked { looked_at, places, elsewhere, reads: self.reads, at: Instant::now() });
         self.stream.send().await
-    }
-
-    /// How much is read of a record's values: no less than tells what they are.
-    fn head_of(&self, candidate: &Candidate) -> Head {
-        match self.head {
-            Head::Bytes(bytes) => Head::Bytes(bytes.max(candidate.head_bytes())),
-            Head::Whole => Head::Whole,
-        }
     }
 
     fn ask_for_page(&mut self) {
@@ -195,88 +184,4 @@ impl Pages {
         }
         Ok((looked_at, places))
     }
-
-    /// Reads the reply of TIME; `None` where it may not be asked.
-    async fn time(&mut self) -> Result<Option<u64>, StoreError> {
-        if !matches!(self.stream.token().await?, Token::Array(2)) {
-            return Ok(None);
-        }
-        let mut parts = [0; 2];
-        for part in &mut parts {
-            let Token::Text(text) = self.stream.token().await? else { return Err(self.stream.unexpected("TIME")) };
-            *part = String::from_utf8_lossy(self.stream.bytes(text)).parse().unwrap_or(0);
-        }
-        Ok(Some(parts[0] * 1_000 + parts[1] / 1_000))
-    }
-
-    /// The server's time now.
-    fn now_ms(&self) -> Option<u64> {
-        let (told, at) = self.clock?;
-        Some(told.saturating_add(u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)))
-    }
-
-    /// Reads the replies about one record; it may be out of bounds for the user.
-    async fn seen(&mut self, candidate: &Candidate, lengths: bool) -> Result<Seen, StoreError> {
-        let mut slots = Vec::with_capacity(candidate.redis_keys.len());
-        let (head, mut forbidden) = (self.head_of(candidate), None);
-        for redis_key in &candidate.redis_keys {
-            let mut content = self.content(head).await?;
-            let pttl = self.number("PTTL").await?;
-            if lengths {
-                let now = self.number("STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
-                if let Ok(Content::Text { head, length }) = &mut content {
-                    // It may have changed meanwhile.
-                    *length = length.or(now.map(|now| now.max(head.len() as u64)));
-                }
-            }
-            match (content, pttl) {
-                (Ok(_), Ok(-2)) => slots.push(slot(redis_key, Content::Absent, -2)),
-                (Ok(content), Ok(pttl)) => slots.push(slot(redis_key, content, pttl)),
-                (Err(error), _) | (_, Err(error)) => forbidden = Some(error),
-            }
-        }
-        Ok(match forbidden {
-            Some(error) => Err(error),
-            None => Ok(Observation { server_ms: self.now_ms(), atomic: slots.len() == 1, slots }),
-        })
-    }
-
-    async fn content(&mut self, head: Head) -> Result<Result<Content, StoreError>, StoreError> {
-        match self.stream.token().await? {
-            Token::Text(value) => {
-                let value = self.stream.bytes(value);
-                let is_longer = matches!(head, Head::Bytes(most) if value.len() > most);
-                let head = &value[..value.len() - usize::from(is_longer)];
-                let length = (!is_longer).then_some(head.len() as u64);
-                Ok(Ok(Content::Text { head: head.to_vec(), length }))
-            }
-            Token::Error(text) => match self.about_the_key(text)? {
-                error if error.is_wrong_type() => Ok(Ok(Content::Other(String::new()))),
-                error => Ok(Err(error)),
-            },
-            _ => Err(self.stream.unexpected("GETRANGE")),
-        }
-    }
-
-    async fn number(&mut self, asked: &str) -> Result<Result<i64, StoreError>, StoreError> {
-        match self.stream.token().await? {
-            Token::Integer(number) => Ok(Ok(number)),
-            Token::Error(text) => self.about_the_key(text).map(Err),
-            _ => Err(self.stream.unexpected(asked)),
-        }
-    }
-
-    /// What an error says of this one Redis key: that the user may not read it, or that it is no string. Any other ends
-    /// the walk.
-    fn about_the_key(&self, text: Range<usize>) -> Result<StoreError, StoreError> {
-        match self.stream.refusal(text) {
-            error if error.is_permission() || error.is_wrong_type() || error.is_redirect() => Ok(error),
-            error => Err(error),
-        }
-    }
-}
-
-fn slot(redis_key: &[u8], content: Content, pttl: i64) -> SeenSlot {
-    let expiry = Expiry::from_pttl(pttl);
-    SeenSlot { redis_key: redis_key.to_vec(), content, expiry, idle: None, memory: None }
 }

@@ -1,15 +1,13 @@
 //! Reading records. Nothing here can change anything.
 
-use std::time::Duration;
-
-use redis::{Pipeline, Value};
+use redis::{Cmd, Value};
 
 use super::error::StoreError;
-use super::link::Link;
+use super::link::{Link, Script};
+use super::observed::observation;
 use super::pace::Gait;
-use super::reply;
 use super::scripts;
-use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::observation::Observation;
 
 /// How much of each value is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,20 +19,32 @@ pub enum Head {
 }
 
 impl Head {
-    fn last_index(self) -> i64 {
+    pub(super) fn last_index(self) -> i64 {
         match self {
             Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX) - 1,
             Self::Whole => -1,
         }
     }
 
-    fn as_arg(self) -> i64 {
+    pub(super) fn as_arg(self) -> i64 {
         match self {
             Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
             Self::Whole => -1,
         }
     }
 }
+
+/// Whether a read tells the checksums of values that are longer than their head: each takes the server a DUMP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checksums {
+    /// None.
+    None,
+    /// Those.
+    OfLonger,
+}
+
+/// So many calls send the text of their script each; more send its digest.
+const FEW: usize = 8;
 
 /// How records can be read on this server, found out by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +94,7 @@ impl Reader {
     }
 
     /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
-    /// expiry, memory and the value's head. One result a record, in order: a record may be out of bounds for the user.
+    /// expiry, deadline, memory and the value's head. One result a record, in order: a record may be out of bounds for the user.
     ///
     /// # Errors
     /// When the server could not be asked at all.
@@ -97,6 +107,19 @@ impl Reader {
     /// # Errors
     /// When no record could be read at all.
     pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        self.observe_with(records, head, Checksums::None).await
+    }
+
+    /// The same, with the checksums of values that are longer than the head where these are asked for.
+    ///
+    /// # Errors
+    /// As [`Reader::observe_each`].
+    pub(super) async fn observe_with(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: Head,
+        checksums: Checksums,
+    ) -> Result<Vec<Seen>, StoreError> {
         loop {
             let command = match self.way {
                 Way::ReadOnlyScript => "EVAL_RO",
@@ -108,7 +131,7 @@ impl Reader {
                 }
             };
             let units = self.units(records);
-            let replies = self.observe_by(command, &units, head).await;
+            let replies = self.observe_by(command, &units, head, checksums).await;
             if self.units(records) != units {
                 // It turned out to be a cluster that keeps the keys of a record apart.
                 continue;
@@ -134,112 +157,51 @@ impl Reader {
         records.iter().flat_map(unit).collect()
     }
 
-    async fn observe_by(&self, command: &str, records: &[Vec<Vec<u8>>], head: Head) -> Vec<Result<Value, StoreError>> {
+    async fn observe_by(
+        &self,
+        command: &str,
+        records: &[Vec<Vec<u8>>],
+        head: Head,
+        checksums: Checksums,
+    ) -> Vec<Result<Value, StoreError>> {
+        let calls = |script: Script<'_>| -> Vec<Cmd> {
+            let call = |keys: &Vec<Vec<u8>>| {
+                let mut call = match script {
+                    Script::Text => redis::cmd(command).arg(scripts::OBSERVE).to_owned(),
+                    Script::Digest(digest) => redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned(),
+                };
+                call.arg(keys.len()).arg(keys).arg(head.as_arg()).arg(i32::from(checksums == Checksums::OfLonger));
+                call
+            };
+            records.iter().map(call).collect()
+        };
+        // A command that only reads leaves no script at the server.
+        if checksums == Checksums::OfLonger && records.len() > FEW {
+            return self
+                .link
+                .ask_script_each(scripts::OBSERVE, calls)
+                .await
+                .unwrap_or_else(|error| vec![Err(error); records.len()]);
+        }
         let mut pipeline = redis::pipe();
-        for keys in records {
-            pipeline.cmd(command).arg(scripts::OBSERVE).arg(keys.len()).arg(keys).arg(head.as_arg());
+        for call in calls(Script::Text) {
+            pipeline.add_command(call);
         }
         self.link.ask_each(&pipeline).await
     }
 
     /// Another way to read, when this one failed for want of the command or of the right to it.
     fn other_way(&self, error: &StoreError) -> Option<Way> {
-        let command_denied = matches!(error, StoreError::Permission { why, .. } if why.contains("command"));
         match self.way {
-            Way::ReadOnlyScript if error.is_unknown_command() || command_denied => Some(Way::Script),
-            Way::Script if error.is_unknown_command() || command_denied => Some(Way::Commands),
+            Way::ReadOnlyScript if error.is_unknown_command() || error.is_of_command() => Some(Way::Script),
+            Way::Script if error.is_unknown_command() || error.is_of_command() => Some(Way::Commands),
             _ => None,
         }
-    }
-
-    /// Reads records with plain commands in one round trip: head and expiry, and the length where the head is not all.
-    /// The two keys of a record are read one after the other.
-    ///
-    /// # Errors
-    /// When the server could not be asked at all.
-    pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
-        let seen = self.peek_each(records, head).await.into_iter().map(of_the_record);
-        let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
-        self.measure(seen.iter_mut().flatten()).await?;
-        Ok(seen)
-    }
-
-    /// The same without lengths, and with an own error for each record that cannot be read, whatever the reason.
-    ///
-    pub(super) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: Head) -> Vec<Seen> {
-        let mut pipeline = Pipeline::with_capacity(records.len() * 4);
-        for key in records.iter().flatten() {
-            pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
-            pipeline.cmd("PTTL").arg(key);
-        }
-        let mut replies = self.link.ask_each(&pipeline).await.into_iter();
-        let mut peeked = |key: &Vec<u8>| match (replies.next(), replies.next()) {
-            (Some(value), Some(pttl)) => self.peeked(key, value, pttl, head),
-            _ => Err(self.link.unexpected("GETRANGE")),
-        };
-        let record = |keys: &Vec<Vec<u8>>| {
-            // Each takes its replies, also behind one that has failed.
-            let slots: Vec<_> = keys.iter().map(&mut peeked).collect();
-            let slots = slots.into_iter().collect::<Result<_, _>>()?;
-            Ok(Observation { server_ms: None, atomic: keys.len() == 1, slots })
-        };
-        records.iter().map(record).collect()
-    }
-
-    fn peeked(
-        &self,
-        key: &[u8],
-        value: Result<Value, StoreError>,
-        pttl: Result<Value, StoreError>,
-        most: Head,
-    ) -> Result<SeenSlot, StoreError> {
-        let pttl = reply::integer(&pttl?).ok_or_else(|| self.link.unexpected("PTTL"))?;
-        let content = match value {
-            Err(StoreError::Refused { code, .. }) if code == "WRONGTYPE" => Content::Other(String::new()),
-            Err(error) => return Err(error),
-            Ok(_) if pttl == -2 => Content::Absent,
-            Ok(value) => {
-                let head = reply::bytes(value).ok_or_else(|| self.link.unexpected("GETRANGE"))?;
-                let length = (most != Head::Bytes(head.len())).then_some(head.len() as u64);
-                Content::Text { head, length }
-            }
-        };
-        Ok(SeenSlot { redis_key: key.to_vec(), content, expiry: Expiry::from_pttl(pttl), idle: None, memory: None })
-    }
-
-    /// Asks for the lengths and types that are not known yet, in one round trip. What a node of a cluster does not answer
-    /// stays unknown.
-    ///
-    /// # Errors
-    /// When the server could not be asked at all.
-    pub async fn measure(&self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
-        let mut open: Vec<_> =
-            seen.flat_map(|seen| &mut seen.slots).filter_map(|slot| Some((question(&slot.content)?, slot))).collect();
-        let mut pipeline = redis::pipe();
-        for (command, slot) in &open {
-            pipeline.cmd(command).arg(&slot.redis_key);
-        }
-        let replies = if self.link.is_cluster() {
-            Ok(self.link.ask_each(&pipeline).await)
-        } else {
-            self.link.ask_all(&pipeline).await
-        };
-        for ((_, slot), reply) in open.iter_mut().zip(replies?) {
-            match (&mut slot.content, reply) {
-                (Content::Text { head, length }, Ok(Value::Int(now))) => {
-                    *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
-                }
-                (Content::Other(kind), Ok(value)) => *kind = reply::word(value).unwrap_or_default(),
-                // It changed meanwhile, or may not be asked: what was read stays as it is.
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 
 /// What concerns one record alone: that the user may not read it. Any other error is one of the whole.
-fn of_the_record(seen: Seen) -> Result<Seen, StoreError> {
+pub(super) fn of_the_record(seen: Seen) -> Result<Seen, StoreError> {
     match seen {
         Err(error) if !error.is_permission() || error.wants_slots() => Err(error),
         seen => Ok(seen),
@@ -263,37 +225,4 @@ fn together(records: &[Vec<Vec<u8>>], read: Vec<Seen>) -> Vec<Seen> {
         Some(whole)
     };
     records.iter().map_while(record).collect()
-}
-
-/// The command that tells what is not known of a value.
-fn question(content: &Content) -> Option<&'static str> {
-    match content {
-        Content::Text { length: None, .. } => Some("STRLEN"),
-        Content::Other(kind) if kind.is_empty() => Some("TYPE"),
-        _ => None,
-    }
-}
-
-/// Reads the reply of `observe.lua`.
-fn observation(value: Value, keys: &[Vec<u8>]) -> Option<Observation> {
-    let mut items = reply::array(value)?.into_iter();
-    let server_ms = u64::try_from(reply::integer(&items.next()?)?).ok();
-    let slots = keys.iter().map(|key| seen_slot(key, items.next()?)).collect::<Option<_>>()?;
-    Some(Observation { server_ms, slots, atomic: true })
-}
-
-fn seen_slot(key: &[u8], value: Value) -> Option<SeenSlot> {
-    let [kind, pttl, idle, memory, length, head] = <[Value; 6]>::try_from(reply::array(value)?).ok()?;
-    let content = match reply::word(kind)?.as_str() {
-        "none" => Content::Absent,
-        "string" => Content::Text { head: reply::bytes(head)?, length: u64::try_from(reply::integer(&length)?).ok() },
-        other => Content::Other(other.to_owned()),
-    };
-    Some(SeenSlot {
-        redis_key: key.to_vec(),
-        content,
-        expiry: Expiry::from_pttl(reply::integer(&pttl)?),
-        idle: u64::try_from(reply::integer(&idle)?).ok().map(Duration::from_secs),
-        memory: u64::try_from(reply::integer(&memory)?).ok(),
-    })
 }

@@ -36,6 +36,14 @@ pub(super) fn word(value: Value) -> Option<String> {
     bytes(value).and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
+/// The reply of TIME, in milliseconds since the epoch.
+pub(super) fn millis(time: Value) -> Option<u64> {
+    let [seconds, micros] = <[Value; 2]>::try_from(array(time)?).ok()?;
+    let seconds: u64 = word(seconds)?.parse().ok()?;
+    let micros: u64 = word(micros)?.parse().ok()?;
+    Some(seconds.saturating_mul(1_000).saturating_add(micros / 1_000))
+}
+
 /// A reply as schemas speak of it.
 pub(super) fn step_reply(value: Value) -> StepReply {
     match value {

@@ -6,7 +6,6 @@ use super::backup::Saved;
 use super::error::StoreError;
 use super::link::Link;
 use super::reply;
-use super::save::server_millis;
 use super::scripts;
 use super::write::Writer;
 
@@ -101,14 +100,14 @@ impl Writer {
         if let Ok(link) = self.link().anew().await {
             for indexes in link.by_master(&redis_keys) {
                 let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
-                for (index, saved) in indexes.iter().zip(link.save(&some).await.unwrap_or_default()) {
-                    now[*index] = saved;
+                for (index, dump) in indexes.iter().zip(link.dumps(&some).await.unwrap_or_default()) {
+                    now[*index] = dump;
                 }
             }
         }
-        let fate = |((saved, left), now): (&(&Saved, Left), Option<Saved>)| match (left.millis(), now) {
+        let fate = |((saved, left), now): (&(&Saved, Left), Option<Vec<u8>>)| match (left.millis(), now) {
             (None, _) => Some(Fate::Expired),
-            (Some(ttl), Some(now)) if now.dump == saved.dump => Some(Fate::FoundBack(ttl)),
+            (Some(ttl), Some(now)) if now == saved.dump => Some(Fate::FoundBack(ttl)),
             (_, Some(_)) => Some(Fate::Present),
             (_, None) => None,
         };
@@ -152,7 +151,7 @@ impl Link {
 
     async fn left(&self, backup: &[&Saved]) -> Result<Vec<Left>, StoreError> {
         let time = self.ask(&redis::cmd("TIME")).await?;
-        let now = server_millis(time).ok_or_else(|| self.unexpected("TIME"))?;
+        let now = reply::millis(time).ok_or_else(|| self.unexpected("TIME"))?;
         let left = backup.iter().map(|saved| match saved.expires_at_ms {
             None => Left::ForEver,
             Some(at) if at <= now => Left::Over,

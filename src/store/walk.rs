@@ -63,6 +63,12 @@ impl Walk {
         self
     }
 
+    /// The least that the pages to come read of each value.
+    pub fn bring_heads(&mut self, head: Head) {
+        self.head = head;
+        self.nodes.bring_heads(head);
+    }
+
     /// Makes the lengths of these values known, which the last page held. Where a good part of a page is asked for, the
     /// pages after it bring the lengths along.
     ///

@@ -79,8 +79,8 @@ fn now_ms() -> i64 {
     i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap()
 }
 
-/// Moves every time of about now in a reply by so many milliseconds, as if the server's clock differed.
-fn skew(reply: &mut [u8], by_ms: i64) {
+/// Moves every time around a moment by so many milliseconds, as if the server's clock differed.
+fn skew(reply: &mut [u8], (near_ms, by_ms): (i64, i64)) {
     let mut start = 0;
     while start < reply.len() {
         let digits = reply[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -91,7 +91,7 @@ fn skew(reply: &mut [u8], by_ms: i64) {
         };
         if unit > 0 {
             let time: i64 = std::str::from_utf8(&reply[start..start + digits]).unwrap().parse().unwrap();
-            if (time * unit - now_ms()).abs() < 100_000 {
+            if (time * unit - near_ms).abs() < 100_000 {
                 reply[start..start + digits].copy_from_slice((time + by_ms / unit).to_string().as_bytes());
             }
         }
@@ -99,11 +99,31 @@ fn skew(reply: &mut [u8], by_ms: i64) {
     }
 }
 
+/// The same of the times in a request that are no part of a value.
+fn skew_deadlines(request: &mut [u8], by: (i64, i64)) {
+    for part in request.split_mut(|byte| *byte == b':').take(1) {
+        skew(part, by);
+    }
+    let in_values: Vec<_> = request.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at).collect();
+    for at in in_values {
+        let digits = request[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let rest = &mut request[at + 1 + digits..];
+        let end = rest.iter().position(|byte| *byte == b':').unwrap_or(rest.len());
+        skew(&mut rest[..end], by);
+    }
+}
+
 #[test]
 fn times_go_by_the_clock_of_the_server() {
     for by_ms in [3_600_000, -3_600_000] {
         let server = Server::start();
-        let (port, _) = fault::way(&server, Fault::Changed(Arc::new(move |reply| skew(reply, by_ms))));
+        let (port, _) = fault::way(
+            &server,
+            Fault::Translated(
+                Arc::new(move |request| skew_deadlines(request, (now_ms() + by_ms, -by_ms))),
+                Arc::new(move |reply| skew(reply, (now_ms(), by_ms))),
+            ),
+        );
         let began_at = now_ms() + by_ms - 20_000;
         let record = format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{began_at}}}"#);
         server.set("idemkey:k", &record, 25_000);

@@ -96,6 +96,16 @@ impl Bench {
         left
     }
 
+    /// When the Redis key expires, as a rule of `change_many_if_same` says it.
+    pub fn deadline(&mut self, key: &str) -> String {
+        if let StepReply::Integer(at) = self.ask(&["PEXPIRETIME", key]) {
+            return at.to_string();
+        }
+        let StepReply::Array(time) = self.ask(&["TIME"]) else { panic!("TIME answers an array") };
+        let part = |part: &StepReply| wire::line(part).parse::<i64>().unwrap();
+        format!("~{}", part(&time[0]) * 1_000 + part(&time[1]) / 1_000 + self.pttl(key))
+    }
+
     /// Asserts that the Redis key has just been given this many seconds.
     #[track_caller]
     pub fn assert_ttl(&mut self, key: &str, seconds: i64) {

@@ -30,8 +30,8 @@ fn assert_leaves(bench: &mut Bench, keys: &[&str], args: &[impl AsRef<[u8]>], re
 }
 
 /// The rule for a key to change, seen whole.
-fn whole(value: &[u8], ttl: &str) -> String {
-    format!("={},{ttl};", value.len())
+fn whole(value: &[u8], deadline: &str) -> String {
+    format!("={},{deadline};", value.len())
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn removes_what_is_exactly_as_seen() {
     for value in STRAY {
         bench.put("a", value);
         bench.put_expiring("b", value);
-        let rules = whole(value, "-1") + &whole(value, "60000");
+        let rules = whole(value, "-1") + &whole(value, &bench.deadline("b"));
         assert_eq!(remove(&mut bench, &["a", "b"], &[value, value, rules.as_bytes()]), "DD");
         assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
     }
@@ -52,7 +52,7 @@ fn gives_what_is_exactly_as_seen_the_ttl() {
     for value in STRAY {
         bench.put("a", value);
         bench.put_expiring("b", value);
-        let rules = whole(value, "-1") + &whole(value, "60000");
+        let rules = whole(value, "-1") + &whole(value, &bench.deadline("b"));
         assert_eq!(bench.run(&["a", "b"], &to("5000", &[value, value, rules.as_bytes()])), "DD");
         bench.assert_ttl("a", 5);
         bench.assert_ttl("b", 5);
@@ -67,7 +67,7 @@ fn the_other_keys_of_a_record_get_no_ttl() {
         bench.put(key, "x");
     }
     let keys = ["a", "a2", "b", "b2", "gone", "c"];
-    let args = ["x", "x", "x", "", "x", "y", "=1,-1;+1,;=1,-1;-,;=1,-1;=1,-1;"];
+    let args = ["x", "x", "x", "", "x", "y", "=1,-1;+1,-1;=1,-1;-,;=1,-1;=1,-1;"];
     assert_eq!(bench.run(&keys, &to("5000", &args)), "DCAC");
     bench.assert_ttl("a", 5);
     for key in ["a2", "b", "b2", "c"] {
@@ -102,16 +102,16 @@ fn the_records_other_keys_have_to_be_as_seen_and_stay() {
         assert_eq!(bench.pttl("lock") == -2, letters == "D");
         letters
     };
-    assert_eq!(lock(Some("yes"), "yes", "+3,;"), "D");
-    assert_eq!(lock(Some("yes"), "y", "+3,;"), "D");
-    assert_eq!(lock(Some(""), "", "+0,;"), "D");
+    assert_eq!(lock(Some("yes"), "yes", "+3,-1;"), "D");
+    assert_eq!(lock(Some("yes"), "y", "+3,-1;"), "D");
+    assert_eq!(lock(Some(""), "", "+0,-1;"), "D");
     assert_eq!(lock(None, "", "-,;"), "D");
     assert_eq!(lock(Some("yes"), "", "-,;"), "C");
     assert_eq!(lock(Some(""), "", "-,;"), "C");
-    assert_eq!(lock(None, "yes", "+3,;"), "C");
-    assert_eq!(lock(None, "", "+0,;"), "C");
-    assert_eq!(lock(Some("no!"), "yes", "+3,;"), "C");
-    assert_eq!(lock(Some("yes!"), "y", "+3,;"), "C");
+    assert_eq!(lock(None, "yes", "+3,-1;"), "C");
+    assert_eq!(lock(None, "", "+0,-1;"), "C");
+    assert_eq!(lock(Some("no!"), "yes", "+3,-1;"), "C");
+    assert_eq!(lock(Some("yes!"), "y", "+3,-1;"), "C");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn both_keys_of_a_record_can_go_in_one_call() {
     bench.put("lock", "x");
     bench.put("result", "y");
     let keys = ["lock", "result", "result", "lock"];
-    assert_eq!(remove(&mut bench, &keys, &["x", "y", "y", "x", "=1,-1;+1,;=1,-1;+1,;"]), "DD");
+    assert_eq!(remove(&mut bench, &keys, &["x", "y", "y", "x", "=1,-1;+1,-1;=1,-1;+1,-1;"]), "DD");
     assert_eq!((bench.pttl("lock"), bench.pttl("result")), (-2, -2));
 }
 
@@ -164,16 +164,64 @@ fn a_checksum_of_what_was_backed_up_has_to_hold_too() {
     bench.each_type("a", |bench| assert_leaves(bench, &["a"], &[&head[..], b"=8d,-1;"], "C"));
 }
 
+/// Rule: a record is bytes and the moment of expiry of each of its Redis keys.
 #[test]
 fn leaves_a_lock_that_was_taken_anew_with_the_same_bytes() {
     let mut bench = bench();
     bench.put("a", "x");
-    assert_leaves(&mut bench, &["a"], &["x", "=1,5000;"], "C");
+    assert_leaves(&mut bench, &["a"], &["x", "=1,1;"], "C");
     bench.put_expiring("a", "x");
+    let seen = bench.deadline("a");
     assert_leaves(&mut bench, &["a"], &["x", "=1,-1;"], "C");
-    assert_leaves(&mut bench, &["a"], &["x", "=1,5000;"], "C");
-    assert_leaves(&mut bench, &["a"], &["x", "=1,0;"], "C");
-    assert_eq!(remove(&mut bench, &["a"], &["x", "=1,60000;"]), "D");
+    for other in [-9_000, -10, 10, 9_000] {
+        let other = match seen.strip_prefix('~') {
+            Some(at) => format!("~{}", at.parse::<i64>().unwrap() + other),
+            None => (seen.parse::<i64>().unwrap() + other).to_string(),
+        };
+        assert_leaves(&mut bench, &["a"], &["x", &format!("=1,{other};")], "C");
+    }
+    assert_eq!(remove(&mut bench, &["a"], &["x", &format!("=1,{seen};")]), "D");
+}
+
+#[test]
+fn an_exact_moment_is_compared_exactly_and_a_computed_one_within_two_milliseconds() {
+    let mut bench = bench();
+    bench.put("a", "x");
+    assert_eq!(bench.ask(&["PEXPIREAT", "a", "4000000000000"]), StepReply::Integer(1));
+    let is_exact = !bench.deadline("a").starts_with('~');
+    for (other, passes) in [(0, true), (1, !is_exact), (-1, !is_exact), (9, false), (-9, false)] {
+        let rule = format!("=1,{};", 4_000_000_000_000_i64 + other);
+        let letter = bench.run(&["a"], &to("5000", &["x", &rule]));
+        assert_eq!(letter, if passes { "D" } else { "C" }, "{other}");
+        bench.ask(&["PEXPIREAT", "a", "4000000000000"]);
+        let blurred = format!("=1,~{};", 4_000_000_000_000_i64 + other);
+        let letter = bench.run(&["a"], &to("5000", &["x", &blurred]));
+        assert_eq!(letter, if other.abs() < 9 { "D" } else { "C" }, "{other}");
+        bench.ask(&["PEXPIREAT", "a", "4000000000000"]);
+    }
+}
+
+#[test]
+fn the_expiry_of_a_records_other_key_has_to_be_as_seen_too() {
+    let mut bench = bench();
+    bench.put("lock", "x");
+    bench.put_expiring("result", "yes");
+    let seen = bench.deadline("result");
+    assert_leaves(&mut bench, &["lock", "result"], &["x", "yes", "=1,-1;+3,-1;"], "C");
+    assert_leaves(&mut bench, &["lock", "result"], &["x", "yes", "=1,-1;+3,1;"], "C");
+    assert_eq!(remove(&mut bench, &["lock", "result"], &["x", "yes", &format!("=1,-1;+3,{seen};")]), "D");
+}
+
+#[test]
+fn without_a_way_to_ask_for_the_expiry_nothing_is_changed() {
+    let mut bench = bench();
+    bench.put_expiring("a", "x");
+    let seen = bench.deadline("a");
+    let rights = ["+eval", "+unlink", "+pttl", "+getrange", "+strlen", "+dump", "+ping"];
+    let user = [&["ACL", "SETUSER", "limited", "on", ">secret", "~*"][..], &rights].concat();
+    bench.ask(&user);
+    bench.ask(&["AUTH", "limited", "secret"]);
+    assert_leaves(&mut bench, &["a"], &["x", &format!("=1,{seen};")], "error NOPERM");
 }
 
 #[test]
@@ -183,7 +231,7 @@ fn leaves_any_other_type() {
             assert_leaves(bench, &["a"], &[head, &format!("={length},-1;")], "C");
         }
         bench.put("lock", "x");
-        for rule in ["-,;", "+0,;"] {
+        for rule in ["-,;", "+0,-1;"] {
             assert_leaves(bench, &["lock", "a"], &["x", "", &format!("=1,-1;{rule}")], "C");
         }
     });
@@ -205,7 +253,10 @@ fn malformed_arguments_are_an_error_before_anything_is_done() {
         "=1,-1;=1,-;",
         "=1,-1;=1,p;",
         "=1,-1;+,;",
-        "=1,-1;+1,5;",
+        "=1,-1;+1,;",
+        "=1,-1;=1,-2;",
+        "=1,-1;=1,~;",
+        "=1,-1;-,5;",
         "=1,-1;-1,;",
         "=1,-1;-,;",
         "=1,-1;=0,-1;",

@@ -9,12 +9,12 @@ fn bench() -> Bench {
 }
 
 /// The reply's parts: the time, and a row for each key.
-fn parts(reply: StepReply) -> (i64, Vec<[StepReply; 6]>) {
+fn parts(reply: StepReply) -> (i64, Vec<[StepReply; 9]>) {
     let StepReply::Array(items) = reply else { panic!("{reply:?}") };
     let mut items = items.into_iter();
     let Some(StepReply::Integer(time)) = items.next() else { panic!("no time") };
     let rows = items.map(|row| match row {
-        StepReply::Array(row) => row.try_into().expect("six elements"),
+        StepReply::Array(row) => row.try_into().expect("nine elements"),
         other => panic!("{other:?}"),
     });
     (time, rows.collect())
@@ -35,9 +35,9 @@ fn tells_type_expiry_memory_length_and_bytes_of_each_key() {
     for value in STRAY {
         bench.put_expiring("a", value);
         bench.put("b", value);
-        let (time, rows) = parts(bench.reply(&["a", "b"], &["-1"]));
+        let (time, rows) = parts(bench.reply(&["a", "b"], &["-1", "0"]));
         assert!(time > 1_600_000_000_000, "milliseconds since 1970");
-        for [kind, _, idle, memory, length, head] in &rows {
+        for [kind, _, _, _, idle, memory, length, _, head] in &rows {
             assert_eq!((kind, head), (&text("string"), &text(value)));
             assert_eq!(number(length), i64::try_from(value.len()).unwrap());
             assert!(number(idle) >= 0 && number(memory) > 0);
@@ -49,19 +49,22 @@ fn tells_type_expiry_memory_length_and_bytes_of_each_key() {
 
 #[test]
 fn an_absent_key_is_none() {
-    let (_, rows) = parts(bench().reply(&["a"], &["-1"]));
+    let (_, rows) = parts(bench().reply(&["a"], &["-1", "0"]));
     let minus = |number| StepReply::Integer(number);
-    assert_eq!(rows, [[text("none"), minus(-2), minus(-1), minus(-1), minus(-1), text("")]]);
+    let none = text("none");
+    let minus_one = || minus(-1);
+    let expected = [none, minus(-2), minus(-2), minus(1), minus_one(), minus_one(), minus_one(), text(""), text("")];
+    assert_eq!(rows, [expected]);
 }
 
 #[test]
 fn another_type_is_named_and_nothing_of_it_returned() {
     let mut kinds = Vec::new();
     bench().each_type("a", |bench| {
-        let (_, rows) = parts(bench.reply(&["a"], &["-1"]));
-        let [kind, pttl, _, memory, length, head] = &rows[0];
+        let (_, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
+        let [kind, pttl, deadline, _, _, memory, length, _, head] = &rows[0];
         kinds.push(kind.clone());
-        assert_eq!((number(pttl), number(length), head), (-1, -1, &text("")));
+        assert_eq!((number(pttl), number(deadline), number(length), head), (-1, -1, -1, &text("")));
         assert!(number(memory) > 0);
     });
     assert_eq!(kinds, ["hash", "list", "set", "zset", "stream"].map(text));
@@ -72,15 +75,15 @@ fn returns_no_more_bytes_than_asked_for() {
     let mut bench = bench();
     bench.put("a", b"\xff\x00\r\nlonger");
     for (asked, head) in [("0", &b""[..]), ("1", b"\xff"), ("4", b"\xff\x00\r\n"), ("99", b"\xff\x00\r\nlonger")] {
-        let (_, rows) = parts(bench.reply(&["a"], &[asked]));
-        assert_eq!((number(&rows[0][4]), &rows[0][5]), (10, &text(head)), "{asked}");
+        let (_, rows) = parts(bench.reply(&["a"], &[asked, "0"]));
+        assert_eq!((number(&rows[0][6]), &rows[0][8]), (10, &text(head)), "{asked}");
     }
 }
 
 #[test]
 fn a_length_that_is_no_number_of_bytes_is_an_error() {
     for wrong in ["", "-2", "1.5", "all", "nan"] {
-        assert_eq!(bench().run(&["a"], &[wrong]), "error ERR", "{wrong}");
+        assert_eq!(bench().run(&["a"], &[wrong, "0"]), "error ERR", "{wrong}");
     }
     let none: [&str; 0] = [];
     assert_eq!(bench().run(&["a"], &none), "error ERR");
@@ -91,7 +94,7 @@ fn idle_time_is_that_before_it_was_read() {
     let mut bench = bench();
     bench.put("a", "value");
     std::thread::sleep(std::time::Duration::from_millis(1_300));
-    let idle = |bench: &mut Bench| number(&parts(bench.reply(&["a"], &["-1"])).1[0][2]);
+    let idle = |bench: &mut Bench| number(&parts(bench.reply(&["a"], &["-1", "0"])).1[0][4]);
     assert!(idle(&mut bench) >= 1);
 }
 
@@ -100,8 +103,8 @@ fn idle_time_is_unknown_under_an_lfu_policy() {
     let mut bench = bench();
     bench.ask(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"]);
     bench.put("a", "value");
-    let (_, rows) = parts(bench.reply(&["a"], &["-1"]));
-    assert_eq!((number(&rows[0][2]), &rows[0][5]), (-1, &text("value")));
+    let (_, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
+    assert_eq!((number(&rows[0][4]), &rows[0][8]), (-1, &text("value")));
 }
 
 #[test]
@@ -112,11 +115,37 @@ fn what_the_user_may_not_ask_is_unknown_and_the_rest_is_told() {
     let user = [&["ACL", "SETUSER", "limited", "on", ">secret", "~*"][..], &rights].concat();
     assert_eq!(bench.ask(&user), text("OK"));
     assert_eq!(bench.ask(&["AUTH", "limited", "secret"]), text("OK"));
-    let (time, rows) = parts(bench.reply(&["a"], &["-1"]));
-    let [kind, pttl, idle, memory, length, head] = &rows[0];
-    assert_eq!((time, number(idle), number(memory)), (-1, -1, -1));
+    let (time, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
+    let [kind, pttl, deadline, _, idle, memory, length, _, head] = &rows[0];
+    assert_eq!((time, number(deadline), number(idle), number(memory)), (-1, -3, -1, -1));
     assert_eq!((kind, number(length), head), (&text("string"), 5, &text("value")));
     assert!(number(pttl) > 58_000);
+}
+
+#[test]
+fn the_deadline_is_exact_where_the_server_tells_it() {
+    let mut bench = bench();
+    bench.put("a", "value");
+    assert_eq!(bench.ask(&["PEXPIREAT", "a", "4000000000000"]), StepReply::Integer(1));
+    let knows = matches!(bench.ask(&["PEXPIRETIME", "a"]), StepReply::Integer(_));
+    for _ in 0..100 {
+        let (_, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
+        let (deadline, exact) = (number(&rows[0][2]), number(&rows[0][3]));
+        assert_eq!(exact == 1, knows);
+        assert!((deadline - 4_000_000_000_000).abs() <= if knows { 0 } else { 1 }, "{deadline}");
+    }
+}
+
+#[test]
+fn a_value_that_is_longer_than_its_head_has_a_checksum_where_asked_for() {
+    let mut bench = bench();
+    bench.put("a", "value");
+    let StepReply::Text(dump) = bench.ask(&["DUMP", "a"]) else { panic!("no dump") };
+    let sum = &dump[dump.len() - 8..];
+    for (asked, told) in [(["2", "1"], sum), (["2", "0"], b""), (["5", "1"], b""), (["-1", "1"], b"")] {
+        let (_, rows) = parts(bench.reply(&["a"], &asked));
+        assert_eq!(rows[0][7], text(told), "{asked:?}");
+    }
 }
 
 #[test]
@@ -124,7 +153,7 @@ fn changes_nothing() {
     let mut bench = bench();
     bench.put_expiring("a", "value");
     let before = bench.left("a");
-    bench.reply(&["a", "b"], &["-1"]);
+    bench.reply(&["a", "b"], &["-1", "0"]);
     assert_eq!(bench.left("a"), before);
     assert_eq!(bench.pttl("b"), -2);
 }

@@ -29,6 +29,8 @@ pub enum Fault {
     CutAt(&'static str),
     /// Replies are changed.
     Changed(Change),
+    /// Requests are changed by the first, replies by the second.
+    Translated(Change, Change),
 }
 
 /// A port of the loopback that leads to the server, and what goes wrong there. Also how many bytes of requests and
@@ -74,6 +76,7 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write, fault: &Fault, direction: usize
         match fault {
             Fault::Delay(delay) => thread::sleep(*delay),
             Fault::Changed(change) if direction == 1 => change(&mut part[..count]),
+            Fault::Translated(requests, replies) => [requests, replies][direction](&mut part[..count]),
             _ => {}
         }
         let has = |word: &str| part[..count].windows(word.len()).any(|part| part == word.as_bytes());

@@ -49,7 +49,7 @@ impl Position {
 impl Script {
     /// Reads and parses `lua/<path>.lua`; panics where the header breaks its grammar.
     pub fn read(path: &str) -> Self {
-        let text = wire::script(path);
+        let text = wire::source(path);
         let (header, body) = text.split_once("\n\n").unwrap_or_else(|| panic!("{path}: no empty line ends the header"));
         let header: Vec<_> = header.lines().map(|line| header_line(path, line)).collect();
         let mut parts = header.split(|line| line.is_empty());

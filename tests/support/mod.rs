@@ -253,6 +253,7 @@ impl Run {
         let lines = text.lines().filter(|line| !line.starts_with("  Idle "));
         let lines = lines.map(|line| match line.split_once(" B, ") {
             Some((before, after)) if after.ends_with(" of memory") => format!("{before} B"),
+            _ if line.starts_with("For scripts: --expect ") => line.split('@').next().unwrap_or_default().to_owned(),
             _ => line.to_owned(),
         });
         lines.collect::<Vec<_>>().join("\n")

@@ -30,9 +30,16 @@ pub fn lua() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("lua")
 }
 
-/// The text of a script, e.g. `admin/observe`.
-pub fn script(name: &str) -> String {
+/// The file of a script, e.g. `admin/observe`.
+pub fn source(name: &str) -> String {
     std::fs::read_to_string(lua().join(name).with_extension("lua")).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The text of a script as it is sent: behind the parts that it shares with others.
+pub fn script(name: &str) -> String {
+    let source = source(name);
+    let part = if source.contains("deadline_of(") { self::source("admin/part/deadline") } else { String::new() };
+    part + &source
 }
 
 /// Sends a command and gives its reply, an error reply too.

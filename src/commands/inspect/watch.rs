@@ -8,7 +8,8 @@ use crate::args::Output;
 use crate::context::Context;
 use crate::domain::catalog::Catalog;
 use crate::domain::duration;
-use crate::domain::observation::{Content, Expiry};
+use crate::domain::identity::Identity;
+use crate::domain::observation::Expiry;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::exit::Exit;
@@ -64,23 +65,12 @@ pub(super) async fn follow(
     }
 }
 
-/// True when something changed but the passing of time: bytes, keys, or an expiry that went up or away.
+/// True when something changed but the passing of time.
 fn differs(before: &[Record], now: &[Record]) -> bool {
-    before.len() != now.len()
-        || before.iter().zip(now).any(|(before, now)| {
-            before.schema.name != now.schema.name
-                || before.seen.slots.iter().zip(&now.seen.slots).any(|(before, now)| {
-                    before.content != now.content || was_renewed(before.expiry, now.expiry, &now.content)
-                })
-        })
-}
-
-fn was_renewed(before: Expiry, now: Expiry, content: &Content) -> bool {
-    match (before, now) {
-        _ if *content == Content::Absent => false,
-        (Expiry::In(before), Expiry::In(now)) => now > before,
-        (before, now) => before != now,
-    }
+    let is_another = |before: &Record, now: &Record| {
+        before.schema.name != now.schema.name || Identity::of(&before.seen).differs(&now.seen)
+    };
+    before.len() != now.len() || before.iter().zip(now).any(|(before, now)| is_another(before, now))
 }
 
 fn show(context: &mut Context, key: &[u8], first: bool, now: &[Record], how: &How) -> Result<()> {

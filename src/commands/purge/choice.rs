@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::Args;
 use crate::args::StateArg;
+use crate::change::bulk::{Chosen, Rule, Scope};
 use crate::context::Context;
-use crate::domain::catalog::{Catalog, LONG_HEAD_BYTES};
-use crate::domain::diagnosis::{CODES, Thresholds};
+use crate::domain::catalog::LONG_HEAD_BYTES;
+use crate::domain::diagnosis::CODES;
 use crate::domain::observation::Content;
 use crate::domain::orphan::{ORPHANED, OVERDUE, UNREADABLE};
 use crate::domain::record::Record;
@@ -15,7 +16,7 @@ use crate::domain::schema::State;
 use crate::domain::selection::Selection;
 use crate::domain::{age, glob};
 use crate::exit::Stop;
-use crate::store::{Head, Reader, StoreError, Walk};
+use crate::store::Action;
 
 /// The finding of a Redis key that holds no string: it is another program's, and never purged.
 const WRONG_TYPE: &str = "wrong-type";
@@ -25,8 +26,7 @@ const OVERSIZED: &str = "oversized";
 
 /// Schemas, and the filters a record must pass.
 pub(super) struct Choice {
-    pub(super) catalog: Catalog,
-    pub(super) thresholds: Thresholds,
+    scope: Scope,
     selection: Selection,
     /// True when every record is to be read, to be counted.
     reads_all: bool,
@@ -51,50 +51,46 @@ impl Choice {
             ..Selection::default()
         };
         let thresholds = args.thresholds.thresholds();
-        Ok(Self { catalog, thresholds, selection, reads_all: args.max_percent.is_some() })
-    }
-
-    /// How much of each value is read at first: what tells what a record of any of the schemas is.
-    pub(super) fn head(&self) -> Head {
-        let telling = self.catalog.chosen().iter().map(|schema| schema.head_bytes()).max();
-        Head::Bytes(self.least().max(telling.unwrap_or(0)))
-    }
-
-    /// How much is read of a value whose schema needs less.
-    fn least(&self) -> usize {
-        let unreadable = self.selection.states.contains(&State::Unreadable);
-        if unreadable { LONG_HEAD_BYTES } else { 0 }
-    }
-
-    /// Starts a walk for what may be chosen.
-    ///
-    /// # Errors
-    /// As every read.
-    pub(super) async fn walk(&self, reader: Reader) -> Result<Walk, StoreError> {
-        let walk = Walk::start(reader, &self.catalog, Head::Bytes(self.least())).await?;
-        let by_size = self.selection.findings.contains(&OVERSIZED);
-        Ok(if by_size { walk } else { walk.without_lengths() })
-    }
-
-    /// True unless the idempotency key alone tells that the record need not be read.
-    pub(super) fn may_choose(&self, key: &[u8]) -> bool {
-        self.reads_all || self.selection.passes_key(key)
-    }
-
-    /// True when the record is to be purged.
-    pub(super) fn chooses(&self, record: &Record) -> bool {
-        let is_strings = record.seen.slots.iter().all(|slot| !matches!(slot.content, Content::Other(_)));
-        is_strings && self.selection.passes(record)
-    }
-
-    /// True when a walk would find the record: schemas without a literal prefix have to be named, also for a key.
-    pub(super) fn scans(&self, record: &Record) -> bool {
-        self.catalog.scanned().iter().any(|schema| schema.name == record.schema.name)
+        let least = if selection.states.contains(&State::Unreadable) { LONG_HEAD_BYTES } else { 0 };
+        let lengths = selection.findings.contains(&OVERSIZED);
+        let scope = Scope { catalog, thresholds, least, lengths };
+        Ok(Self { scope, selection, reads_all: args.max_percent.is_some() })
     }
 
     /// True when locks that are held are purged too.
     pub(super) fn takes_locks(&self) -> bool {
         self.selection.states.contains(&State::InProgress)
+    }
+}
+
+impl Rule for Choice {
+    /// The schema's name, and the record's state.
+    type Group = (String, &'static str);
+
+    fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    fn may_choose(&self, key: &[u8]) -> bool {
+        self.reads_all || self.selection.passes_key(key)
+    }
+
+    /// Every Redis key goes, that of the lock first: were it the result, a retry in between would find the lock alone and
+    /// be turned away.
+    fn choose(&self, record: &Record) -> Option<Chosen<Self::Group>> {
+        let is_strings = record.seen.slots.iter().all(|slot| !matches!(slot.content, Content::Other(_)));
+        if !is_strings || !self.selection.passes(record) {
+            return None;
+        }
+        let lock = record.schema.lock_slot();
+        let others = (0..record.seen.slots.len()).filter(|slot| *slot != lock);
+        Some(Chosen {
+            group: (record.schema.name.clone(), record.state.word()),
+            age: record.age,
+            slots: std::iter::once(lock).chain(others).collect(),
+            action: Some(Action::Remove),
+            ends_by_itself: false,
+        })
     }
 }
 

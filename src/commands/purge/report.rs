@@ -2,13 +2,12 @@
 
 use anyhow::Result;
 
-use super::Args;
 use super::choice::Choice;
-use super::survey::Survey;
+use super::{Args, Found};
 use crate::args::Output;
 use crate::change::{came_to_its_end, say_read_back, write_report};
 use crate::context::Context;
-use crate::domain::bulk::{Ended, Purged};
+use crate::domain::bulk::{Account, Ended};
 use crate::exit::Exit;
 use crate::render::change;
 use crate::render::style::Palette;
@@ -17,7 +16,7 @@ use crate::render::style::Palette;
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: &Survey, server: &str) -> Result<()> {
+pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: &Found, server: &str) -> Result<()> {
     if let Some(forbidden) = &survey.forbidden {
         context.ui.warning(forbidden);
     }
@@ -41,7 +40,7 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub(super) fn report(context: &mut Context, args: &Args, found: &Survey, purged: &Purged) -> Result<()> {
+pub(super) fn report(context: &mut Context, args: &Args, found: &Found, purged: &Account) -> Result<()> {
     write_report(context, args.output, &change::purge(&found.tally, purged))
 }
 
@@ -52,8 +51,8 @@ pub(super) fn report(context: &mut Context, args: &Args, found: &Survey, purged:
 pub(super) fn finish(
     context: &mut Context,
     counted: bool,
-    found: &Survey,
-    purged: &Purged,
+    found: &Found,
+    purged: &Account,
     ended: Result<()>,
 ) -> Result<Exit> {
     let backup = purged.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
@@ -66,7 +65,7 @@ pub(super) fn finish(
         context.ui.status(&so_far);
     }
     for (count, what) in [
-        (purged.changed, "left alone, for they changed since they were seen"),
+        (purged.changed + purged.renewed, "left alone, for they changed since they were seen"),
         (purged.gone, "gone already, for they expired or somebody else removed them"),
     ] {
         if count > 0 {

@@ -1,6 +1,7 @@
 //! What a step is foretold to answer and to leave, without running it.
 
 use crate::domain::age;
+use crate::domain::deadline::Deadline;
 use crate::domain::next_request::foreseen;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::record::Record;
@@ -50,7 +51,7 @@ pub fn completed(record: &Record, request: &Request<'_>) -> Record {
     let slot = |(index, seen): (usize, &SeenSlot)| {
         let is_result = index == schema.result_slot();
         let content = if is_result { Content::text(request.result_value()) } else { Content::Absent };
-        SeenSlot { redis_key: seen.redis_key.clone(), content, expiry: Expiry::In(ttl), idle: None, memory: None }
+        SeenSlot::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
     };
     let slots: Vec<_> = record.seen.slots.iter().enumerate().map(slot).collect();
     let readings = slots.iter().enumerate().map(|(index, seen)| value::read(schema, index, &seen.content)).collect();

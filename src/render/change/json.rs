@@ -4,25 +4,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::domain::bulk::{Purged, Swept};
+use crate::domain::bulk::Account;
 use crate::domain::tally::{Group, Sample, Tally};
 use crate::render::escape;
 
-/// What a sweep found, by each finding that was sought, and did.
-pub fn sweep(tally: &Tally<&'static str>, sought: &[&'static str], swept: &Swept) -> Value {
+/// What a sweep found among so many Redis keys, by each finding that was sought, and did.
+pub fn sweep(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64, swept: &Account) -> Value {
     let nothing = Group::default();
     let of = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group);
     let found: Map<_, _> = sought.iter().map(|code| ((*code).to_owned(), Value::Object(group(of(code))))).collect();
     json!({
         "format": 1,
         "outcome": swept.outcome.word(),
-        "keys": swept.keys,
+        "keys": keys,
         "found": found,
         "total": tally.total(),
         "done": swept.done,
         "read_back": swept.read_back,
         "unknown": swept.unknown,
-        "changed": swept.changed,
+        "changed": swept.changed + swept.gone,
         "renewed": swept.renewed,
         "skipped_alive": swept.skipped_alive,
         "left_to_expire": swept.left_to_expire,
@@ -31,7 +31,7 @@ pub fn sweep(tally: &Tally<&'static str>, sought: &[&'static str], swept: &Swept
 }
 
 /// What a purge found, by schema and state, and did.
-pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Purged) -> Value {
+pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Account) -> Value {
     let found: Vec<_> = tally
         .groups()
         .map(|((schema, state), of)| {
@@ -48,7 +48,7 @@ pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Purged) -> Value {
         "done": purged.done,
         "read_back": purged.read_back,
         "unknown": purged.unknown,
-        "changed": purged.changed,
+        "changed": purged.changed + purged.renewed,
         "gone": purged.gone,
         "backup": purged.backup,
     })

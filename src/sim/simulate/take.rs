@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use crate::domain::age::millis;
+use crate::domain::deadline::Deadline;
 use crate::domain::next_request;
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::race::Strategy;
@@ -222,7 +223,7 @@ impl<'s> Take<'s> {
                 StepReply::Nil => Content::Absent,
                 _ => Content::Other("another type".to_owned()),
             };
-            slots.push(SeenSlot { redis_key, content, expiry: Expiry::from_pttl(pttl), idle: None, memory: None });
+            slots.push(SeenSlot::new(&redis_key, content, Expiry::from_pttl(pttl), Deadline::Unknown));
         }
         Ok(Observation { server_ms: None, atomic: false, slots })
     }

@@ -29,6 +29,9 @@ impl Writer {
         if let Err(error) = self.link().masters().await {
             return (outcomes, Err(error));
         }
+        if let Err(error) = self.link().can_compare(changes.iter().map(|change| &change.seen)) {
+            return (outcomes, Err(error));
+        }
         let mut silence = None;
         for group in batch::groups(changes, self.most_keys()) {
             let (begun, before) = (outcomes.len(), self.link().slot_map());
@@ -166,10 +169,10 @@ impl Writer {
         let mut silence = None;
         loop {
             let redis_keys: Vec<_> = group.iter().flat_map(Batch::redis_keys).collect();
-            match self.link().save(&redis_keys).await {
-                Ok(saved) => {
-                    let mut saved = saved.into_iter();
-                    group.iter_mut().for_each(|batch| batch.saved_as(&mut saved));
+            match self.link().dumps(&redis_keys).await {
+                Ok(dumps) => {
+                    let mut dumps = dumps.into_iter();
+                    group.iter_mut().for_each(|batch| batch.dumped(&mut dumps));
                     return backup.append(group.iter().flat_map(Batch::saved)).await.map(|()| silence);
                 }
                 Err(error) => {

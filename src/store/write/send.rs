@@ -1,17 +1,16 @@
 //! One batch on its way: sent once, and read back where its reply is lost.
 
-use redis::Cmd;
-
 use super::{Action, Outcome, Writer};
-use crate::domain::observation::{Content, Expiry, Observation};
-use crate::store::batch::{self, Batch, Script};
+use crate::domain::identity::{Comparison, Identity};
+use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::store::batch::{self, Batch};
 use crate::store::error::StoreError;
-use crate::store::link::Reply;
+use crate::store::link::Script;
 use crate::store::read::Head;
 use crate::store::{reply, scripts};
 
 /// What the script runs that compares and changes.
-const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pttl +exists +dump";
+const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pexpiretime +pttl +time +dump";
 
 impl Writer {
     /// Sends a batch once; the batch then knows what became of each change. Gives why nothing is to be sent after it, if
@@ -50,7 +49,9 @@ impl Writer {
             stopped = Some(error);
         }
         let mut outcomes = Vec::new();
-        for (index, reply) in self.ask_apart(batch, action).await?.into_iter().enumerate() {
+        let calls = |script: Script<'_>| batch.commands_apart(action, script);
+        let replies = self.link().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
+        for (index, reply) in replies.into_iter().enumerate() {
             outcomes.push(match reply {
                 Ok(value) => reply::bytes(value).as_deref().and_then(|letter| batch::outcome(*letter.first()?)),
                 Err(error) if error.lost_the_reply() => {
@@ -79,33 +80,6 @@ impl Writer {
         Ok(if is_expected { stopped } else { Some(self.link().unexpected("EVAL")) })
     }
 
-    /// Sends a call for each change of a batch, by the script's digest; once more in full where a node has forgotten the
-    /// script, which means that it has done nothing.
-    async fn ask_apart(&self, batch: &Batch<'_>, action: Action) -> Result<Vec<Reply>, StoreError> {
-        let digest = self.link().digest(scripts::CHANGE_MANY_IF_SAME).await?;
-        let script = digest.as_deref().map_or(Script::Text, Script::Digest);
-        let mut replies = self.ask_each(batch.commands_apart(action, script)).await;
-        let forgotten = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
-        let again: Vec<_> = (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
-        if again.is_empty() {
-            return Ok(replies);
-        }
-        let whole = batch.commands_apart(action, Script::Text);
-        let commands = again.iter().map(|index| whole[*index].clone()).collect();
-        for (index, reply) in again.iter().zip(self.ask_each(commands).await) {
-            replies[*index] = reply;
-        }
-        Ok(replies)
-    }
-
-    async fn ask_each(&self, commands: Vec<Cmd>) -> Vec<Reply> {
-        let mut pipeline = redis::pipe();
-        for command in commands {
-            pipeline.add_command(command);
-        }
-        self.link().ask_each(&pipeline).await
-    }
-
     /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
     /// change: no script can compare both. A record whose other Redis key is no longer as it was seen is left alone.
     async fn look_elsewhere(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
@@ -114,12 +88,17 @@ impl Writer {
             return Ok(());
         }
         let wanted: Vec<_> = elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
-        let longest = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
-        let now = self.link().reader().peek(&wanted, Head::Bytes(longest.max(1))).await?;
-        let changed = elsewhere
-            .iter()
-            .zip(&now)
-            .filter(|((_, seen), now)| !now.as_ref().is_ok_and(|now| now.slots[0].content.begins_as(&seen.content)));
+        let least = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
+        let now = self.link().reader().look(&wanted, least).await?;
+        if let Some(Err(error)) = now.iter().find(|now| now.as_ref().is_err_and(StoreError::lost_the_reply)) {
+            return Err(error.clone());
+        }
+        let is_still = |seen: &SeenSlot, now: &Observation| {
+            let seen = Observation { server_ms: None, slots: vec![seen.clone()], atomic: true };
+            Identity::of(&seen).compare(now) == Comparison::Same
+        };
+        let pairs = elsewhere.iter().zip(&now);
+        let changed = pairs.filter(|((_, seen), now)| !now.as_ref().is_ok_and(|now| is_still(seen, now)));
         batch.leave_out(&changed.map(|((place, _), _)| *place).collect());
         Ok(())
     }

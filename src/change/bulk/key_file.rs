@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::exit::Stop;
 
 /// A list of keys that can be read more than once.
-pub(super) struct KeyFile {
+pub struct KeyFile {
     file: BufReader<File>,
     name: String,
     end: u8,
@@ -19,7 +19,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: it cannot be read.
-    pub(super) fn open(path: &Path, null: bool, temp_dir: &Path) -> Result<Self, Stop> {
+    pub fn open(path: &Path, null: bool, temp_dir: &Path) -> Result<Self, Stop> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
         let file = if is_stdin { spool(io::stdin().lock(), temp_dir) } else { open(path, temp_dir) };
@@ -31,7 +31,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: it cannot be read.
-    pub(super) fn rewind(&mut self) -> Result<(), Stop> {
+    pub fn rewind(&mut self) -> Result<(), Stop> {
         self.file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
     }
 
@@ -39,7 +39,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: it cannot be read.
-    pub(super) fn next(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
+    pub fn next(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
         let mut keys = Vec::with_capacity(most);
         while keys.len() < most {
             let mut key = Vec::new();

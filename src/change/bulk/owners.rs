@@ -24,13 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const CANNOT_RUN: [i32; 2] = [126, 127];
 
 /// Owners and what is known of them.
-pub(super) struct Owners {
+pub struct Owners {
     command: OsString,
     alive: HashMap<Vec<u8>, bool>,
 }
 
 impl Owners {
-    pub(super) fn new(command: OsString) -> Self {
+    /// Owners of whom nothing is known yet, and the command to ask.
+    pub fn new(command: OsString) -> Self {
         Self { command, alive: HashMap::new() }
     }
 

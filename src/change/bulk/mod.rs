@@ -1,0 +1,19 @@
+//! What purge and sweep share: records are chosen by a rule, counted, looked at again right before the change, changed as
+//! long as they are what was seen, and accounted for.
+
+mod flow;
+mod key_file;
+mod owners;
+mod place;
+mod removal;
+mod rule;
+mod second_look;
+mod source;
+mod survey;
+
+pub use flow::{Flow, Supply};
+pub use key_file::KeyFile;
+pub use owners::Owners;
+pub use rule::{Chosen, Rule, Scope};
+pub use source::Source;
+pub use survey::Survey;

@@ -1,0 +1,66 @@
+//! A record that was chosen, on its way to the change.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::domain::candidates::Candidate;
+use crate::domain::identity::Identity;
+use crate::domain::observation::SeenSlot;
+use crate::domain::record::Record;
+
+/// How long a look counts as the one right before the change.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Where a record is, and what it was when it was chosen.
+pub struct Place {
+    /// When it was looked at.
+    pub at: Instant,
+    /// What is kept of the look.
+    pub kept: Kept,
+}
+
+/// What is kept of a look.
+pub enum Kept {
+    /// The record as it was read.
+    Record(Box<Record>),
+    /// Enough to tell whether the record changed, whatever its size.
+    Identity(Candidate, Identity),
+}
+
+impl Place {
+    /// A record that was looked at just now.
+    pub fn of(record: Record) -> Self {
+        Self { at: Instant::now(), kept: Kept::Record(Box::new(record)) }
+    }
+
+    /// The same, kept as small as can be.
+    pub fn small(self) -> Self {
+        Self { kept: self.kept.small(), ..self }
+    }
+
+    /// True when the look is the one that a change may be compared with, right now.
+    pub fn is_fresh(&self) -> bool {
+        let is_sharp = |record: &Record| record.seen.slots.iter().all(SeenSlot::is_sharp);
+        matches!(&self.kept, Kept::Record(record) if is_sharp(record)) && self.at.elapsed() < FRESH
+    }
+}
+
+impl Kept {
+    /// The same, kept as small as can be.
+    fn small(self) -> Self {
+        let (candidate, identity) = self.into_identity();
+        Self::Identity(candidate, identity)
+    }
+
+    /// Where the record is, and what it was.
+    pub fn into_identity(self) -> (Candidate, Identity) {
+        match self {
+            Self::Identity(candidate, identity) => (candidate, identity),
+            Self::Record(record) => {
+                let identity = Identity::of(&record.seen);
+                (Candidate::from(*record), identity)
+            }
+        }
+    }
+}

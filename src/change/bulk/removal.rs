@@ -1,0 +1,88 @@
+//! Changing a batch of records: each Redis key of a record in turn, each against the record as the step before leaves it.
+
+use anyhow::Result;
+
+use super::rule::Chosen;
+use crate::change::Journal;
+use crate::context::Context;
+use crate::domain::bulk::Account;
+use crate::domain::observation::Content;
+use crate::domain::record::Record;
+use crate::store::backup::About;
+use crate::store::{Action, Change, Outcome, Writer};
+
+/// A record on its way.
+pub(super) struct Removal {
+    action: Action,
+    steps: Vec<Change>,
+    any_done: bool,
+}
+
+impl Removal {
+    /// The changes to a record that `action` takes.
+    pub(super) fn of<G>(record: Record, chosen: &Chosen<G>, action: Action) -> Self {
+        let about =
+            || About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.word() };
+        let mut seen = record.seen.clone();
+        let mut steps = Vec::with_capacity(chosen.slots.len());
+        for slot in &chosen.slots {
+            if seen.slots[*slot].content != Content::Absent {
+                steps.push(Change { slot: *slot, seen: seen.clone(), about: about() });
+                seen.slots[*slot].content = Content::Absent;
+            }
+        }
+        Self { action, steps, any_done: false }
+    }
+}
+
+/// Makes the changes of a batch, and enters in the account what became of each record.
+///
+/// # Errors
+/// As every change; what was done before is in the account.
+pub(super) async fn change(
+    context: &Context,
+    (journal, writer, what): (&mut Journal, &Writer, &'static str),
+    mut batch: Vec<Removal>,
+    account: &mut Account,
+) -> Result<()> {
+    batch.sort_by_key(|removal| match removal.action {
+        Action::Remove => 0,
+        Action::ExpireIn(ttl) => ttl.max(1),
+    });
+    while let Some(first) = batch.first() {
+        let action = first.action;
+        let same = batch.iter().take_while(|removal| removal.action == action).count();
+        let rest = batch.split_off(same);
+        let mut left = std::mem::replace(&mut batch, rest);
+        let mut turn = 0;
+        while !left.is_empty() {
+            let changes: Vec<_> = left.iter().filter_map(|removal| removal.steps.get(turn).cloned()).collect();
+            let (outcomes, ended) = journal.apply(writer, &changes, (action, what), context.now()).await;
+            turn += 1;
+            left = left
+                .into_iter()
+                .zip(outcomes)
+                .filter_map(|(removal, outcome)| removal.went(outcome, turn, account))
+                .collect();
+            ended?;
+        }
+    }
+    Ok(())
+}
+
+impl Removal {
+    /// Enters what became of a step; the record again where another step follows.
+    fn went(mut self, outcome: Outcome, turn: usize, account: &mut Account) -> Option<Self> {
+        self.any_done |= outcome.is_done();
+        account.read_back += u64::from(outcome == Outcome::FoundDone);
+        match outcome {
+            Outcome::Changed => account.changed += 1,
+            Outcome::Unknown => account.unknown += 1,
+            Outcome::Refused => {}
+            Outcome::Done | Outcome::FoundDone | Outcome::Absent if turn < self.steps.len() => return Some(self),
+            _ if self.any_done => account.done += 1,
+            _ => account.gone += 1,
+        }
+        None
+    }
+}

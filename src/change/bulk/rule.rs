@@ -1,0 +1,50 @@
+//! The rule of a command: which records it is about, and what becomes of each.
+
+use crate::domain::age::Age;
+use crate::domain::catalog::Catalog;
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::Record;
+use crate::store::Action;
+
+/// What is read for a rule.
+pub struct Scope {
+    /// The schemas.
+    pub catalog: Catalog,
+    /// What findings compare with.
+    pub thresholds: Thresholds,
+    /// Bytes of each value that a walk reads at least.
+    pub least: usize,
+    /// True when the rule judges by the lengths of values.
+    pub lengths: bool,
+}
+
+/// Which records a command is about.
+pub trait Rule {
+    /// What the chosen records are counted by.
+    type Group: Ord + Clone;
+
+    /// What is read.
+    fn scope(&self) -> &Scope;
+
+    /// False when the idempotency key alone tells that the record need not be read.
+    fn may_choose(&self, _key: &[u8]) -> bool {
+        true
+    }
+
+    /// What is to become of a record; `None` for a record that the command is not about.
+    fn choose(&self, record: &Record) -> Option<Chosen<Self::Group>>;
+}
+
+/// A record that a command is about.
+pub struct Chosen<G> {
+    /// What the record is counted by.
+    pub group: G,
+    /// How old the record, or its lock, is.
+    pub age: Option<Age>,
+    /// The slots whose Redis keys change, in this order.
+    pub slots: Vec<usize>,
+    /// What is done to them; `None` for a lock that ends sooner by itself than with the change.
+    pub action: Option<Action>,
+    /// True for a lock that ends by itself: word of its owner's death has to come before a change.
+    pub ends_by_itself: bool,
+}

@@ -1,0 +1,107 @@
+//! The look right before a change: whatever waited since a record was chosen, the change compares with what this look saw.
+
+use anyhow::Result;
+
+use super::place::{Kept, Place};
+use super::rule::{Chosen, Rule};
+use crate::domain::bulk::Account;
+use crate::domain::candidates::{self, Candidate};
+use crate::domain::identity::{Comparison, Identity};
+use crate::domain::observation::{Observation, SeenSlot};
+use crate::domain::record::Record;
+use crate::store::{Reader, Seen, StoreError};
+
+/// What a second look gave.
+pub(super) struct Looked<G> {
+    /// The records that are still what was seen, judged anew.
+    pub there: Vec<(Record, Chosen<G>)>,
+    /// The account with those that are not.
+    pub account: Account,
+    /// Why a node of a cluster could not be asked: its records are left alone.
+    pub silence: Option<StoreError>,
+}
+
+/// Looks again at places, unless the look at one is fresh.
+///
+/// # Errors
+/// When the server could not be asked.
+pub(super) async fn look_again<R: Rule>(
+    reader: &mut Reader,
+    rule: &R,
+    places: Vec<Place>,
+    account: &Account,
+) -> Result<Looked<R::Group>> {
+    let mut looked = Looked { there: Vec::with_capacity(places.len()), account: account.clone(), silence: None };
+    let (fresh, stale): (Vec<_>, Vec<_>) = places.into_iter().partition(Place::is_fresh);
+    for place in fresh {
+        if let Kept::Record(record) = place.kept {
+            looked.judge(rule, Some(*record));
+        }
+    }
+    let stale: Vec<_> = stale.into_iter().map(|place| place.kept.into_identity()).collect();
+    let now = look(reader, &stale).await?;
+    for ((candidate, identity), now) in stale.into_iter().zip(now) {
+        match now.map(|now| (identity.compare(&now), now)) {
+            Ok((Comparison::Same, now)) => looked.judge(rule, read(rule, candidate, now)),
+            Ok((Comparison::Renewed, _)) => looked.account.renewed += 1,
+            Ok((Comparison::Changed, now)) if now.is_absent() => looked.account.gone += 1,
+            Ok((Comparison::Changed, _)) => looked.account.changed += 1,
+            Err(error) if reader.goes_on_after(&error) => {
+                looked.silence = StoreError::worse(looked.silence, Some(error));
+            }
+            Err(error) if error.is_permission() => looked.account.changed += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(looked)
+}
+
+impl<G> Looked<G> {
+    fn judge(&mut self, rule: &impl Rule<Group = G>, record: Option<Record>) {
+        match record.and_then(|record| rule.choose(&record).map(|chosen| (record, chosen))) {
+            Some(there) => self.there.push(there),
+            None => self.account.changed += 1,
+        }
+    }
+}
+
+/// Looks at records that a page did not tell well enough to be known again: values that were cut, and deadlines that PTTL
+/// and the time around a page told. A record that changed meanwhile stays as the page told it, and is known as changed later.
+///
+/// # Errors
+/// When the server could not be asked.
+pub(super) async fn sharpen(reader: &mut Reader, rule: &impl Rule, records: &mut [Record]) -> Result<()> {
+    let is_blurred = |record: &&mut Record| !record.seen.slots.iter().all(SeenSlot::is_sharp);
+    let mut blurred: Vec<_> = records.iter_mut().filter(is_blurred).collect();
+    let places: Vec<_> =
+        blurred.iter().map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen))).collect();
+    let now = look(reader, &places).await?;
+    for ((record, (candidate, identity)), now) in blurred.iter_mut().zip(places).zip(now) {
+        let same = now.ok().filter(|now| identity.compare(now) == Comparison::Same);
+        if let Some(now) = same.and_then(|now| read(rule, candidate, now)) {
+            **record = now;
+        }
+    }
+    Ok(())
+}
+
+/// Reads as much of each value as the first look did, and more where that does not tell what the record is.
+async fn look(reader: &mut Reader, places: &[(Candidate, Identity)]) -> Result<Vec<Seen>> {
+    let keys = |index: &usize| places[*index].0.redis_keys.clone();
+    let wanted: Vec<_> = (0..places.len()).map(|index| keys(&index)).collect();
+    let least = places.iter().map(|(_, identity)| identity.read_bytes()).max().unwrap_or(0);
+    let mut seen = reader.look(&wanted, least).await?;
+    let is_open =
+        |index: &usize| seen[*index].as_ref().is_ok_and(|seen| candidates::is_undecided(&places[*index].0, seen));
+    let open: Vec<_> = (0..places.len()).filter(is_open).collect();
+    for index in open {
+        let longer = reader.look_further(&[keys(&index)]).await?;
+        longer.into_iter().for_each(|longer| seen[index] = longer);
+    }
+    Ok(seen)
+}
+
+fn read(rule: &impl Rule, candidate: Candidate, now: Observation) -> Option<Record> {
+    let scope = rule.scope();
+    candidates::first_record(&scope.catalog, candidate, now, &scope.thresholds)
+}

@@ -1,0 +1,167 @@
+//! Where the records of a run come from: places that a survey kept, a walk over the keyspace, or the keys of a file.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::key_file::KeyFile;
+use super::rule::{Chosen, Rule};
+use crate::domain::record::Record;
+use crate::lookup::{self, Lookup};
+use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
+
+/// Keys of a file that are looked up in one round trip.
+const PAGE: usize = 200;
+
+/// Of so many records of a page one must be chosen for the pages after it to bring values whole: a second look at those
+/// that are chosen costs more than the bytes of those that are not.
+const CHOSEN_IN: usize = 4;
+
+/// What a page holds.
+pub struct Page<G> {
+    /// Records of the schemas, chosen or not.
+    pub records: usize,
+    /// Those that the rule is about.
+    pub chosen: Vec<(Record, Chosen<G>)>,
+}
+
+impl<G> Default for Page<G> {
+    fn default() -> Self {
+        Self { records: 0, chosen: Vec::new() }
+    }
+}
+
+/// The records, page by page.
+pub struct Source<'a> {
+    from: Origin<'a>,
+    /// Why nodes of a cluster were left out.
+    missed: Option<StoreError>,
+}
+
+enum Origin<'a> {
+    Walk(Box<Walk>),
+    Keys { file: &'a mut KeyFile, reader: Box<Reader>, looked_at: u64 },
+}
+
+impl<'a> Source<'a> {
+    /// Starts at the beginning of the keyspace, or of the file where there is one.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn open(rule: &impl Rule, reader: Reader, file: Option<&'a mut KeyFile>) -> Result<Self> {
+        let from = match file {
+            None => Origin::Walk(Box::new(walk(rule, reader).await?)),
+            Some(file) => {
+                file.rewind()?;
+                Origin::Keys { file, reader: Box::new(reader), looked_at: 0 }
+            }
+        };
+        Ok(Self { from, missed: None })
+    }
+
+    /// Redis keys, or keys of the file, that were looked at so far.
+    pub fn looked_at(&self) -> u64 {
+        match &self.from {
+            Origin::Walk(walk) => walk.looked_at(),
+            Origin::Keys { looked_at, .. } => *looked_at,
+        }
+    }
+
+    /// That records were left out which the user may not read.
+    pub fn forbidden(&self) -> Option<String> {
+        match &self.from {
+            Origin::Walk(walk) => walk.forbidden(),
+            Origin::Keys { .. } => None,
+        }
+    }
+
+    /// Why nodes of a cluster were left out, where any were.
+    pub fn missed(&mut self) -> Option<StoreError> {
+        self.missed.take()
+    }
+
+    /// The next page, perhaps without any record; `None` at the end, be it that of the nodes that answer.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn next<R: Rule>(&mut self, rule: &R) -> Result<Option<Page<R::Group>>> {
+        let records = match self.records(rule).await {
+            Ok(Some(records)) => records,
+            Ok(None) => return Ok(None),
+            Err(error) => return self.end_with(error).map(|()| None),
+        };
+        let count = records.len();
+        let chosen = records.into_iter().filter_map(|record| rule.choose(&record).map(|chosen| (record, chosen)));
+        Ok(Some(Page { records: count, chosen: chosen.collect() }))
+    }
+
+    /// The next pages as one, until at least so many records are chosen; fewer at the end.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn read<R: Rule>(&mut self, rule: &R, wanted: usize) -> Result<Page<R::Group>> {
+        let mut read = Page::default();
+        while read.chosen.len() < wanted
+            && let Some(mut page) = self.next(rule).await?
+        {
+            self.bring_values(&page);
+            read.records += page.records;
+            read.chosen.append(&mut page.chosen);
+        }
+        Ok(read)
+    }
+
+    /// Lets the pages to come bring the values whole, where many of the records are chosen.
+    fn bring_values<G>(&mut self, page: &Page<G>) {
+        if let Origin::Walk(walk) = &mut self.from
+            && page.chosen.len() * CHOSEN_IN > page.records
+        {
+            walk.bring_heads(Head::Bytes(MOST_WHOLE));
+        }
+    }
+
+    /// Nodes that were left out are kept for later: the others are gone on with.
+    fn end_with(&mut self, error: anyhow::Error) -> Result<()> {
+        match error.downcast() {
+            Ok(missed @ StoreError::Missed { .. }) => {
+                self.missed = Some(missed);
+                Ok(())
+            }
+            Ok(error) => Err(error.into()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn records(&mut self, rule: &impl Rule) -> Result<Option<Vec<Record>>> {
+        let scope = rule.scope();
+        match &mut self.from {
+            Origin::Walk(walk) => {
+                let may_choose = |key: &[u8]| rule.may_choose(key);
+                Ok(lookup::next_page(walk, &scope.catalog, &scope.thresholds, may_choose).await?)
+            }
+            Origin::Keys { file, reader, looked_at } => {
+                let keys = file.next(PAGE)?;
+                if keys.is_empty() {
+                    return Ok(None);
+                }
+                *looked_at += keys.len() as u64;
+                let lookup = Lookup { head: Head::Bytes(MOST_WHOLE), thresholds: scope.thresholds.clone() };
+                let found = lookup.find(reader, &scope.catalog, keys).await?;
+                let silent = found.iter().find_map(|found| found.silent().cloned());
+                self.missed = self.missed.take().or(silent);
+                let scanned = scope.catalog.scanned();
+                let is_scanned = |record: &Record| scanned.iter().any(|schema| schema.name == record.schema.name);
+                let mut known = HashSet::new();
+                let is_new = |record: &Record| known.insert(record.seen.slots[0].redis_key.clone());
+                let records = found.into_iter().flat_map(|found| found.records).filter(is_scanned);
+                Ok(Some(records.filter(is_new).collect()))
+            }
+        }
+    }
+}
+
+async fn walk(rule: &impl Rule, reader: Reader) -> Result<Walk, StoreError> {
+    let scope = rule.scope();
+    let walk = Walk::start(reader, &scope.catalog, Head::Bytes(scope.least)).await?;
+    Ok(if scope.lengths { walk } else { walk.without_lengths() })
+}

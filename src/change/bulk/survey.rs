@@ -1,0 +1,90 @@
+//! What a run is about, counted before anybody is asked.
+
+use anyhow::Result;
+
+use super::place::Place;
+use super::rule::Rule;
+use super::second_look::sharpen;
+use super::source::{Page, Source};
+use crate::context::Context;
+use crate::domain::record::Record;
+use crate::domain::tally::Tally;
+use crate::exit::Stop;
+use crate::interrupt::Interrupt;
+use crate::store::{Reader, StoreError};
+
+/// Records that are kept to be changed after they were shown; of more a second walk finds those that are to be changed.
+/// Memory stays flat.
+pub(super) const CHUNK: usize = 10_000;
+
+/// What was found.
+pub struct Survey<G> {
+    /// The chosen records.
+    pub tally: Tally<G>,
+    /// Redis keys, or keys of a file, that were looked at.
+    pub looked_at: u64,
+    /// All records of the schemas, chosen or not; all of them where the rule lets every idempotency key through.
+    pub records: u64,
+    /// Chosen records that end by themselves.
+    pub ending: u64,
+    /// The chosen records; `None` when there are more than are kept.
+    pub places: Option<Vec<Place>>,
+    /// That records were left out which the user may not read.
+    pub forbidden: Option<String>,
+    /// Why nodes of a cluster were left out, where any were.
+    pub missed: Option<StoreError>,
+}
+
+impl<G: Ord> Default for Survey<G> {
+    fn default() -> Self {
+        let (tally, places) = (Tally::default(), Some(Vec::new()));
+        Self { tally, looked_at: 0, records: 0, ending: 0, places, forbidden: None, missed: None }
+    }
+}
+
+impl<G: Ord + Clone> Survey<G> {
+    /// Counts what a source gives. Records that end by themselves are kept only where `keeps_ending`.
+    ///
+    /// # Errors
+    /// Interrupted, or whatever the server says; nothing was changed then.
+    pub async fn take<R: Rule<Group = G>>(
+        context: &Context,
+        rule: &R,
+        mut source: Source<'_>,
+        reader: &mut Reader,
+        (keeps_ending, interrupt): (bool, &Interrupt),
+    ) -> Result<Self> {
+        let progress = context.ui.progress("keys looked at");
+        let interrupted = || Stop::interrupted("interrupted; nothing was changed");
+        let mut survey = Self::default();
+        while let Some(page) = interrupt.unless_raised(source.next(rule)).await.ok_or_else(interrupted)?? {
+            survey.add(&page, source.looked_at());
+            let kept = page.chosen.into_iter().filter(|(_, chosen)| keeps_ending || !chosen.ends_by_itself);
+            survey.keep(reader, rule, kept.map(|(record, _)| record).collect()).await?;
+            progress.set_position(source.looked_at());
+        }
+        progress.finish_and_clear();
+        (survey.forbidden, survey.missed) = (source.forbidden(), source.missed());
+        Ok(survey)
+    }
+
+    /// Counts a page.
+    pub(super) fn add(&mut self, page: &Page<G>, looked_at: u64) {
+        self.records += page.records as u64;
+        for (record, chosen) in &page.chosen {
+            self.ending += u64::from(chosen.ends_by_itself);
+            self.tally.add(chosen.group.clone(), record, chosen.age);
+        }
+        self.looked_at = looked_at;
+    }
+
+    async fn keep(&mut self, reader: &mut Reader, rule: &impl Rule, mut records: Vec<Record>) -> Result<()> {
+        let Some(places) = self.places.as_mut().filter(|places| places.len() + records.len() <= CHUNK) else {
+            self.places = None;
+            return Ok(());
+        };
+        sharpen(reader, rule, &mut records).await?;
+        places.extend(records.into_iter().map(|record| Place::of(record).small()));
+        Ok(())
+    }
+}
