@@ -20,6 +20,11 @@ impl Pace {
         Self { rate, next: Instant::now() }
     }
 
+    /// True when records wait for their turn.
+    pub fn is_limited(&self) -> bool {
+        self.rate.is_some()
+    }
+
     /// Records a batch: fewer where the rate is low.
     pub fn batch(&self) -> usize {
         self.rate.map_or(BATCH, |rate| rate.at_a_time(BATCH))

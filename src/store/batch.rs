@@ -173,16 +173,16 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Takes what became of each change that was asked for, in order. False when it was not told of each: what was not
-    /// is unknown.
-    pub(super) fn came_to(&mut self, told: impl Iterator<Item = Option<Outcome>>) -> bool {
-        let told: Vec<_> = told.collect();
-        let is_told = told.len() == self.asked.len() && told.iter().all(Option::is_some);
-        let told = told.into_iter().chain(std::iter::repeat(None));
+    /// How many changes the server is asked for.
+    pub(super) fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Takes what became of each change that was asked for, in order.
+    pub(super) fn came_to(&mut self, told: Vec<Outcome>) {
         for (asked, outcome) in self.asked.iter().zip(told) {
-            self.outcomes[asked.index] = outcome.unwrap_or(Outcome::Unknown);
+            self.outcomes[asked.index] = outcome;
         }
-        is_told
     }
 
     /// The Redis keys that were backed up and not changed after all.

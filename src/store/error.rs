@@ -1,8 +1,10 @@
 //! What can go wrong with a server, typed, so that exit codes come from types.
 
 mod sorted;
+mod without_effect;
 
 pub(super) use sorted::out_of_script;
+pub use without_effect::Place;
 
 use super::{right, tls};
 
@@ -107,15 +109,17 @@ pub enum StoreError {
         code: String,
         /// The rest of its words.
         why: String,
+        /// Where the server ran into the reason.
+        place: Place,
     },
-    /// A change was sent, its reply was lost, and reading back could not tell what became of it.
-    #[error("outcome unknown: {what} was sent to Redis at {target}, but the reply was lost ({why})")]
+    /// A change was sent, no reply tells what became of it, and reading back could not tell either.
+    #[error("outcome unknown: {what} was sent to Redis at {target}, but no reply tells what became of it ({why})")]
     OutcomeUnknown {
         /// The server.
         target: String,
         /// The change.
         what: String,
-        /// Why the reply was lost.
+        /// What came in place of a reply that tells.
         why: String,
     },
     /// A record's Redis keys are in several slots, and what is to be done takes them at one moment.
@@ -319,11 +323,6 @@ impl StoreError {
         matches!(self, Self::NotReplicated { .. } | Self::MasterUnknown { .. })
     }
 
-    /// True for what only TLS runs into.
-    pub(super) fn is_of_tls(&self) -> bool {
-        matches!(self, Self::Tls { .. } | Self::ClientCertificate { .. } | Self::OnlyTls { .. } | Self::NoTls { .. })
-    }
-
     /// The same, with the rights that a script takes, where the server named none.
     pub(super) fn naming(self, rights: &str) -> Self {
         match self {
@@ -354,7 +353,7 @@ impl StoreError {
         matches!(self, Self::Refused { why, .. } if why.to_ascii_lowercase().contains("unknown command"))
     }
 
-    /// True when a change may have been made although no reply came.
+    /// True when no reply came.
     pub fn lost_the_reply(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. })
     }

@@ -50,11 +50,11 @@ pub enum Guard {
     },
     /// The record was no longer as it was seen; nothing was done.
     Changed,
-    /// It was sent, and its reply was lost.
+    /// It was sent, and no reply tells what became of it.
     Lost {
         /// What is there now, where that can be read.
         now: Option<Observation>,
-        /// Why the reply was lost.
+        /// What came in place of such a reply.
         why: StoreError,
     },
 }
@@ -158,23 +158,24 @@ impl Writer {
         match wire.tell(&pack(["EXEC"])).await {
             Ok(Value::Nil) => Ok(Guard::Changed),
             Ok(value) => {
-                let mut replies = reply::array(value).ok_or_else(|| self.link().unexpected("EXEC"))?;
-                if replies.len() != count + keys.len() * Reads::PER_KEY {
-                    return Err(self.link().unexpected("EXEC"));
-                }
+                let replies =
+                    reply::array(value).filter(|replies| replies.len() == count + keys.len() * Reads::PER_KEY);
+                let Some(mut replies) = replies else {
+                    return Ok(Guard::Lost { now: self.look_again(seen).await, why: self.link().unexpected("EXEC") });
+                };
                 self.wait_behind(&mut wire).await;
-                let after = self.observed(seen, replies.split_off(count), reads)?;
+                let after = match self.observed(seen, replies.split_off(count), reads) {
+                    Ok(after) => after,
+                    Err(why) => return Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+                };
                 let call = replies.pop().ok_or_else(|| self.link().unexpected("EXEC"))?;
                 // Without its lock the call came to nothing.
                 let lock = replies.into_iter().map(|reply| self.no_error(reply)).collect::<Result<Vec<_>, _>>();
                 let reply = lock.and_then(|_| wire.step_reply(call));
                 Ok(Guard::Made { reply, before, after })
             }
-            // The handshake is long over: TLS trouble now means that the reply cannot be read.
-            Err(why) if why.lost_the_reply() || why.is_of_tls() => {
-                Ok(Guard::Lost { now: self.look_again(seen).await, why })
-            }
-            Err(error) => Err(error),
+            Err(error) if error.is_without_effect() => Err(error),
+            Err(why) => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
         }
     }
 

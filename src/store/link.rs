@@ -17,7 +17,7 @@ use redis::Value;
 
 use super::access::{Permit, Writable};
 use super::connect::{self, Node};
-use super::error::StoreError;
+use super::error::{Place, StoreError};
 use super::read::Reader;
 use super::reply;
 use super::slots::SlotMap;
@@ -363,7 +363,7 @@ impl Link {
 
     fn unserved(&self, redis_key: &[u8]) -> StoreError {
         let why = format!("no node serves slot {}", slot::of(redis_key));
-        StoreError::Refused { target: self.name(), code: "CLUSTERDOWN".to_owned(), why }
+        StoreError::Refused { target: self.name(), code: "CLUSTERDOWN".to_owned(), why, place: Place::Command }
     }
 
     fn known(&self) -> Topology {

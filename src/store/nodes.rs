@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::error::StoreError;
+use super::error::{Place, StoreError};
 use super::link::Link;
 use super::pace::Gait;
 use super::pages::{Page, Pages};
@@ -145,7 +145,7 @@ impl Nodes {
                 return Ok(false);
             }
             let (code, why) = ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
-            self.missed.push(StoreError::Refused { target: nodes[0].to_string(), code, why });
+            self.missed.push(StoreError::Refused { target: nodes[0].to_string(), code, why, place: Place::Command });
             return Ok(false);
         }
         (self.map, self.moved) = (Some(now), Some(moved));

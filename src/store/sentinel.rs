@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::error::StoreError;
+use super::error::{Place, StoreError};
 use super::manners::Manners;
 use super::target::{Address, Target};
 use super::wire::{Wire, pack};
@@ -105,6 +105,7 @@ impl Sentinels {
                 target: master.to_string(),
                 code: "READONLY".to_owned(),
                 why: format!("the Sentinel at {sentinel} names it as master of {}, but it is none", self.service),
+                place: Place::Command,
             }),
         }
     }

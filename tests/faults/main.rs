@@ -8,6 +8,7 @@
 //! | READONLY, OOM, MISCONF, NOREPLICAS | all | `refusing` |
 //! | protocol garbage, huge headers, nesting, a line without end | all | `garbage` |
 //! | a connection cut at any byte of requests or replies | every change | `lost`; the moments one by one in `guarded.rs`, `kill.rs` |
+//! | a proxy that forwards a change and answers an error of its own, odd reply types | every change | `forwarded` |
 //! | cut off or stopped in the middle of many records | sweep, purge, restore | `middle`; list in `failures.rs`, simulate in `simulate/server.rs` |
 //! | idemctl killed, interrupted, its disk full | sweep, purge | `kill.rs` |
 //! | services at work meanwhile | sweep, purge | `storm.rs` |
@@ -34,6 +35,7 @@ mod support;
 mod stage;
 
 mod between;
+mod forwarded;
 mod garbage;
 mod lost;
 mod middle;

@@ -104,6 +104,8 @@ pub enum Hook {
     Cut,
     /// It gets this reply, and nobody hears of it.
     Answer(Vec<u8>),
+    /// It is passed on, and gets this reply in place of its own.
+    Replace(Vec<u8>),
 }
 
 /// A port of the loopback that leads to the server; the hook sees whatever is sent at a time, and says what becomes of it.
@@ -153,6 +155,7 @@ fn talk(client: &mut TcpStream, mut server: impl Read + Write, hook: &impl Fn(&[
         match hook {
             Hook::Lose => return,
             Hook::Then(act) => act(),
+            Hook::Replace(other) => reply = other,
             _ => {}
         }
         let _ = client.write_all(&reply);

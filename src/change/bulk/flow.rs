@@ -142,7 +142,8 @@ impl<R: Rule> Flow<'_, R> {
         let is_meant = |chosen: &Chosen<R::Group>| asks_owners || !chosen.ends_by_itself;
         let chosen = page.chosen.into_iter().filter(|(_, chosen)| is_meant(chosen));
         let mut records: Vec<_> = chosen.map(|(record, _)| record).collect();
-        if self.grace.is_zero() {
+        // Whatever waits is known by all of its bytes.
+        if self.grace.is_zero() && !self.pace.is_limited() {
             return Ok(records.into_iter().map(Place::of).collect());
         }
         sharpen(&mut self.reader, self.rule, &mut records).await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::{ErrorKind, RedisError};
 
-use super::{REDIRECTS, StoreError};
+use super::{Place, REDIRECTS, StoreError};
 use crate::store::target::Target;
 use crate::store::{right, tls};
 
@@ -30,6 +30,7 @@ impl StoreError {
             return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
         }
         let (code, why) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
+        let place = if is_of_script(why) { Place::Script } else { Place::Command };
         let (code, why) = out_of_script(why).unwrap_or((code, why));
         let (code, why) = (code.to_owned(), why.to_owned());
         let wrong_login =
@@ -44,9 +45,9 @@ impl StoreError {
         if code == "DENIED" {
             // Behind the first sentence there is advice for whoever runs the server, a page of it.
             let first = why.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
-            return Self::Refused { target, code, why: first };
+            return Self::Refused { target, code, why: first, place };
         }
-        Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why } }
+        Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why }, place }
     }
 
     /// What a TLS handshake ran into that says nothing of TLS.
@@ -67,6 +68,11 @@ pub(in crate::store) fn out_of_script(why: &str) -> Option<(&str, &str)> {
     // A script that began may have changed something: what it ran into is no reason to send it again.
     let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_uppercase()) && !REDIRECTS.contains(&code);
     is_code.then_some((code, rest))
+}
+
+/// True for what came up inside a script: Redis 6.2 says so in front, later engines behind.
+fn is_of_script(why: &str) -> bool {
+    why.starts_with("Error running script") || why.contains("@user_script")
 }
 
 /// What servers say when a script runs a command that its user may not: Redis 6.2, 7.0, and since.

@@ -51,7 +51,7 @@ impl Writer {
             match applied {
                 Ok(silent) => silence = StoreError::worse(silence.take(), silent),
                 // All is done, as reading back told.
-                Err(error) if error.lost_the_reply() && is_all => {}
+                Err(error) if !error.is_without_effect() && is_all && all_known(&outcomes[begun..]) => {}
                 Err(error) => return (outcomes, Err(StoreError::worst_of(silence, error))),
             }
             let done = changes[begun..].iter().zip(&outcomes[begun..]).filter(|(_, outcome)| outcome.is_done());
@@ -204,4 +204,8 @@ impl Writer {
         };
         batch.refuse(is_silent);
     }
+}
+
+fn all_known(outcomes: &[Outcome]) -> bool {
+    outcomes.iter().all(|outcome| !matches!(outcome, Outcome::Unknown | Outcome::Refused))
 }

@@ -1,4 +1,6 @@
-//! One batch on its way: sent once, and read back where its reply is lost.
+//! One batch on its way: sent once, and read back where no reply tells what became of it.
+
+use redis::Value;
 
 use super::{Action, Outcome, Writer};
 use crate::domain::identity::{Comparison, Identity};
@@ -23,61 +25,75 @@ impl Writer {
             return self.send_apart(batch, action).await;
         }
         let Some(command) = batch.command(action) else { return Ok(None) };
-        match self.link().ask(&command).await {
-            Ok(value) => {
-                let letters = reply::bytes(value).unwrap_or_default();
-                let is_expected = batch.came_to(letters.iter().map(|letter| batch::outcome(*letter)));
-                Ok((!is_expected).then(|| self.link().unexpected("EVAL")))
+        let told = match self.link().ask(&command).await {
+            Ok(value) => reply::bytes(value).unwrap_or_default(),
+            Err(error) if error.is_without_effect() => return Err(error.naming(RIGHTS)),
+            Err(error) => return Ok(Some(self.all_read_back(batch, action, error).await)),
+        };
+        let outcomes: Option<Vec<_>> = told.iter().map(|letter| batch::outcome(*letter)).collect();
+        match outcomes.filter(|outcomes| outcomes.len() == batch.len()) {
+            Some(outcomes) => {
+                batch.came_to(outcomes);
+                Ok(None)
             }
-            Err(error) if error.lost_the_reply() => {
-                let redis_keys = batch.redis_keys();
-                let (outcomes, error) = self.read_back(&redis_keys, action, error).await;
-                batch.came_to(outcomes.into_iter().map(Some));
-                Ok(Some(error))
-            }
-            Err(error) => Err(error.naming(RIGHTS)),
+            None => Ok(Some(self.all_read_back(batch, action, self.link().unexpected("EVAL")).await)),
         }
+    }
+
+    /// Reads back what became of every change of a batch; gives the error to end with.
+    async fn all_read_back(&self, batch: &mut Batch<'_>, action: Action, why: StoreError) -> StoreError {
+        let redis_keys = batch.redis_keys();
+        let (outcomes, error) = self.read_back(&redis_keys, action, why).await;
+        batch.came_to(outcomes);
+        error
     }
 
     /// On a cluster: a call for each change, all in one write a node. What a node refuses or does not answer is no matter
     /// of the others.
     async fn send_apart(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
-        let (mut stopped, mut lost) = (None, Vec::new());
+        let (mut stopped, mut open) = (None, Vec::new());
         while let Err(error) = self.look_elsewhere(batch).await {
             self.fell_silent(&error)?;
             self.leave_out_silent(batch);
             stopped = Some(error);
         }
-        let mut outcomes = Vec::new();
+        let mut outcomes = Vec::with_capacity(batch.len());
         let calls = |script: Script<'_>| batch.commands_apart(action, script);
         let replies = self.link().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
         for (index, reply) in replies.into_iter().enumerate() {
-            outcomes.push(match reply {
-                Ok(value) => reply::bytes(value).as_deref().and_then(|letter| batch::outcome(*letter.first()?)),
-                Err(error) if error.lost_the_reply() => {
-                    lost.push((index, error));
-                    Some(Outcome::Unknown)
+            outcomes.push(match reply.and_then(|value| self.letter(value)) {
+                Ok(outcome) => outcome,
+                Err(error) if error.is_without_effect() => {
+                    stopped = Some(error.naming(RIGHTS));
+                    Outcome::Refused
                 }
                 Err(error) => {
-                    stopped = Some(error.naming(RIGHTS));
-                    Some(Outcome::Refused)
+                    open.push((index, error));
+                    Outcome::Unknown
                 }
             });
         }
-        if let Some((_, error)) = lost.first() {
-            // Nothing more is sent to any of them; which they are is told by the first.
-            lost.iter().for_each(|(_, error)| drop(self.fell_silent(error)));
+        if let Some((_, why)) = open.first() {
+            // Nothing more is sent to any that is silent; which they are is told by the first.
+            open.iter().for_each(|(_, error)| drop(self.fell_silent(error)));
             let all = batch.redis_keys();
-            let redis_keys: Vec<_> = lost.iter().map(|(index, _)| all[*index]).collect();
-            let (found, error) = self.read_back(&redis_keys, action, error.clone()).await;
-            for ((index, _), found) in lost.iter().zip(found) {
-                outcomes[*index] = Some(found);
+            let redis_keys: Vec<_> = open.iter().map(|(index, _)| all[*index]).collect();
+            let (found, error) = self.read_back(&redis_keys, action, why.clone()).await;
+            for ((index, _), found) in open.iter().zip(found) {
+                outcomes[*index] = found;
             }
             // What another node refuses is no matter of reading back.
             stopped = StoreError::worse(stopped, Some(error));
         }
-        let is_expected = batch.came_to(outcomes.into_iter());
-        Ok(if is_expected { stopped } else { Some(self.link().unexpected("EVAL")) })
+        batch.came_to(outcomes);
+        Ok(stopped)
+    }
+
+    /// What the reply to a call for one change says.
+    fn letter(&self, value: Value) -> Result<Outcome, StoreError> {
+        let told = reply::bytes(value).unwrap_or_default();
+        let outcome = if let [letter] = told[..] { batch::outcome(letter) } else { None };
+        outcome.ok_or_else(|| self.link().unexpected("EVAL"))
     }
 
     /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
@@ -103,13 +119,13 @@ impl Writer {
         Ok(())
     }
 
-    /// What became of changes to these Redis keys whose replies were `lost`, and the error to end with: that one, or that
-    /// the outcome of some is unknown.
+    /// What became of changes to these Redis keys of which no reply tells, for the reason `why`; and the error to end with:
+    /// that one, or that the outcome of some is unknown.
     ///
     /// On a new connection, for the old one may be what was lost. A Redis key that is gone, or expires as it should,
     /// was changed or needs no change. One that is still there may have been left alone or taken anew since, and a slow
     /// server may get to it yet: that is unknown.
-    async fn read_back(&self, redis_keys: &[&[u8]], action: Action, lost: StoreError) -> (Vec<Outcome>, StoreError) {
+    async fn read_back(&self, redis_keys: &[&[u8]], action: Action, why: StoreError) -> (Vec<Outcome>, StoreError) {
         let wanted: Vec<_> = redis_keys.iter().map(|key| vec![key.to_vec()]).collect();
         let now = match self.link().anew().await {
             Ok(link) => link.reader().peek_each(&wanted, Head::Bytes(1)).await,
@@ -123,11 +139,11 @@ impl Writer {
         let unknown: Vec<_> = (0..wanted.len()).filter(|index| outcomes[*index] == Outcome::Unknown).collect();
         let verb = if action == Action::Remove { "removal" } else { "expiry" };
         let what = match (&unknown[..], wanted.len()) {
-            ([], _) => return (outcomes, lost),
+            ([], _) => return (outcomes, why),
             ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(redis_keys[*only])),
             (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
         };
-        (outcomes, StoreError::OutcomeUnknown { target: self.link().name(), what, why: lost.to_string() })
+        (outcomes, StoreError::OutcomeUnknown { target: self.link().name(), what, why: why.to_string() })
     }
 }
 

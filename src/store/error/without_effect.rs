@@ -1,0 +1,118 @@
+//! The errors after which nothing was changed: the one list of them. After any other error, a lost or an odd reply, a change
+//! may have been made, and the state is read back.
+//!
+//! A proxy in between may forward a change and then answer an error of its own. So an error counts as one without effect
+//! only where Redis itself promises that, by its code and by the place where the error came up.
+
+use super::StoreError;
+
+/// Where a server ran into what it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before it executed the command.
+    Command,
+    /// Inside a script, in front of a command of the script's.
+    Script,
+}
+
+/// Codes of errors that come before a command is executed (Redis, `processCommand`), or that refuse to execute any.
+const BEFORE_EXECUTION: [&str; 18] = [
+    "NOAUTH",
+    "WRONGPASS",
+    "NOPERM",
+    "READONLY",
+    "OOM",
+    "MISCONF",
+    "LOADING",
+    "BUSY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "CROSSSLOT",
+    "MOVED",
+    "ASK",
+    "TRYAGAIN",
+    "NOREPLICAS",
+    "NOSCRIPT",
+    "EXECABORT",
+    "DENIED",
+];
+
+/// Codes of errors that meet a script at its first write or before. What they speak of holds for as long as the script
+/// runs, and idemctl's own scripts compare with commands that only read, and write by one kind of command.
+const IN_SCRIPT: [&str; 5] = ["NOPERM", "READONLY", "OOM", "MISCONF", "NOREPLICAS"];
+
+/// Beginnings of errors without a code of their own that come before a command is executed.
+const WORDS: [&str; 6] = [
+    "unknown command",
+    "wrong number of arguments",
+    "max number of clients reached",
+    "DB index is out of range",
+    "Error compiling script",
+    "Protocol error",
+];
+
+impl StoreError {
+    /// True when a change that met this error was not made.
+    pub(in crate::store) fn is_without_effect(&self) -> bool {
+        match self {
+            Self::Refused { code, why, place, .. } => match place {
+                Place::Command if code == "ERR" => WORDS.iter().any(|words| why.starts_with(words)),
+                Place::Command => BEFORE_EXECUTION.contains(&code.as_str()),
+                Place::Script => IN_SCRIPT.contains(&code.as_str()),
+            },
+            Self::Authentication { why, .. } => why.starts_with("NOAUTH") || why.starts_with("WRONGPASS"),
+            Self::Permission { .. } | Self::SentinelLogIn { .. } | Self::Apart { .. } => true,
+            Self::File { .. } | Self::TlsFile { .. } | Self::Missed { .. } => true,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => false,
+            Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::ClientCertificate { .. } => false,
+            Self::OutcomeUnknown { .. } | Self::UnexpectedReply { .. } => false,
+            Self::FailedOver { .. } | Self::MasterUnknown { .. } | Self::NotReplicated { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(place: Place, code: &str, why: &str) -> bool {
+        StoreError::Refused { target: String::new(), code: code.to_owned(), why: why.to_owned(), place }
+            .is_without_effect()
+    }
+
+    #[test]
+    fn what_redis_refuses_to_execute_had_no_effect() {
+        for code in BEFORE_EXECUTION {
+            assert!(refused(Place::Command, code, "whatever"), "{code}");
+        }
+        assert!(refused(Place::Command, "ERR", "unknown command 'UNLINK', with args beginning with: "));
+        assert!(refused(Place::Command, "ERR", "max number of clients reached"));
+    }
+
+    /// Rule: an error counts as "not done" only where Redis promises that.
+    #[test]
+    fn an_error_that_redis_does_not_promise_anything_of_may_have_had_one() {
+        for (code, why) in [
+            ("upstream", "failure"),
+            ("ERR", "Connection timed out"),
+            ("ERR", "upstream: unknown command"),
+            ("ERR", ""),
+            ("WRONGTYPE", "Operation against a key holding the wrong kind of value"),
+            ("UNKILLABLE", "Sorry the script already executed write commands"),
+            ("oom", "lower case"),
+        ] {
+            assert!(!refused(Place::Command, code, why), "{code} {why}");
+        }
+        assert!(!StoreError::UnexpectedReply { target: String::new(), asked: String::new() }.is_without_effect());
+    }
+
+    #[test]
+    fn the_same_code_inside_a_script_may_come_after_its_first_write() {
+        for code in ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "BUSY", "NOSCRIPT", "ERR", "LOADING"] {
+            assert!(!refused(Place::Script, code, "unknown command"), "{code}");
+        }
+        for code in IN_SCRIPT {
+            assert!(refused(Place::Script, code, ""), "{code}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Something in between forwards a change, and then answers with an error of its own, or with what no Redis answers: only an
+//! error after which Redis promises that nothing was changed counts as "not done".
+
+use crate::fault::{self, Hook, says};
+use crate::stage::{ADDITIONS, REMOVALS, Stage, contents};
+
+/// Answers in place of the one that the server gave.
+const ANSWERS: [&str; 8] = [
+    "-upstream failure\r\n",
+    "-ERR Connection timed out\r\n",
+    "-ERR upstream: unknown command\r\n",
+    ":17\r\n",
+    "+OK\r\n",
+    "*0\r\n",
+    "$-1\r\n",
+    "$3\r\nDDD\r\n",
+];
+
+/// Errors after which Redis promises that nothing was changed.
+const REFUSALS: [&str; 4] = [
+    "-READONLY You can't write against a read only replica.\r\n",
+    "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    "-LOADING Redis is loading the dataset in memory\r\n",
+    "-ERR unknown command 'EVAL', with args beginning with: \r\n",
+];
+
+/// True for the request that changes something.
+fn changes(sent: &[u8], words: &[&str]) -> bool {
+    match words[0] {
+        "restore" => says(sent, "restore_if_absent"),
+        "release" | "begin" | "complete" => says(sent, "EXEC"),
+        _ => says(sent, "UNLINK"),
+    }
+}
+
+/// Rule: after any other error, a lost or an odd reply the state is read back; the backup stays unless nothing was done.
+#[test]
+fn a_change_that_was_forwarded_is_done_or_unknown_whatever_is_answered() {
+    std::thread::scope(|scope| {
+        for words in REMOVALS.iter().chain(ADDITIONS) {
+            scope.spawn(move || {
+                // To EXEC nil is Redis's own word for nothing done.
+                let is_step = changes(b"EXEC", words);
+                for answer in ANSWERS.into_iter().filter(|answer| !is_step || *answer != "$-1\r\n") {
+                    let stage = Stage::new(&[]);
+                    let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
+                        true => Hook::Replace(answer.as_bytes().to_vec()),
+                        false => Hook::Pass,
+                    });
+                    let run = stage.at(port, words);
+                    let say = || format!("{words:?} {answer:?}: {}", run.all());
+                    assert!(contents(&stage.server) != *stage.contents(), "{}", say());
+                    assert!([0, 3, 7].contains(&run.code), "{}", say());
+                    assert_eq!(stage.audited(), 2, "{}", say());
+                    // Of what is gone or overwritten the backup stays.
+                    if REMOVALS.contains(words) {
+                        let backups = stage.server.folder().join(".local/state/idemctl/backups");
+                        assert_eq!(std::fs::read_dir(backups).unwrap().count(), 1, "{}", say());
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn what_was_never_forwarded_is_not_told_as_done() {
+    for words in REMOVALS.iter().chain(ADDITIONS) {
+        for answer in [ANSWERS[0], ANSWERS[3]] {
+            let stage = Stage::new(&[]);
+            let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
+                true => Hook::Answer(answer.as_bytes().to_vec()),
+                false => Hook::Pass,
+            });
+            let run = stage.at(port, words);
+            assert_eq!(run.code, 7, "{words:?}: {}", run.all());
+            assert!(run.stderr.contains("outcome unknown"), "{}", run.all());
+            assert_eq!(contents(&stage.server), *stage.contents(), "{}", run.all());
+        }
+    }
+}
+
+#[test]
+fn what_redis_refuses_is_not_done_and_leaves_no_backup() {
+    for words in &REMOVALS[..3] {
+        for answer in REFUSALS {
+            let stage = Stage::new(&[]);
+            let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
+                true => Hook::Answer(answer.as_bytes().to_vec()),
+                false => Hook::Pass,
+            });
+            let run = stage.at(port, words);
+            assert_eq!(run.code, 6, "{words:?} {answer:?}: {}", run.all());
+            stage.is_untouched();
+        }
+    }
+}
