@@ -23,10 +23,10 @@ const BATCH: (usize, usize) = (100, 4 << 20);
 
 /// Bring back what a backup holds, where nothing stands now
 ///
-/// Checks the whole file first, then brings back each Redis key byte for byte, with the time it has left by the
-/// server's clock. What is there stays as it is; what has expired since stays away. The server may be another one than
-/// the backup was taken from, of the same version or a newer one. Doing it again does no harm. Exit status 3 when some
-/// Redis keys were there already, 1 when the backup holds none of the keys asked for.
+/// Checks the whole file first, then brings back each Redis key byte for byte, to expire at the moment at which it was to
+/// expire. What is there stays as it is; what has expired since, by the server's clock, stays away. The server may be
+/// another one than the backup was taken from, of the same version or a newer one. Doing it again does no harm. Exit
+/// status 3 when some Redis keys were there already, 1 when the backup holds none of the keys asked for.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Backup to restore from

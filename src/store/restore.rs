@@ -1,4 +1,4 @@
-//! Bringing Redis keys back from a backup: only where nothing is, with the time they have left by the server's clock.
+//! Bringing Redis keys back from a backup: only where nothing is, until the moment that the backup says.
 
 use redis::Value;
 
@@ -12,6 +12,10 @@ use super::write::Writer;
 
 /// What the script runs that brings a Redis key back.
 const RIGHTS: &str = "+restore +exists";
+
+/// Milliseconds by which the moment when a Redis key expires may be read wrong: its TTL and the time are read one after
+/// the other, with a pipeline between.
+const READ_WITHIN: u64 = 100;
 
 /// What became of a Redis key, or why it did not come back.
 pub type Became = Result<Fate, StoreError>;
@@ -68,18 +72,18 @@ impl Writer {
         let left = self.link().left(backup).await?;
         let mut pipeline = redis::pipe();
         for (saved, left) in backup.iter().zip(&left) {
-            let ttl = match left {
-                Left::Over => continue,
-                Left::ForEver => 0,
-                Left::Millis(left) => *left,
-            };
-            pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key).arg(&saved.dump).arg(ttl);
+            if *left == Left::Over {
+                continue;
+            }
+            pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key);
+            pipeline.arg(&saved.dump).arg(saved.expires_at_ms.unwrap_or(0));
         }
         let replies = self.link().ask_each(&pipeline).await;
         let replies = replies.into_iter().map(|reply| reply.map_err(|error| error.naming(RIGHTS))).collect();
-        let mut fates = self.link().fates(&left, replies, |value| match reply::word(value).as_deref() {
-            Some("RESTORED") => Some(true),
-            Some("PRESENT") => Some(false),
+        let mut fates = self.link().fates(&left, replies, |value, ttl| match reply::word(value).as_deref() {
+            Some("RESTORED") => Some(Fate::Restored(ttl)),
+            Some("PRESENT") => Some(Fate::Present),
+            Some("EXPIRED") => Some(Fate::Expired),
             _ => None,
         });
         let is_lost = |fate: &Became| fate.as_ref().is_err_and(StoreError::lost_the_reply);
@@ -108,7 +112,7 @@ impl Writer {
         }
         let fate = |((saved, left), now): (&(&Saved, Left), Option<Saved>)| match (left.millis(), now) {
             (None, _) => Some(Fate::Expired),
-            (Some(ttl), Some(now)) if now.dump == saved.dump => Some(Fate::FoundBack(ttl)),
+            (Some(ttl), Some(now)) if is_back(saved, &now) => Some(Fate::FoundBack(ttl)),
             (_, Some(_)) => Some(Fate::Present),
             (_, None) => None,
         };
@@ -118,6 +122,15 @@ impl Writer {
         let unknown = StoreError::OutcomeUnknown { target: self.link().name(), what, why: why.to_string() };
         fates.into_iter().map(|fate| fate.ok_or_else(|| unknown.clone())).collect()
     }
+}
+
+/// True when what is there is what was sent: many locks hold the same bytes, and end at another moment.
+fn is_back(saved: &Saved, now: &Saved) -> bool {
+    let expires_alike = match (saved.expires_at_ms, now.expires_at_ms) {
+        (Some(sent), Some(now)) => sent.abs_diff(now) <= READ_WITHIN,
+        (sent, now) => sent == now,
+    };
+    saved.dump == now.dump && expires_alike
 }
 
 /// The Redis keys that are back.
@@ -147,7 +160,8 @@ impl Link {
             pipeline.cmd("EXISTS").arg(&saved.redis_key);
         }
         let replies = self.ask_all(&pipeline).await?;
-        Ok(self.fates(&left, replies, |value| reply::integer(&value).map(|there| there == 0)))
+        let fate = |there, ttl| if there == 0 { Fate::Restored(ttl) } else { Fate::Present };
+        Ok(self.fates(&left, replies, |value, ttl| reply::integer(&value).map(|there| fate(there, ttl))))
     }
 
     async fn left(&self, backup: &[&Saved]) -> Result<Vec<Left>, StoreError> {
@@ -161,19 +175,18 @@ impl Link {
         Ok(left.collect())
     }
 
-    /// What became of each, where there is a reply for each that is not over; `is_back` reads one.
+    /// What became of each, where there is a reply for each that is not over; `read` reads one.
     fn fates(
         &self,
         left: &[Left],
         replies: Vec<Result<Value, StoreError>>,
-        is_back: impl Fn(Value) -> Option<bool>,
+        read: impl Fn(Value, Option<u64>) -> Option<Fate>,
     ) -> Vec<Became> {
         let mut replies = replies.into_iter();
         let mut fate = |left: Left| {
             let Some(ttl) = left.millis() else { return Ok(Fate::Expired) };
             let value = replies.next().ok_or_else(|| self.unexpected("EVAL"))??;
-            let is_back = is_back(value).ok_or_else(|| self.unexpected("EVAL"))?;
-            Ok(if is_back { Fate::Restored(ttl) } else { Fate::Present })
+            read(value, ttl).ok_or_else(|| self.unexpected("EVAL"))
         };
         left.iter().copied().map(&mut fate).collect()
     }
@@ -195,5 +208,26 @@ impl Left {
             Self::ForEver => Some(None),
             Self::Millis(left) => Some(Some(left)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_taken_anew_with_the_same_bytes_is_not_what_came_back() {
+        let of = |dump: &str, expires_at_ms| Saved {
+            redis_key: b"a".to_vec(),
+            dump: dump.as_bytes().to_vec(),
+            ttl_ms: None,
+            expires_at_ms,
+        };
+        let sent = of("1", Some(50_000));
+        assert!(is_back(&sent, &of("1", Some(50_055))) && is_back(&sent, &of("1", Some(49_998))));
+        for other in [of("1", Some(51_000)), of("1", None), of("2", Some(50_000))] {
+            assert!(!is_back(&sent, &other), "{other:?}");
+        }
+        assert!(is_back(&of("1", None), &of("1", None)));
     }
 }

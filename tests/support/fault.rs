@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::support::Server;
 
@@ -234,4 +234,33 @@ impl BlackHole {
         let queued = std::iter::from_fn(queue).take(64).collect();
         Self { port: address.port(), _runtime: runtime, _listener: listener, _queued: queued }
     }
+}
+
+/// A server whose clock differs by so many milliseconds, as far as its replies tell.
+pub fn skewed(by_ms: i64) -> Fault {
+    Fault::Changed(Arc::new(move |reply| skew(reply, by_ms)))
+}
+
+/// Moves every time of about now in a reply by so many milliseconds, as if the server's clock differed.
+fn skew(reply: &mut [u8], by_ms: i64) {
+    let mut start = 0;
+    while start < reply.len() {
+        let digits = reply[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let unit = match digits {
+            10 => 1_000,
+            13 => 1,
+            _ => 0,
+        };
+        if unit > 0 {
+            let time: i64 = std::str::from_utf8(&reply[start..start + digits]).unwrap().parse().unwrap();
+            if (time * unit - now_ms()).abs() < 100_000 {
+                reply[start..start + digits].copy_from_slice((time + by_ms / unit).to_string().as_bytes());
+            }
+        }
+        start += digits.max(1);
+    }
+}
+
+fn now_ms() -> i64 {
+    i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap()
 }
