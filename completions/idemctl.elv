@@ -593,6 +593,8 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --tls 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
             cand --insecure 'Do not check the server''s certificate: whoever is on the way can read and change everything'
             cand --help 'Print help'
+            cand --elsewhere 'Restore to another server, service, cluster or database than the backup was taken from'
+            cand --skip-damaged 'Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back'
             cand -y 'Go ahead without asking'
             cand --yes 'Go ahead without asking'
             cand --dry-run 'Show what would be done and change nothing'

@@ -116,7 +116,8 @@ impl Writer {
         let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
         let redis_keys: Vec<_> = there.map(|slot| slot.redis_key.as_slice()).collect();
         let saved = self.link().save(&redis_keys).await?;
-        backup.append(saved.iter().flatten().map(|saved| (saved, about))).await
+        let from = self.provenance().await?;
+        backup.append(&from, saved.iter().flatten().map(|saved| (saved, about))).await
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::Value;
+use tokio::sync::OnceCell;
 
 use super::access::{Permit, Writable};
 use super::connect::{self, Node};
@@ -31,6 +32,8 @@ pub struct Link {
     topology: Arc<Mutex<Topology>>,
     /// The digests of scripts that every master was told, by their texts; `None` where scripts may not be loaded.
     digests: Arc<Mutex<HashMap<&'static str, Option<String>>>>,
+    /// The server's run id, once it was asked for; `None` inside where it is not told.
+    pub(super) run_id: Arc<OnceCell<Option<String>>>,
 }
 
 /// What is known of the servers behind a link.
@@ -68,7 +71,8 @@ pub async fn connect(target: &Target) -> Result<Link, StoreError> {
         Some(sentinels) => Target { sentinels: Some(Arc::clone(sentinels)), ..sentinels.master(target).await? },
         None => target.clone(),
     };
-    Ok(Link { home: connect::connect(&master).await?, topology: Arc::default(), digests: Arc::default() })
+    let home = connect::connect(&master).await?;
+    Ok(Link { home, topology: Arc::default(), digests: Arc::default(), run_id: Arc::default() })
 }
 
 impl Link {

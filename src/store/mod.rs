@@ -14,6 +14,7 @@ mod nodes;
 mod pace;
 mod pages;
 mod probe;
+mod provenance;
 mod read;
 mod reply;
 mod resp;

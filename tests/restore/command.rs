@@ -204,7 +204,7 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
         (with("redis_key_base64", 7.into()), "damaged"),
         (with("ttl_ms", 5.into()), "`expires_at_ms` is missing"),
         (b.to_string()[..60].to_owned(), "cut short"),
-        (String::new(), "cut short"),
+        (String::new(), "empty"),
     ] {
         fs::write(&file, format!("{a}\n{second}\n{a}\n")).unwrap();
         let run = restore(&server, &file, &[]).exits(2);

@@ -3,13 +3,19 @@
 
 #[path = "../support/backup.rs"]
 mod backup;
+#[path = "../support/cluster.rs"]
+mod cluster;
 #[path = "../support/fault.rs"]
 mod fault;
+#[path = "../support/sentinel.rs"]
+mod sentinel;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod command;
+mod damage;
 mod moment;
+mod place;
 
 use std::path::Path;
 

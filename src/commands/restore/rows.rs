@@ -93,14 +93,15 @@ impl Rows {
     ///
     /// # Errors
     /// What stdout said to any of it.
-    pub(super) fn close(&mut self, context: &mut Context, whole: bool) -> io::Result<()> {
+    pub(super) fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
         std::mem::replace(&mut self.shown, Ok(()))?;
         if self.output == Output::Json {
             let open = if self.seen() == 0 { "{\"format\":1,\"redis_keys\":[" } else { "\n" };
             let word = if self.dry_run { "would_restore" } else { "restored" };
             let Self { restored, present, expired, .. } = self;
             context.ui.data(format!(
-                "{open}],\"{word}\":{restored},\"present\":{present},\"expired\":{expired},\"complete\":{whole}}}\n"
+                "{open}],\"{word}\":{restored},\"present\":{present},\"expired\":{expired},\"lines_left_out\":{left_out},\
+                 \"complete\":{whole}}}\n"
             ))?;
         }
         context.ui.flush()

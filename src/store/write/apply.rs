@@ -170,7 +170,8 @@ impl Writer {
                 Ok(saved) => {
                     let mut saved = saved.into_iter();
                     group.iter_mut().for_each(|batch| batch.saved_as(&mut saved));
-                    return backup.append(group.iter().flat_map(Batch::saved)).await.map(|()| silence);
+                    let from = self.provenance().await?;
+                    return backup.append(&from, group.iter().flat_map(Batch::saved)).await.map(|()| silence);
                 }
                 Err(error) => {
                     self.fell_silent(&error)?;
