@@ -606,6 +606,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--elsewhere', '--elsewhere', [CompletionResultType]::ParameterName, 'Restore to another server, service, cluster or database than the backup was taken from')
+            [CompletionResult]::new('--replace-locked', '--replace-locked', [CompletionResultType]::ParameterName, 'Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock''s holder overwrites it')
             [CompletionResult]::new('--skip-damaged', '--skip-damaged', [CompletionResultType]::ParameterName, 'Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back')
             [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Go ahead without asking')
             [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Go ahead without asking')

@@ -594,6 +594,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --insecure 'Do not check the server''s certificate: whoever is on the way can read and change everything'
             cand --help 'Print help'
             cand --elsewhere 'Restore to another server, service, cluster or database than the backup was taken from'
+            cand --replace-locked 'Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock''s holder overwrites it'
             cand --skip-damaged 'Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back'
             cand -y 'Go ahead without asking'
             cand --yes 'Go ahead without asking'

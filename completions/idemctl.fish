@@ -563,6 +563,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l tls -d 'Spea
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l elsewhere -d 'Restore to another server, service, cluster or database than the backup was taken from'
+complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l replace-locked -d 'Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock\'s holder overwrites it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l skip-damaged -d 'Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand restore" -l dry-run -d 'Show what would be done and change nothing'

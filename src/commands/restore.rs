@@ -15,24 +15,31 @@ use self::source::Source;
 use crate::args::{ConfirmArgs, Output};
 use crate::change::{self, Noted, Trail};
 use crate::context::Context;
+use crate::domain::schema::Slot;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::store::backup::Held;
-use crate::store::{Became, Fate, Link, StoreError, Writer};
+use crate::store::backup::{Beside, Held};
+use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
 
 /// Redis keys a round trip brings back, and the bytes after which it takes no more.
 const BATCH: (usize, usize) = (100, 4 << 20);
 
+/// Said once of a cluster that keeps lock and result apart.
+const APART: &str = "this cluster keeps lock and result in different slots: whether one stands beside the other is looked \
+                     at right before a Redis key comes back, not in the same step";
+
 /// Bring back what a backup holds, where nothing stands now
 ///
 /// Checks the whole file first, then brings back each Redis key byte for byte, to expire at the moment at which it was to
-/// expire. What is there stays as it is; what has expired since, by the server's clock, stays away.
+/// expire. What is there stays as it is; what has expired since, by the server's clock, stays away. So does a result beside
+/// a lock, for a retry is at work and overwrites it, and a lock whose record has a result by now, for its old worker would
+/// overwrite that.
 ///
 /// Goes to the server that the backup was taken from: neither a restart nor a failover makes another server of it. One
 /// that is another, of the same version or a newer one, needs --elsewhere.
 ///
 /// What is damaged at the end of the file is left out and named. Doing it again does no harm. Exit status 3 when some
-/// Redis keys were there already or are lost with the end of the file, 1 when the backup holds none of the
+/// Redis keys were there already, were kept away or are lost with the end of the file, 1 when the backup holds none of the
 /// keys asked for.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -47,6 +54,11 @@ pub struct Args {
     /// Restore to another server, service, cluster or database than the backup was taken from
     #[arg(long)]
     elsewhere: bool,
+
+    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
+    /// holder overwrites it
+    #[arg(long)]
+    replace_locked: bool,
 
     /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
     #[arg(long)]
@@ -64,6 +76,11 @@ impl Args {
     fn wants(&self, held: &Held) -> bool {
         let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
         self.keys.is_empty() || self.keys.iter().any(is)
+    }
+
+    fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
+        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Slot::Lock));
+        Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
     }
 }
 
@@ -84,7 +101,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let shown = rows.close(context, matches!(ended, Ok(true)), source.left_out);
     finish(context, &args, &rows, ended, &source)?;
     shown?;
-    Ok(if rows.present + source.left_out > 0 { Exit::Partial } else { Exit::Done })
+    Ok(if rows.kept_away() + source.left_out > 0 { Exit::Partial } else { Exit::Done })
 }
 
 /// What is done with a batch.
@@ -109,6 +126,13 @@ impl Hand {
         args.change.confirm(context, &question, &writer.name())?;
         Ok(Self::Restores(Box::new(writer), trail))
     }
+
+    fn looks_ahead(&self, wanted: &[Return<'_>]) -> bool {
+        wanted.iter().any(|wanted| match self {
+            Self::Looks(link) => link.looks_ahead(wanted),
+            Self::Restores(writer, _) => writer.looks_ahead(wanted),
+        })
+    }
 }
 
 /// True at the end of the backup, false when interrupted before.
@@ -122,6 +146,7 @@ async fn restore(
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let progress = context.ui.progress("Redis keys");
+    let mut told_apart = false;
     loop {
         let batch = next_batch(source, args)?;
         if batch.is_empty() {
@@ -130,11 +155,15 @@ async fn restore(
         if interrupt.is_raised() {
             return Ok(false);
         }
-        let saved: Vec<_> = batch.iter().map(|held| &held.saved).collect();
+        let wanted: Vec<_> = batch.iter().map(|held| args.wanted(held)).collect();
+        if !told_apart && hand.looks_ahead(&wanted) {
+            told_apart = true;
+            progress.suspend(|| context.ui.warning(APART));
+        }
         let (fates, ended) = match hand {
-            Hand::Looks(link) => (link.would_restore(&saved).await?, Ok(())),
+            Hand::Looks(link) => (link.would_restore(&wanted).await?, Ok(())),
             Hand::Restores(writer, trail) => {
-                let (restored, ended) = writer.restore(&saved).await;
+                let (restored, ended) = writer.restore(&wanted).await;
                 let mut ended = ended.map_err(anyhow::Error::from);
                 for (what, which) in [("restored", is_back as fn(&Became) -> bool), ("outcome-unknown", is_unknown)] {
                     let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));

@@ -1,5 +1,6 @@
 //! Backups: what a change is about to remove, as JSON lines, on the disk before it goes.
 
+mod beside;
 mod checksum;
 mod damage;
 mod line;
@@ -12,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use self::line::{FromLine, HeldLine, VoidLine};
 use super::error::StoreError;
+use crate::domain::observation::Observation;
 use crate::domain::provenance::Provenance;
 
+pub use beside::Beside;
 pub use damage::Damage;
 pub use parse::Held;
 pub use reader::{BackupError, BackupReader};
@@ -49,7 +52,7 @@ pub struct About {
 ///
 /// A line `{"format":1,"void":[],"from":{…}}` says where the lines behind were taken from: it stands first, and again
 /// where that changes, as by a failover. A Redis key has a line, synced before it is changed; up to 500 are written at a
-/// time.
+/// time. Where its record has another Redis key, `beside` names that one, its role, and whether something stood `there`.
 ///
 /// What was left alone after all is taken back by a line `{"format":1,"void":[…]}` behind: for each of these Redis keys
 /// (in base64) the last line before does not count. A process killed between the two leaves a line too many: the key is
@@ -88,20 +91,20 @@ impl Backup {
         &self.path
     }
 
-    /// Appends some Redis keys that are taken `from` there, each with whose record it is, and waits until they are
-    /// on the disk.
+    /// Appends some Redis keys that are taken `from` there, each with whose record it is and what was seen of that, and
+    /// waits until they are on the disk.
     ///
     /// # Errors
     /// Disk full, or whatever else the disk says; the file is then as it was.
     pub async fn append<'a>(
         &mut self,
         from: &Provenance,
-        batch: impl Iterator<Item = (&'a Saved, &'a About)>,
+        batch: impl Iterator<Item = (&'a Saved, &'a About, &'a Observation)>,
     ) -> Result<(), StoreError> {
         let mut held = Vec::new();
         let mut count = 0;
-        for (saved, about) in batch {
-            line::write(&mut held, &HeldLine::new(saved, about));
+        for (saved, about, seen) in batch {
+            line::write(&mut held, &HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()));
             count += 1;
         }
         if count == 0 {

@@ -113,11 +113,12 @@ impl Writer {
         about: &About,
         backup: &mut Backup,
     ) -> Result<(), StoreError> {
-        let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
+        // The result before the lock, for restore brings them back in this order: no result comes back beside a lock.
+        let there = seen.slots.iter().rev().filter(|slot| slot.content != Content::Absent);
         let redis_keys: Vec<_> = there.map(|slot| slot.redis_key.as_slice()).collect();
         let saved = self.link().save(&redis_keys).await?;
         let from = self.provenance().await?;
-        backup.append(&from, saved.iter().flatten().map(|saved| (saved, about))).await
+        backup.append(&from, saved.iter().flatten().map(|saved| (saved, about, seen))).await
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.

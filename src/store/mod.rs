@@ -41,7 +41,7 @@ pub use link::{Link, connect};
 pub use manners::Manners;
 pub use pace::Gait;
 pub use read::{Head, Reader, Seen};
-pub use restore::{Became, Fate};
+pub use restore::{Became, Fate, Return};
 pub use sandbox::{Entry, EntryValue, Sandbox, SandboxError, Setup, free_port, nowhere};
 pub use sentinel::Sentinels;
 pub use target::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Target};

@@ -1,12 +1,11 @@
 //! Bringing Redis keys back from a backup: only where nothing is, until the moment that the backup says.
 
-use redis::Value;
+mod outlook;
 
+use self::outlook::Left;
 use super::backup::Saved;
 use super::error::StoreError;
 use super::link::Link;
-use super::reply;
-use super::save::server_millis;
 use super::scripts;
 use super::write::Writer;
 
@@ -16,6 +15,23 @@ const RIGHTS: &str = "+restore +exists";
 /// Milliseconds by which the moment when a Redis key expires may be read wrong: its TTL and the time are read one after
 /// the other, with a pipeline between.
 const READ_WITHIN: u64 = 100;
+
+/// A Redis key that is to come back.
+#[derive(Debug, Clone, Copy)]
+pub struct Return<'a> {
+    /// What stood there.
+    pub saved: &'a Saved,
+    /// Another Redis key of the record where nothing may stand now; `None` where none matters.
+    pub barred_by: Option<&'a [u8]>,
+}
+
+impl Return<'_> {
+    /// The Redis key that the script looks at besides: where none matters the one that comes back, for nothing stands
+    /// there by then.
+    fn bar(&self) -> &[u8] {
+        self.barred_by.unwrap_or(&self.saved.redis_key)
+    }
+}
 
 /// What became of a Redis key, or why it did not come back.
 pub type Became = Result<Fate, StoreError>;
@@ -29,6 +45,8 @@ pub enum Fate {
     FoundBack(Option<u64>),
     /// Something is there, which stays.
     Present,
+    /// What stands at the record's other Redis key keeps it away.
+    Barred,
     /// Its time is over.
     Expired,
 }
@@ -40,7 +58,7 @@ impl Writer {
     /// Gives what became of each, with an own error for each Redis key that is refused, and
     /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell; and the
     /// error that came in between. Where the server could not be asked at all nothing became of any.
-    pub async fn restore(&self, backup: &[&Saved]) -> (Vec<Became>, Result<(), StoreError>) {
+    pub async fn restore(&self, backup: &[Return<'_>]) -> (Vec<Became>, Result<(), StoreError>) {
         // Which nodes there are is known before anything is sent.
         if let Err(error) = self.link().masters().await {
             return (Vec::new(), Err(error));
@@ -68,33 +86,29 @@ impl Writer {
         }
     }
 
-    async fn restore_here(&self, backup: &[&Saved]) -> Result<Vec<Became>, StoreError> {
-        let left = self.link().left(backup).await?;
-        let mut pipeline = redis::pipe();
-        for (saved, left) in backup.iter().zip(&left) {
-            if *left == Left::Over {
-                continue;
-            }
-            pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(1).arg(&saved.redis_key);
-            pipeline.arg(&saved.dump).arg(saved.expires_at_ms.unwrap_or(0));
-        }
-        let replies = self.link().ask_each(&pipeline).await;
-        let replies = replies.into_iter().map(|reply| reply.map_err(|error| error.naming(RIGHTS))).collect();
-        let mut fates = self.link().fates(&left, replies, |value, ttl| match reply::word(value).as_deref() {
-            Some("RESTORED") => Some(Fate::Restored(ttl)),
-            Some("PRESENT") => Some(Fate::Present),
-            Some("EXPIRED") => Some(Fate::Expired),
-            _ => None,
-        });
-        let is_lost = |fate: &Became| fate.as_ref().is_err_and(StoreError::lost_the_reply);
-        let lost: Vec<_> = (0..fates.len()).filter(|index| is_lost(&fates[*index])).collect();
-        if let Some(Err(why)) = lost.first().map(|first| fates[*first].clone()) {
-            let some: Vec<_> = lost.iter().map(|index| (backup[*index], left[*index])).collect();
-            for (index, fate) in lost.iter().zip(self.found_back(&some, &why).await) {
-                fates[*index] = fate;
+    async fn restore_here(&self, backup: &[Return<'_>]) -> Result<Vec<Became>, StoreError> {
+        let link = self.link();
+        let left = link.left(backup).await?;
+        let mut fates = link.foresee(backup, &left, |wanted| link.looks_ahead(wanted)).await?;
+        let sent: Vec<_> = (0..backup.len()).filter(|index| fates[*index].is_none()).collect();
+        let replies = link.ask_each(&link.returns(sent.iter().map(|index| &backup[*index]))).await;
+        let mut lost = Vec::new();
+        for (index, reply) in sent.iter().zip(replies) {
+            match reply.map(|reply| link.fate(reply, left[*index])) {
+                Ok(Ok(fate)) => fates[*index] = Some(Ok(fate)),
+                // What answers so is no Redis, and what Redis did is not told by it.
+                Ok(Err(odd)) => lost.push((*index, odd)),
+                Err(error) if error.lost_the_reply() => lost.push((*index, error)),
+                Err(error) => fates[*index] = Some(Err(error.naming(RIGHTS))),
             }
         }
-        Ok(fates)
+        if let Some((_, why)) = lost.first() {
+            let some: Vec<_> = lost.iter().map(|(index, _)| (backup[*index].saved, left[*index])).collect();
+            for ((index, _), fate) in lost.iter().zip(self.found_back(&some, why).await) {
+                fates[*index] = Some(fate);
+            }
+        }
+        Ok(fates.into_iter().map(|fate| fate.unwrap_or_else(|| Err(link.unexpected("EVAL")))).collect())
     }
 
     /// On a new connection, for the old one may be what was lost. A Redis key that holds what the backup holds is back;
@@ -110,17 +124,29 @@ impl Writer {
                 }
             }
         }
-        let fate = |((saved, left), now): (&(&Saved, Left), Option<Saved>)| match (left.millis(), now) {
-            (None, _) => Some(Fate::Expired),
-            (Some(ttl), Some(now)) if is_back(saved, &now) => Some(Fate::FoundBack(ttl)),
-            (_, Some(_)) => Some(Fate::Present),
-            (_, None) => None,
+        let fate = |((saved, left), now): (&(&Saved, Left), Option<Saved>)| {
+            let now = now?;
+            Some(if is_back(saved, &now) { Fate::FoundBack(left.millis()) } else { Fate::Present })
         };
         let fates: Vec<_> = lost.iter().zip(now).map(fate).collect();
         let unknown = fates.iter().filter(|fate| fate.is_none()).count();
         let what = format!("the return of {unknown} of {} Redis keys", lost.len());
         let unknown = StoreError::OutcomeUnknown { target: self.link().name(), what, why: why.to_string() };
         fates.into_iter().map(|fate| fate.ok_or_else(|| unknown.clone())).collect()
+    }
+}
+
+impl Link {
+    /// A call of the script for each. Where a cluster keeps a Redis key and what bars it apart, the script sees the one.
+    fn returns<'a>(&self, wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline {
+        let mut pipeline = redis::pipe();
+        for wanted in wanted {
+            let Saved { redis_key, dump, expires_at_ms, .. } = wanted.saved;
+            let bar = if self.looks_ahead(wanted) { redis_key } else { wanted.bar() };
+            pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(2).arg(redis_key).arg(bar);
+            pipeline.arg(dump).arg(expires_at_ms.unwrap_or(0));
+        }
+        pipeline
     }
 }
 
@@ -134,10 +160,10 @@ fn is_back(saved: &Saved, now: &Saved) -> bool {
 }
 
 /// The Redis keys that are back.
-fn brought_back<'a>(backup: &[&'a Saved], became: &[Became]) -> Vec<&'a [u8]> {
+fn brought_back<'a>(backup: &[Return<'a>], became: &[Became]) -> Vec<&'a [u8]> {
     let is_back = |became: &Became| matches!(became, Ok(Fate::Restored(_) | Fate::FoundBack(_)));
     let back = backup.iter().zip(became).filter(|(_, became)| is_back(became));
-    back.map(|(saved, _)| saved.redis_key.as_slice()).collect()
+    back.map(|(wanted, _)| wanted.saved.redis_key.as_slice()).collect()
 }
 
 /// What became of a Redis key that was brought back on one master and then on another.
@@ -145,69 +171,6 @@ fn either(there: Became, here: Became) -> Became {
     match (there, here) {
         (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present) | Err(_)) => Ok(back),
         (_, here) => here,
-    }
-}
-
-impl Link {
-    /// What [`Writer::restore`] would do.
-    ///
-    /// # Errors
-    /// As every read.
-    pub async fn would_restore(&self, backup: &[&Saved]) -> Result<Vec<Became>, StoreError> {
-        let left = self.left(backup).await?;
-        let mut pipeline = redis::pipe();
-        for (saved, _) in backup.iter().zip(&left).filter(|(_, left)| **left != Left::Over) {
-            pipeline.cmd("EXISTS").arg(&saved.redis_key);
-        }
-        let replies = self.ask_all(&pipeline).await?;
-        let fate = |there, ttl| if there == 0 { Fate::Restored(ttl) } else { Fate::Present };
-        Ok(self.fates(&left, replies, |value, ttl| reply::integer(&value).map(|there| fate(there, ttl))))
-    }
-
-    async fn left(&self, backup: &[&Saved]) -> Result<Vec<Left>, StoreError> {
-        let time = self.ask(&redis::cmd("TIME")).await?;
-        let now = server_millis(time).ok_or_else(|| self.unexpected("TIME"))?;
-        let left = backup.iter().map(|saved| match saved.expires_at_ms {
-            None => Left::ForEver,
-            Some(at) if at <= now => Left::Over,
-            Some(at) => Left::Millis(at - now),
-        });
-        Ok(left.collect())
-    }
-
-    /// What became of each, where there is a reply for each that is not over; `read` reads one.
-    fn fates(
-        &self,
-        left: &[Left],
-        replies: Vec<Result<Value, StoreError>>,
-        read: impl Fn(Value, Option<u64>) -> Option<Fate>,
-    ) -> Vec<Became> {
-        let mut replies = replies.into_iter();
-        let mut fate = |left: Left| {
-            let Some(ttl) = left.millis() else { return Ok(Fate::Expired) };
-            let value = replies.next().ok_or_else(|| self.unexpected("EVAL"))??;
-            read(value, ttl).ok_or_else(|| self.unexpected("EVAL"))
-        };
-        left.iter().copied().map(&mut fate).collect()
-    }
-}
-
-/// How long a Redis key has to live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Over,
-    ForEver,
-    Millis(u64),
-}
-
-impl Left {
-    /// The milliseconds, `None` inside for ever; `None` when it is over.
-    fn millis(self) -> Option<Option<u64>> {
-        match self {
-            Self::Over => None,
-            Self::ForEver => Some(None),
-            Self::Millis(left) => Some(Some(left)),
-        }
     }
 }
 

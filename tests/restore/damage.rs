@@ -49,7 +49,10 @@ fn no_flipped_bit_brings_back_anything_else_or_goes_unnoticed() {
     let copy = server.folder().join("flipped");
     fs::write(&copy, &whole).unwrap();
     let (written, is_damaged) = read(&copy);
-    assert!(written.len() == 1 && !is_damaged && written[0].from.is_some(), "{written:?}");
+    assert!(
+        written.len() == 1 && !is_damaged && written[0].from.is_some() && written[0].beside.is_some(),
+        "{written:?}"
+    );
     let mut in_both = written.clone();
     in_both.push(line_held(&server, &[lines[0], lines[2]]));
     for bit in 0..whole.len() * 8 {

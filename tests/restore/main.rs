@@ -12,6 +12,7 @@ mod sentinel;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod beside;
 mod command;
 mod damage;
 mod moment;

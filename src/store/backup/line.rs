@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::{About, FORMAT, Saved, checksum};
+use super::{About, Beside, FORMAT, Saved, checksum};
 use crate::domain::provenance::Provenance;
 
 /// Appends a line that is sealed by its checksum.
@@ -31,10 +31,19 @@ pub(super) struct HeldLine<'a> {
     state: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beside: Option<BesideFields>,
+}
+
+#[derive(Serialize)]
+struct BesideFields {
+    role: &'static str,
+    redis_key_base64: String,
+    there: bool,
 }
 
 impl<'a> HeldLine<'a> {
-    pub(super) fn new(saved: &Saved, about: &'a About) -> Self {
+    pub(super) fn new(saved: &Saved, about: &'a About, beside: Option<&Beside>) -> Self {
         let key = String::from_utf8_lossy(&about.key);
         Self {
             format: FORMAT,
@@ -47,6 +56,11 @@ impl<'a> HeldLine<'a> {
             key_base64: matches!(key, Cow::Owned(_)).then(|| STANDARD.encode(&about.key)),
             key,
             state: about.state,
+            beside: beside.map(|beside| BesideFields {
+                role: beside.role.word(),
+                redis_key_base64: STANDARD.encode(&beside.redis_key),
+                there: beside.there,
+            }),
         }
     }
 }

@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{FORMAT, Saved, checksum};
+use super::{Beside, FORMAT, Saved, checksum};
 use crate::domain::provenance::Provenance;
+use crate::domain::schema::Slot;
 
 /// How every line begins that idemctl wrote.
 pub(super) const BEGINNING: &[u8] = b"{\"format\":";
@@ -40,6 +41,8 @@ pub struct Held {
     pub key: Vec<u8>,
     /// The record's state.
     pub state: String,
+    /// The record's other Redis key; `None` where the record has none, or an older idemctl wrote the line.
+    pub beside: Option<Beside>,
     /// Where it was taken from; `None` where nothing says so.
     pub from: Option<Arc<Provenance>>,
 }
@@ -92,7 +95,16 @@ struct Fields {
     key_base64: Option<String>,
     state: Option<String>,
     void: Option<Vec<String>>,
+    beside: Option<BesideFields>,
     from: Option<Provenance>,
+}
+
+/// What `beside` says.
+#[derive(Deserialize)]
+struct BesideFields {
+    role: String,
+    redis_key_base64: String,
+    there: bool,
 }
 
 /// Reads a line, without its line feed; `is_sealed` says whether it has its checksum, and `must_be` whether the backup is
@@ -167,7 +179,18 @@ fn held(fields: Fields) -> Result<Held, Fault> {
         schema: fields.schema.unwrap_or_default(),
         key,
         state: fields.state.unwrap_or_default(),
+        beside: fields.beside.map(beside).transpose()?,
         from: None,
+    })
+}
+
+fn beside(fields: BesideFields) -> Result<Beside, Fault> {
+    let role = [Slot::Lock, Slot::Result].into_iter().find(|role| role.word() == fields.role);
+    let unknown = || Fault::Newer(format!("`{}` is a role that this idemctl does not know", fields.role));
+    Ok(Beside {
+        role: role.ok_or_else(unknown)?,
+        redis_key: decode("beside", &fields.redis_key_base64)?,
+        there: fields.there,
     })
 }
 
