@@ -2906,7 +2906,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__restore)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --only --elsewhere --replace-locked --skip-damaged --output --yes --confirm --dry-run --reason --wait-replicas --wait-timeout"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

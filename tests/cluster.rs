@@ -92,6 +92,23 @@ fn a_purge_removes_from_all_nodes_what_it_chose() {
     assert_eq!((back.json_lines().len(), cluster.size()), (270, 300));
 }
 
+/// Rule: a record that plain commands read is looked at again before it is changed, not taken for changed.
+#[test]
+fn a_purge_removes_results_whose_locks_would_be_on_other_nodes() {
+    let cluster = Cluster::start(3);
+    for number in 0..50 {
+        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
+    }
+    for words in [&["--yes", "--max", "20"][..], &["--yes", "--rate", "1000/s"]] {
+        let run = cluster.idemctl(&[&["purge", "--all", "--schema", "event-driven"], words].concat());
+        assert!(run.code == 2 || run.stderr.contains("50 of 50 records purged"), "{words:?}: {}", run.all());
+        assert_eq!(cluster.size(), if run.code == 2 { 50 } else { 0 });
+    }
+    cluster.set("idem:result:m", r#"{"statusCode":200,"body":""}"#, 60_000);
+    cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
+    assert_eq!(cluster.size(), 0);
+}
+
 #[test]
 fn a_leftover_lock_goes_alone_and_only_while_its_result_is_there() {
     let cluster = Cluster::start(3);

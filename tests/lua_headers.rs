@@ -18,7 +18,7 @@ use idemctl::domain::schema::{Action, Call, Pattern, Schema};
 use idemctl::domain::step::{self, StepReply};
 use idemctl::domain::write::Request;
 use idemctl::store::backup::{About, Saved};
-use idemctl::store::{self, Change, Head, Outcome};
+use idemctl::store::{self, Change, Head, Outcome, Return};
 
 use header::{Position, Script};
 use support::Server;
@@ -371,10 +371,11 @@ fn send_expiry(library: &Library, redis_keys: &[Vec<u8>]) {
     change(library, redis_keys, store::Action::ExpireIn(5_000));
 }
 
-/// A backup holds one Redis key a line, whatever the record has.
+/// A backup holds one Redis key a line, and names the record's other one.
 fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
     let saved = Saved { redis_key: redis_keys[0].clone(), dump: Vec::new(), ttl_ms: None, expires_at_ms: None };
-    let (fates, ended) = library.wait(library.writer().restore(&[&saved]));
+    let wanted = Return { saved: &saved, barred_by: redis_keys.get(1).map(Vec::as_slice) };
+    let (fates, ended) = library.wait(library.writer().restore(&[wanted]));
     ended.unwrap();
     assert!(matches!(fates[..], [Ok(store::Fate::Present)]));
 }
@@ -400,7 +401,7 @@ fn idemctl_sends_the_keys_and_arguments_of_the_header() {
             let words =
                 std::iter::from_fn(|| Some(monitor.next_script())).find(|w| w[1] == wire::script(path)).unwrap();
             let keys: usize = words[2].parse().unwrap();
-            let expected = if script.takes_many_keys() { redis_keys.len() } else { 1 };
+            let expected = if script.takes_many_keys() { redis_keys.len() } else { script.count("KEYS") };
             assert_eq!(keys, expected, "{path}: KEYS");
             let many = script.positions.iter().any(|position| position.list == "ARGV" && position.index == "1..n");
             let args = script.count("ARGV") + if many { keys - 1 } else { 0 };

@@ -1,6 +1,7 @@
 //! `idemctl restore`: brings back what a backup holds.
 
 mod rows;
+mod source;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,23 +11,36 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::rows::Rows;
+use self::source::Source;
 use crate::args::{ConfirmArgs, Output};
 use crate::change::{self, Noted, Trail};
 use crate::context::Context;
+use crate::domain::schema::Slot;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::store::backup::{BackupError, BackupReader, Held};
-use crate::store::{Became, Fate, Link, StoreError, Writer};
+use crate::store::backup::{Beside, Held};
+use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
 
 /// Redis keys a round trip brings back, and the bytes after which it takes no more.
 const BATCH: (usize, usize) = (100, 4 << 20);
 
+/// Said once of a cluster that keeps lock and result apart.
+const APART: &str = "this cluster keeps lock and result in different slots: whether one stands beside the other is looked \
+                     at right before a Redis key comes back, not in the same step";
+
 /// Bring back what a backup holds, where nothing stands now
 ///
-/// Checks the whole file first, then brings back each Redis key byte for byte, with the time it has left by the
-/// server's clock. What is there stays as it is; what has expired since stays away. The server may be another one than
-/// the backup was taken from, of the same version or a newer one. Doing it again does no harm. Exit status 3 when some
-/// Redis keys were there already, 1 when the backup holds none of the keys asked for.
+/// Checks the whole file first, then brings back each Redis key byte for byte, to expire at the moment at which it was to
+/// expire. What is there stays as it is; what has expired since, by the server's clock, stays away. So does a result beside
+/// a lock, for a retry is at work and overwrites it, and a lock whose record has a result by now, for its old worker would
+/// overwrite that.
+///
+/// Goes to the server that the backup was taken from: neither a restart nor a failover makes another server of it. One
+/// that is another, of the same version or a newer one, needs --elsewhere.
+///
+/// What is damaged at the end of the file is left out and named. Doing it again does no harm. Exit status 3 when some
+/// Redis keys were there already, were kept away or are lost with the end of the file, 1 when the backup holds none of the
+/// keys asked for.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Backup to restore from
@@ -36,6 +50,19 @@ pub struct Args {
     /// Only this idempotency key or Redis key; can be given more than once
     #[arg(long = "only", value_name = "KEY")]
     keys: Vec<OsString>,
+
+    /// Restore to another server, service, cluster or database than the backup was taken from
+    #[arg(long)]
+    elsewhere: bool,
+
+    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
+    /// holder overwrites it
+    #[arg(long)]
+    replace_locked: bool,
+
+    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
+    #[arg(long)]
+    skip_damaged: bool,
 
     /// How to show what became of each Redis key
     #[arg(short, long, value_enum, default_value_t)]
@@ -50,42 +77,31 @@ impl Args {
         let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
         self.keys.is_empty() || self.keys.iter().any(is)
     }
+
+    fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
+        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Slot::Lock));
+        Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
+    }
 }
 
 /// Runs `idemctl restore`.
 ///
 /// # Errors
-/// Usage: a file that is no whole backup; refusals; partial when the audit log cannot be written; whatever the server
-/// says.
+/// Usage: a file that is no whole backup, or one of another server; refusals; partial when the audit log cannot be
+/// written; whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let mut count = 0_u64;
-    let backup = BackupReader::open(&args.file, |held| count += u64::from(args.wants(held))).map_err(not_a_backup)?;
-    let file = args.file.display();
-    if backup.is_cut_short() {
-        context.ui.warning(&format!("the last line of {file} is cut short, as by a crash: what is before it is used"));
-    }
-    if count == 0 && !args.keys.is_empty() {
-        return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")).into());
-    }
-    let mut hand = if args.change.dry_run {
-        Hand::Looks(Box::new(context.link().await?))
-    } else {
-        let writer = context.writer(&args.change).await?;
-        let trail = Trail::open(context, &args.change, "restore")?;
-        let question = format!("Restore {count} Redis keys from {file}?");
-        args.change.confirm(context, &question, &writer.name())?;
-        Hand::Restores(Box::new(writer), trail)
-    };
+    let mut source = Source::open(context, &args)?;
+    let mut hand = Hand::over(context, &args, &source).await?;
     let mut rows = Rows::new(args.output, args.change.dry_run);
-    let mut ended = restore(context, &args, backup, &mut hand, &mut rows).await;
+    let mut ended = restore(context, &args, &mut source, &mut hand, &mut rows).await;
     if let Hand::Restores(_, trail) = &mut hand {
         let noted = trail.settle().await;
         ended = ended.and_then(|whole| Ok(noted.map(|()| whole)?));
     }
-    let shown = rows.close(context, matches!(ended, Ok(true)));
-    finish(context, &args, &rows, ended, count)?;
+    let shown = rows.close(context, matches!(ended, Ok(true)), source.left_out);
+    finish(context, &args, &rows, ended, &source)?;
     shown?;
-    Ok(if rows.present > 0 { Exit::Partial } else { Exit::Done })
+    Ok(if rows.kept_away() + source.left_out > 0 { Exit::Partial } else { Exit::Done })
 }
 
 /// What is done with a batch.
@@ -95,30 +111,59 @@ enum Hand {
     Restores(Box<Writer>, Trail),
 }
 
+impl Hand {
+    /// Connects, to the server that the backup came from, and asks for leave where something is to be changed.
+    async fn over(context: &mut Context, args: &Args, source: &Source) -> Result<Self> {
+        if args.change.dry_run {
+            let link = context.link().await?;
+            source.may_go_to(context, &link.provenance().await?, args.elsewhere)?;
+            return Ok(Self::Looks(Box::new(link)));
+        }
+        let writer = context.writer(&args.change).await?;
+        let trail = Trail::open(context, &args.change, "restore")?;
+        source.may_go_to(context, &writer.provenance().await?, args.elsewhere)?;
+        let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
+        args.change.confirm(context, &question, &writer.name())?;
+        Ok(Self::Restores(Box::new(writer), trail))
+    }
+
+    fn looks_ahead(&self, wanted: &[Return<'_>]) -> bool {
+        wanted.iter().any(|wanted| match self {
+            Self::Looks(link) => link.looks_ahead(wanted),
+            Self::Restores(writer, _) => writer.looks_ahead(wanted),
+        })
+    }
+}
+
 /// True at the end of the backup, false when interrupted before.
 async fn restore(
     context: &mut Context,
     args: &Args,
-    mut backup: BackupReader,
+    source: &mut Source,
     hand: &mut Hand,
     rows: &mut Rows,
 ) -> Result<bool> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let progress = context.ui.progress("Redis keys");
+    let mut told_apart = false;
     loop {
-        let batch = next_batch(&mut backup, args).map_err(not_a_backup)?;
+        let batch = next_batch(source, args)?;
         if batch.is_empty() {
             return Ok(true);
         }
         if interrupt.is_raised() {
             return Ok(false);
         }
-        let saved: Vec<_> = batch.iter().map(|held| &held.saved).collect();
+        let wanted: Vec<_> = batch.iter().map(|held| args.wanted(held)).collect();
+        if !told_apart && hand.looks_ahead(&wanted) {
+            told_apart = true;
+            progress.suspend(|| context.ui.warning(APART));
+        }
         let (fates, ended) = match hand {
-            Hand::Looks(link) => (link.would_restore(&saved).await?, Ok(())),
+            Hand::Looks(link) => (link.would_restore(&wanted).await?, Ok(())),
             Hand::Restores(writer, trail) => {
-                let (restored, ended) = writer.restore(&saved).await;
+                let (restored, ended) = writer.restore(&wanted).await;
                 let mut ended = ended.map_err(anyhow::Error::from);
                 for (what, which) in [("restored", is_back as fn(&Became) -> bool), ("outcome-unknown", is_unknown)] {
                     let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
@@ -137,11 +182,11 @@ async fn restore(
     }
 }
 
-fn next_batch(backup: &mut BackupReader, args: &Args) -> Result<Vec<Held>, BackupError> {
+fn next_batch(source: &mut Source, args: &Args) -> Result<Vec<Held>, Stop> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     while batch.len() < BATCH.0 && bytes < BATCH.1 {
-        match backup.next_held()? {
+        match source.next()? {
             None => break,
             Some(held) if args.wants(&held) => {
                 bytes += held.saved.dump.len();
@@ -174,8 +219,8 @@ fn is_unknown(became: &Became) -> bool {
 }
 
 /// Says how far it got; on to the error there was.
-fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, count: u64) -> Result<()> {
-    let so_far = rows.summary(count);
+fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, source: &Source) -> Result<()> {
+    let so_far = rows.summary(source.wanted);
     change::say_read_back(context, rows.read_back);
     match ended {
         Ok(true) if args.change.dry_run => context.ui.status(&format!("{so_far}. Dry run: nothing was changed.")),
@@ -189,10 +234,6 @@ fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, 
         Err(error) => return Err(exit::between(&error, rows.restored() > 0, &so_far).into()),
     }
     Ok(())
-}
-
-fn not_a_backup(error: BackupError) -> Stop {
-    Stop::usage(error.to_string()).hint("nothing was restored; idemctl audit -o json names the backup of each change")
 }
 
 /// The backup's own checksum holds, so a server that refuses the bytes is one that does not know their format.

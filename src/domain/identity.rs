@@ -64,13 +64,16 @@ impl Identity {
         if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
     }
 
-    /// True when the record changed as far as anybody may know: a deadline that may not be asked counts as the same. Good
-    /// for showing, never for a change.
+    /// True when the record changed as far as both looks can tell: a deadline that one of them did not tell counts as the
+    /// same. Good for showing, and for a look that is to be sharpened; never for a change.
     pub fn differs(&self, now: &Observation) -> bool {
-        let is_unknown = |slot: &SeenSlot| slot.deadline == Deadline::Unknown;
+        let pairs = || self.0.iter().zip(&now.slots);
+        let is_unknown = |(seen, now): (&OfKey, &SeenSlot)| {
+            seen.value != Print::Absent && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
+        };
         match self.compare(now) {
             Comparison::Same => false,
-            Comparison::Renewed => !now.slots.iter().any(is_unknown),
+            Comparison::Renewed => !pairs().any(is_unknown),
             Comparison::Changed => true,
         }
     }
@@ -174,6 +177,20 @@ mod tests {
         }
         assert_eq!(compare(&[GONE, GONE], &[(text(""), at), GONE]), Comparison::Changed);
         assert_eq!(compare(&[GONE, GONE], &[GONE, GONE]), Comparison::Same);
+    }
+
+    #[test]
+    fn a_deadline_that_nobody_told_is_no_difference_to_show_and_enough_to_stop_a_change() {
+        let observation = |deadline| {
+            let mut seen = seen(&schema("go-chi"), &[(text("1"), Expiry::Never)]);
+            seen.slots[0].deadline = deadline;
+            seen
+        };
+        for (first, now) in [(Deadline::Unknown, Deadline::At(9)), (Deadline::At(9), Deadline::Unknown)] {
+            let (first, now) = (Identity::of(&observation(first)), observation(now));
+            assert!(!first.differs(&now) && first.compare(&now) == Comparison::Renewed);
+        }
+        assert!(Identity::of(&observation(Deadline::At(9))).differs(&observation(Deadline::At(8))));
     }
 
     #[test]

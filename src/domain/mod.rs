@@ -18,6 +18,7 @@ pub mod late_worker;
 pub mod next_request;
 pub mod observation;
 pub mod orphan;
+pub mod provenance;
 pub mod race;
 pub mod rate;
 pub mod record;

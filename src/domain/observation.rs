@@ -22,6 +22,11 @@ impl Observation {
         self.slots.iter().all(|slot| slot.content == Content::Absent)
     }
 
+    /// True when the look did not tell when one of the Redis keys expires.
+    pub fn has_unknown_deadline(&self) -> bool {
+        self.slots.iter().any(|slot| slot.content != Content::Absent && slot.deadline == Deadline::Unknown)
+    }
+
     /// True when a later look shows the record that was seen, all of which was read.
     pub fn is_still(&self, later: &Self) -> bool {
         let is_whole = self.slots.iter().all(|slot| slot.content.is_whole());

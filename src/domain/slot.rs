@@ -1,14 +1,16 @@
 //! Where a Redis Cluster keeps a Redis key: one of 16384 slots.
 
-use crc16::{State, XMODEM};
+use crc::{CRC_16_XMODEM, Crc};
 
 /// How many slots a cluster has.
 pub const SLOTS: u16 = 16_384;
 
+static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
+
 /// The slot of a Redis key: CRC-16 of what stands between the first `{` and the next `}`, where there is something, else
 /// of the whole key (Redis Cluster specification, "Hash tags").
 pub fn of(redis_key: &[u8]) -> u16 {
-    State::<XMODEM>::calculate(hashed(redis_key)) % SLOTS
+    CRC.checksum(hashed(redis_key)) % SLOTS
 }
 
 /// True when all of them are in one slot.
@@ -43,10 +45,10 @@ mod tests {
         assert_eq!(of(b"123456789"), 0x31c3);
         assert_eq!(of(b""), 0);
         assert_eq!(of(b"{user1000}.following"), of(b"{user1000}.followers"));
-        assert_eq!(of(b"foo{}{bar}"), State::<XMODEM>::calculate(b"foo{}{bar}") % SLOTS);
+        assert_eq!(of(b"foo{}{bar}"), CRC.checksum(b"foo{}{bar}") % SLOTS);
         assert_eq!(of(b"foo{{bar}}zap"), of(b"{{bar}x"));
         assert_eq!(of(b"foo{bar}{zap}"), of(b"bar"));
-        assert_eq!(of(b"foo{bar"), State::<XMODEM>::calculate(b"foo{bar") % SLOTS);
+        assert_eq!(of(b"foo{bar"), CRC.checksum(b"foo{bar") % SLOTS);
     }
 
     #[test]

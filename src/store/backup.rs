@@ -1,21 +1,25 @@
 //! Backups: what a change is about to remove, as JSON lines, on the disk before it goes.
 
+mod beside;
 mod checksum;
+mod damage;
+mod line;
+mod parse;
 mod reader;
 
-use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
-use serde_json::json;
-
+use self::line::{FromLine, HeldLine, VoidLine};
 use super::error::StoreError;
+use crate::domain::observation::Observation;
+use crate::domain::provenance::Provenance;
 
-pub use reader::{BackupError, BackupReader, Held};
+pub use beside::Beside;
+pub use damage::Damage;
+pub use parse::Held;
+pub use reader::{BackupError, BackupReader};
 
 /// The version of the file's format.
 const FORMAT: u64 = 1;
@@ -44,16 +48,21 @@ pub struct About {
     pub state: &'static str,
 }
 
-/// A backup file being written: one JSON object a line.
+/// A backup file being written: one JSON object a line, each ended by a checksum over the line (`checksum.rs`).
 ///
-/// A Redis key has a line, synced before it is changed; up to 500 are written at a time. What was left alone after all is
-/// taken back by a line `{"format":1,"void":[…]}` behind them: for each of these Redis keys (in base64) the last line
-/// before it does not count. A process killed between the two leaves a line too many: the key is still there then, and
-/// `restore` never writes over one.
+/// A line `{"format":1,"void":[],"from":{…}}` says where the lines behind were taken from: it stands first, and again
+/// where that changes, as by a failover. A Redis key has a line, synced before it is changed; up to 500 are written at a
+/// time. Where its record has another Redis key, `beside` names that one, its role, and whether something stood `there`.
+///
+/// What was left alone after all is taken back by a line `{"format":1,"void":[…]}` behind: for each of these Redis keys
+/// (in base64) the last line before does not count. A process killed between the two leaves a line too many: the key is
+/// still there then, and `restore` never writes over one.
 #[derive(Debug)]
 pub struct Backup {
     file: File,
     path: PathBuf,
+    /// What the last line on the disk that says so says of where what follows was taken from.
+    from: Option<Provenance>,
     /// The bytes that are written, up to the end of the last whole line.
     length: u64,
     changed: u64,
@@ -74,7 +83,7 @@ impl Backup {
         // The file's name has to outlive a crash too.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
-        Ok(Self { file, path: path.to_owned(), length: 0, changed: 0 })
+        Ok(Self { file, path: path.to_owned(), from: None, length: 0, changed: 0 })
     }
 
     /// The file.
@@ -82,27 +91,36 @@ impl Backup {
         &self.path
     }
 
-    /// Appends some Redis keys and waits until they are on the disk.
+    /// Appends some Redis keys that are taken `from` there, each with whose record it is and what was seen of that, and
+    /// waits until they are on the disk.
     ///
     /// # Errors
     /// Disk full, or whatever else the disk says; the file is then as it was.
-    pub async fn append<'a>(&mut self, batch: impl Iterator<Item = (&'a Saved, &'a About)>) -> Result<(), StoreError> {
-        let mut lines = Vec::new();
+    pub async fn append<'a>(
+        &mut self,
+        from: &Provenance,
+        batch: impl Iterator<Item = (&'a Saved, &'a About, &'a Observation)>,
+    ) -> Result<(), StoreError> {
+        let mut held = Vec::new();
         let mut count = 0;
-        for (saved, about) in batch {
-            // Text written to memory cannot fail.
-            let _ = serde_json::to_writer(&mut lines, &Line::new(saved, about));
-            lines.push(b'\n');
+        for (saved, about, seen) in batch {
+            line::write(&mut held, &HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()));
             count += 1;
         }
         if count == 0 {
             return Ok(());
         }
+        let mut lines = Vec::new();
+        if self.from.as_ref() != Some(from) {
+            line::write(&mut lines, &FromLine::new(from));
+        }
+        lines.append(&mut held);
         let length = lines.len() as u64;
         if let Err(error) = self.write_synced(lines).await {
             self.cut();
             return Err(file_error(&self.path, &error));
         }
+        self.from = Some(from.clone());
         self.length += length;
         self.changed += count;
         Ok(())
@@ -125,9 +143,9 @@ impl Backup {
             return;
         }
         self.changed = self.changed.saturating_sub(left_alone.len() as u64);
-        let void: Vec<_> = left_alone.iter().map(|redis_key| STANDARD.encode(redis_key)).collect();
-        let line = format!("{}\n", json!({ "format": FORMAT, "void": void }));
-        match write(&mut self.file, self.length, line.as_bytes()) {
+        let mut line = Vec::new();
+        line::write(&mut line, &VoidLine::new(left_alone));
+        match write(&mut self.file, self.length, &line) {
             Ok(()) => self.length += line.len() as u64,
             Err(_) => self.cut(),
         }
@@ -165,39 +183,6 @@ impl Backup {
 fn write(file: &mut File, at: u64, lines: &[u8]) -> std::io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.write_all(lines)
-}
-
-/// A line of the file, field by field.
-#[derive(Serialize)]
-struct Line<'a> {
-    format: u64,
-    redis_key_base64: String,
-    dump_base64: String,
-    ttl_ms: Option<u64>,
-    expires_at_ms: Option<u64>,
-    schema: &'a str,
-    key: Cow<'a, str>,
-    state: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key_base64: Option<String>,
-}
-
-impl<'a> Line<'a> {
-    fn new(saved: &Saved, about: &'a About) -> Self {
-        let key = String::from_utf8_lossy(&about.key);
-        Self {
-            format: FORMAT,
-            redis_key_base64: STANDARD.encode(&saved.redis_key),
-            dump_base64: STANDARD.encode(&saved.dump),
-            ttl_ms: saved.ttl_ms,
-            expires_at_ms: saved.expires_at_ms,
-            schema: &about.schema,
-            // Text that is not borrowed is not what the bytes say.
-            key_base64: matches!(key, Cow::Owned(_)).then(|| STANDARD.encode(&about.key)),
-            key,
-            state: about.state,
-        }
-    }
 }
 
 pub(super) fn create_folder(path: &Path) -> std::io::Result<()> {

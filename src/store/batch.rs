@@ -125,9 +125,9 @@ impl<'a> Batch<'a> {
         self.asked.retain(|asked| asked.saved.is_some());
     }
 
-    /// What is to be backed up.
-    pub(super) fn saved(&self) -> impl Iterator<Item = (&Saved, &'a About)> {
-        self.asked.iter().filter_map(|asked| Some((asked.saved.as_ref()?, &asked.change.about)))
+    /// What is to be backed up, whose record it is, and what was seen of that.
+    pub(super) fn saved(&self) -> impl Iterator<Item = (&Saved, &'a About, &'a Observation)> {
+        self.asked.iter().filter_map(|asked| Some((asked.saved.as_ref()?, &asked.change.about, &asked.change.seen)))
     }
 
     /// What is sent: one call for all. None when nothing is left to ask for.

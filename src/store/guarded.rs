@@ -117,11 +117,13 @@ impl Writer {
         about: &About,
         backup: &mut Backup,
     ) -> Result<(), StoreError> {
-        let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
+        // The result before the lock, for restore brings them back in this order: no result comes back beside a lock.
+        let there = seen.slots.iter().rev().filter(|slot| slot.content != Content::Absent);
         let redis_keys: Vec<_> = there.clone().map(|slot| slot.redis_key.as_slice()).collect();
         let dumps = self.link().dumps(&redis_keys).await?;
-        let saved = there.zip(dumps).filter_map(|(slot, dump)| Some(Saved::of(slot, dump?)));
-        backup.append(saved.collect::<Vec<_>>().iter().map(|saved| (saved, about))).await
+        let saved: Vec<_> = there.zip(dumps).filter_map(|(slot, dump)| Some(Saved::of(slot, dump?))).collect();
+        let from = self.provenance().await?;
+        backup.append(&from, saved.iter().map(|saved| (saved, about, seen))).await
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.

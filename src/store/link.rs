@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::Value;
+use tokio::sync::OnceCell;
 
 use super::access::{Permit, Writable};
 use super::connect::{self, Node};
@@ -38,6 +39,8 @@ pub struct Link {
     digests: Arc<Mutex<HashMap<&'static str, Option<String>>>>,
     /// Whether PEXPIRETIME tells deadlines here; `None` before the first try.
     deadlines: Arc<Mutex<Option<bool>>>,
+    /// The server's run id, once it was asked for; `None` inside where it is not told.
+    pub(super) run_id: Arc<OnceCell<Option<String>>>,
 }
 
 /// What is known of the servers behind a link.
@@ -75,8 +78,8 @@ pub async fn connect(target: &Target) -> Result<Link, StoreError> {
         Some(sentinels) => Target { sentinels: Some(Arc::clone(sentinels)), ..sentinels.master(target).await? },
         None => target.clone(),
     };
-    let (topology, digests, deadlines) = (Arc::default(), Arc::default(), Arc::default());
-    Ok(Link { home: connect::connect(&master).await?, topology, digests, deadlines })
+    let (topology, digests, deadlines, run_id) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
+    Ok(Link { home: connect::connect(&master).await?, topology, digests, deadlines, run_id })
 }
 
 impl Link {

@@ -1,5 +1,7 @@
 //! Which master of a cluster owns which slots.
 
+use std::collections::BTreeSet;
+
 use redis::{Arg, Cmd, Value};
 
 use super::reply;
@@ -10,6 +12,8 @@ use crate::domain::slot;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SlotMap {
     masters: Vec<Target>,
+    /// The ids of masters and replicas, where they are told.
+    ids: BTreeSet<String>,
     /// The index of each slot's master; `None` for a slot that nobody serves.
     owners: Vec<Option<usize>>,
 }
@@ -18,12 +22,15 @@ impl SlotMap {
     /// Reads the reply of `CLUSTER SLOTS`; a node without an address of its own is the one that was asked. `None` when it
     /// is no such reply.
     pub(super) fn parse(slots: Value, asked: &Target) -> Option<Self> {
-        let mut map = Self { masters: Vec::new(), owners: vec![None; usize::from(slot::SLOTS)] };
+        let owners = vec![None; usize::from(slot::SLOTS)];
+        let mut map = Self { masters: Vec::new(), ids: BTreeSet::new(), owners };
         for range in reply::array(slots)? {
             let mut range = reply::array(range)?.into_iter();
             let (first, last) = (reply::integer(&range.next()?)?, reply::integer(&range.next()?)?);
             let mut master = reply::array(range.next()?)?.into_iter();
             let (host, port) = (reply::word(master.next()?), reply::integer(&master.next()?)?);
+            map.ids.extend(master.next().and_then(reply::word));
+            map.ids.extend(range.filter_map(|replica| reply::word(reply::array(replica)?.into_iter().nth(2)?)));
             let owner = map.index_of(address(asked, host, u16::try_from(port).ok()?));
             let range = usize::try_from(first).ok()?..=usize::try_from(last).ok()?;
             map.owners.get_mut(range)?.fill(Some(owner));
@@ -34,6 +41,11 @@ impl SlotMap {
     /// The masters.
     pub(super) fn masters(&self) -> &[Target] {
         &self.masters
+    }
+
+    /// The ids of all nodes, which stay when a node moves or takes over.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.ids.iter().map(String::as_str)
     }
 
     /// The master of a slot.

@@ -165,14 +165,20 @@ mod url_info {
     }
 }
 
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Service(sentinels) => write!(f, "{sentinels}"),
+        }
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.address {
-            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}/{}", self.db),
-            Address::Tcp(host, port) => write!(f, "{host}:{port}/{}", self.db),
-            Address::Unix(path) => write!(f, "{}/{}", path.display(), self.db),
-            Address::Service(sentinels) => write!(f, "{sentinels}/{}", self.db),
-        }
+        write!(f, "{}/{}", self.address, self.db)
     }
 }
 

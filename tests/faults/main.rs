@@ -18,7 +18,7 @@
 //! | SCRIPT FLUSH | race | `odd`; simulate has a scenario for it |
 //! | 512 MB value | inspect, list | `odd` |
 //! | eviction during a scan | list | `odd` |
-//! | clock skew | inspect, list, force-unlock, restore | `odd` |
+//! | clock skew | inspect, list, force-unlock | `odd`; restore in `restore/moment.rs` |
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 #[path = "../support/backup.rs"]

@@ -1,12 +1,11 @@
 //! Servers that serve, in odd ways: huge values, another clock, scripts forgotten, keys evicted.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::fault::{self, Fault};
+use crate::fault;
 use crate::stage::bounded;
 use crate::support::{self, Run, Server};
 
@@ -79,51 +78,11 @@ fn now_ms() -> i64 {
     i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap()
 }
 
-/// Moves every time around a moment by so many milliseconds, as if the server's clock differed.
-fn skew(reply: &mut [u8], (near_ms, by_ms): (i64, i64)) {
-    let mut start = 0;
-    while start < reply.len() {
-        let digits = reply[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let unit = match digits {
-            10 => 1_000,
-            13 => 1,
-            _ => 0,
-        };
-        if unit > 0 {
-            let time: i64 = std::str::from_utf8(&reply[start..start + digits]).unwrap().parse().unwrap();
-            if (time * unit - near_ms).abs() < 100_000 {
-                reply[start..start + digits].copy_from_slice((time + by_ms / unit).to_string().as_bytes());
-            }
-        }
-        start += digits.max(1);
-    }
-}
-
-/// The same of the times in a request that are no part of a value.
-fn skew_deadlines(request: &mut [u8], by: (i64, i64)) {
-    for part in request.split_mut(|byte| *byte == b':').take(1) {
-        skew(part, by);
-    }
-    let in_values: Vec<_> = request.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at).collect();
-    for at in in_values {
-        let digits = request[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let rest = &mut request[at + 1 + digits..];
-        let end = rest.iter().position(|byte| *byte == b':').unwrap_or(rest.len());
-        skew(&mut rest[..end], by);
-    }
-}
-
 #[test]
 fn times_go_by_the_clock_of_the_server() {
     for by_ms in [3_600_000, -3_600_000] {
         let server = Server::start();
-        let (port, _) = fault::way(
-            &server,
-            Fault::Translated(
-                Arc::new(move |request| skew_deadlines(request, (now_ms() + by_ms, -by_ms))),
-                Arc::new(move |reply| skew(reply, (now_ms(), by_ms))),
-            ),
-        );
+        let (port, _) = fault::way(&server, fault::skewed(by_ms));
         let began_at = now_ms() + by_ms - 20_000;
         let record = format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{began_at}}}"#);
         server.set("idemkey:k", &record, 25_000);
@@ -139,10 +98,6 @@ fn times_go_by_the_clock_of_the_server() {
         assert_eq!(listed.json_lines().len(), 1, "{}", listed.all());
         run(&["force-unlock", "k", "--schema", "reference", "--yes", "--backup", "b"]);
         assert_eq!(server.get("idemkey:k"), None);
-        run(&["restore", "b", "--yes"]);
-        let left: i64 = server.send(&[b"PTTL", b"idemkey:k"]);
-        assert!((10_000..=25_000).contains(&left), "{left}");
-        assert_eq!(server.get("idemkey:k").unwrap(), record.as_bytes());
     }
 }
 

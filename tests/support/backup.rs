@@ -35,6 +35,20 @@ pub fn void(redis_keys: &[&str]) -> Value {
     json!({ "format": 1, "void": keys })
 }
 
+/// The line that says where those behind were taken: at another server.
+pub fn from(server: &Server) -> Value {
+    let address = server.folder().join("another").display().to_string();
+    json!({ "format": 1, "void": [], "from": { "address": address, "db": 0 } })
+}
+
+/// A line with its checksum.
+pub fn sealed(line: &Value) -> String {
+    let crc = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
+    let text = line.to_string();
+    let fields = text.strip_suffix('}').unwrap();
+    format!("{fields},\"crc64\":\"{:016x}\"}}", crc.checksum(fields.as_bytes()))
+}
+
 /// The server's clock.
 pub fn now_ms(server: &Server) -> u64 {
     let (seconds, micros): (u64, u64) = server.send(&[b"TIME"]);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::support::Server;
 
@@ -240,4 +240,49 @@ impl BlackHole {
         let queued = std::iter::from_fn(queue).take(64).collect();
         Self { port: address.port(), _runtime: runtime, _listener: listener, _queued: queued }
     }
+}
+
+/// A server that tells another time than it goes by.
+pub fn misled(by_ms: i64) -> Fault {
+    Fault::Changed(Arc::new(move |reply| skew(reply, (now_ms(), by_ms))))
+}
+
+/// A server whose clock differs by so many milliseconds, as far as its replies tell and requests name its time.
+pub fn skewed(by_ms: i64) -> Fault {
+    Fault::Translated(
+        Arc::new(move |request| skew_requests(request, (now_ms() + by_ms, -by_ms))),
+        Arc::new(move |reply| skew(reply, (now_ms(), by_ms))),
+    )
+}
+
+/// Moves every time around a moment by so many milliseconds, as if the server's clock differed.
+fn skew(bytes: &mut [u8], (near_ms, by_ms): (i64, i64)) {
+    let mut start = 0;
+    while start < bytes.len() {
+        let digits = bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let unit = match digits {
+            10 => 1_000,
+            13 => 1,
+            _ => 0,
+        };
+        if unit > 0 {
+            let time: i64 = std::str::from_utf8(&bytes[start..start + digits]).unwrap().parse().unwrap();
+            if (time * unit - near_ms).abs() < 100_000 {
+                bytes[start..start + digits].copy_from_slice((time + by_ms / unit).to_string().as_bytes());
+            }
+        }
+        start += digits.max(1);
+    }
+}
+
+/// The same of the times in a request that are no part of a value: in JSON a colon stands in front.
+fn skew_requests(request: &mut [u8], by: (i64, i64)) {
+    for (index, part) in request.split_mut(|byte| *byte == b':').enumerate() {
+        let in_value = if index == 0 { 0 } else { part.iter().take_while(|byte| byte.is_ascii_digit()).count() };
+        skew(&mut part[in_value..], by);
+    }
+}
+
+fn now_ms() -> i64 {
+    i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap()
 }

@@ -142,12 +142,12 @@ impl<R: Rule> Flow<'_, R> {
         let is_meant = |chosen: &Chosen<R::Group>| asks_owners || !chosen.ends_by_itself;
         let chosen = page.chosen.into_iter().filter(|(_, chosen)| is_meant(chosen));
         let mut records: Vec<_> = chosen.map(|(record, _)| record).collect();
-        // Whatever waits is known by all of its bytes.
-        if self.grace.is_zero() && !self.pace.is_limited() {
-            return Ok(records.into_iter().map(Place::of).collect());
-        }
-        sharpen(&mut self.reader, self.rule, &mut records).await?;
-        Ok(records.into_iter().map(|record| Place::of(record).small()).collect())
+        // Whatever waits is known by all of its bytes; what does not, at least by its deadline.
+        let waits = !self.grace.is_zero() || self.pace.is_limited();
+        let blurred = records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
+        sharpen(&mut self.reader, self.rule, blurred).await?;
+        let place = |record| if waits { Place::of(record).small() } else { Place::of(record) };
+        Ok(records.into_iter().map(place).collect())
     }
 
     fn end(&mut self, mut source: Option<Box<Source<'_>>>, silence: Option<StoreError>) -> Result<Ended> {

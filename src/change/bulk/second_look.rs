@@ -70,14 +70,18 @@ impl<G> Looked<G> {
 ///
 /// # Errors
 /// When the server could not be asked.
-pub(super) async fn sharpen(reader: &mut Reader, rule: &impl Rule, records: &mut [Record]) -> Result<()> {
+pub(super) async fn sharpen<'a>(
+    reader: &mut Reader,
+    rule: &impl Rule,
+    records: impl Iterator<Item = &'a mut Record>,
+) -> Result<()> {
     let is_blurred = |record: &&mut Record| !record.seen.slots.iter().all(SeenSlot::is_sharp);
-    let mut blurred: Vec<_> = records.iter_mut().filter(is_blurred).collect();
+    let mut blurred: Vec<_> = records.filter(is_blurred).collect();
     let places: Vec<_> =
         blurred.iter().map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen))).collect();
     let now = look(reader, &places).await?;
     for ((record, (candidate, identity)), now) in blurred.iter_mut().zip(places).zip(now) {
-        let same = now.ok().filter(|now| identity.compare(now) == Comparison::Same);
+        let same = now.ok().filter(|now| !identity.differs(now));
         if let Some(now) = same.and_then(|now| read(rule, candidate, now)) {
             **record = now;
         }

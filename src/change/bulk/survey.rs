@@ -83,7 +83,7 @@ impl<G: Ord + Clone> Survey<G> {
             self.places = None;
             return Ok(());
         };
-        sharpen(reader, rule, &mut records).await?;
+        sharpen(reader, rule, records.iter_mut()).await?;
         places.extend(records.into_iter().map(|record| Place::of(record).small()));
         Ok(())
     }

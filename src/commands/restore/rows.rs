@@ -4,6 +4,7 @@ use std::io;
 
 use crate::args::Output;
 use crate::context::Context;
+use crate::domain::schema::Slot;
 use crate::render::restored;
 use crate::store::backup::Held;
 use crate::store::{Became, Fate, StoreError};
@@ -16,7 +17,11 @@ pub(super) struct Rows {
     /// Those among them whose reply was lost, and of which reading back told.
     pub read_back: u64,
     /// Redis keys that were there already.
-    pub present: u64,
+    present: u64,
+    /// Results beside which a lock stands.
+    locked: u64,
+    /// Locks whose records have a result by now.
+    completed: u64,
     expired: u64,
     /// stdout may go away in the middle: the work goes on without it.
     shown: io::Result<()>,
@@ -24,12 +29,27 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(output: Output, dry_run: bool) -> Self {
-        Self { output, dry_run, restored: 0, read_back: 0, present: 0, expired: 0, shown: Ok(()) }
+        Self {
+            output,
+            dry_run,
+            restored: 0,
+            read_back: 0,
+            present: 0,
+            locked: 0,
+            completed: 0,
+            expired: 0,
+            shown: Ok(()),
+        }
     }
 
     /// Redis keys of which it is known what became.
     pub(super) fn seen(&self) -> u64 {
-        self.restored + self.present + self.expired
+        self.restored + self.kept_away() + self.expired
+    }
+
+    /// Redis keys that did not come back for what stands there, or beside.
+    pub(super) fn kept_away(&self) -> u64 {
+        self.present + self.locked + self.completed
     }
 
     /// Takes a batch; gives the worst error in it: that nobody knows what became of some, else the first refusal.
@@ -40,7 +60,7 @@ impl Rows {
             match fate {
                 Ok(fate) => {
                     text.push_str(&self.row(held, fate));
-                    self.count(fate);
+                    self.count(held, fate);
                 }
                 Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                 Err(error) => refusal = refusal.or(Some(error)),
@@ -57,6 +77,8 @@ impl Rows {
             Fate::Restored(left) if self.dry_run => ("would-restore", Some(left)),
             Fate::Restored(left) | Fate::FoundBack(left) => ("restored", Some(left)),
             Fate::Present => ("present", None),
+            Fate::Barred if is_lock(held) => ("completed", None),
+            Fate::Barred => ("locked", None),
             Fate::Expired => ("expired", None),
         };
         let shown = restored::Row {
@@ -77,7 +99,7 @@ impl Rows {
         }
     }
 
-    fn count(&mut self, fate: Fate) {
+    fn count(&mut self, held: &Held, fate: Fate) {
         match fate {
             Fate::Restored(_) => self.restored += 1,
             Fate::FoundBack(_) => {
@@ -85,6 +107,8 @@ impl Rows {
                 self.read_back += 1;
             }
             Fate::Present => self.present += 1,
+            Fate::Barred if is_lock(held) => self.completed += 1,
+            Fate::Barred => self.locked += 1,
             Fate::Expired => self.expired += 1,
         }
     }
@@ -93,14 +117,15 @@ impl Rows {
     ///
     /// # Errors
     /// What stdout said to any of it.
-    pub(super) fn close(&mut self, context: &mut Context, whole: bool) -> io::Result<()> {
+    pub(super) fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
         std::mem::replace(&mut self.shown, Ok(()))?;
         if self.output == Output::Json {
             let open = if self.seen() == 0 { "{\"format\":1,\"redis_keys\":[" } else { "\n" };
             let word = if self.dry_run { "would_restore" } else { "restored" };
-            let Self { restored, present, expired, .. } = self;
+            let Self { restored, present, locked, completed, expired, .. } = self;
             context.ui.data(format!(
-                "{open}],\"{word}\":{restored},\"present\":{present},\"expired\":{expired},\"complete\":{whole}}}\n"
+                "{open}],\"{word}\":{restored},\"present\":{present},\"locked\":{locked},\"completed\":{completed},\
+                 \"expired\":{expired},\"lines_left_out\":{left_out},\"complete\":{whole}}}\n"
             ))?;
         }
         context.ui.flush()
@@ -115,11 +140,24 @@ impl Rows {
     pub(super) fn summary(&self, count: u64) -> String {
         let verb = if self.dry_run { "Would restore" } else { "Restored" };
         let mut text = format!("{verb} {} of {count} Redis keys", self.restored);
-        for (count, why) in [(self.present, "there already, left as they are"), (self.expired, "expired since")] {
+        for (count, why) in [
+            (self.present, "there already, left as they are"),
+            (
+                self.locked,
+                "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)",
+            ),
+            (self.completed, "kept away by a result: completed since"),
+            (self.expired, "expired since"),
+        ] {
             if count > 0 {
                 text.push_str(&format!("; {count} {why}"));
             }
         }
         text
     }
+}
+
+/// What keeps a lock away is a result, and the other way round.
+fn is_lock(held: &Held) -> bool {
+    held.beside.as_ref().is_some_and(|beside| beside.role == Slot::Result)
 }

@@ -2,34 +2,18 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-
-use super::{FORMAT, Saved, checksum};
+use super::checksum;
+use super::damage::Damage;
+use super::parse::{self, BEGINNING, Fault, Held, Line};
+use crate::domain::provenance::Provenance;
 use crate::store::batch::MOST_SAVED;
 
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
-
-/// How every line begins that idemctl wrote.
-const BEGINNING: &[u8] = b"{\"format\":";
-
-/// A Redis key that a backup holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// What `RESTORE` needs.
-    pub saved: Saved,
-    /// The schema's name.
-    pub schema: String,
-    /// The idempotency key.
-    pub key: Vec<u8>,
-    /// The record's state.
-    pub state: String,
-}
 
 /// Why a backup cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,57 +26,50 @@ pub enum BackupError {
         /// Why.
         why: String,
     },
-    /// A line is not what idemctl wrote.
+    /// The file is none that this idemctl wrote or can read.
     #[error("{path}:{line}: {why}")]
     Line {
         /// The file.
         path: String,
-        /// The line's number, from 1.
+        /// The number of the line that says so, from 1.
         line: u64,
         /// What is wrong with it.
         why: String,
     },
 }
 
-/// Hands out what a backup holds, line by line. What was taken back is left out.
+/// Hands out what a backup holds, line by line. What was taken back is left out, and so is what is damaged.
 #[derive(Debug)]
 pub struct BackupReader {
-    lines: BufReader<File>,
+    pass: Pass,
     path: PathBuf,
-    line: u64,
-    /// Lines that may yet be taken back: as many as are written at a time.
-    pending: VecDeque<Held>,
-    ended: bool,
-    cut_short: bool,
+    damage: Damage,
 }
 
 impl BackupReader {
-    /// Opens a backup and checks every line of it, showing `look` what it holds. Only the last line may be cut short,
-    /// as a crash leaves it.
+    /// Opens a backup and checks every line of it, showing `look` what the whole ones hold. Which lines are damaged is
+    /// told by [`BackupReader::damage`].
     ///
     /// # Errors
-    /// When the file cannot be read, is no backup, is damaged, or is in a newer format.
+    /// When the file cannot be read, is no backup, or is in a newer format.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        let mut reader = Self {
-            lines: BufReader::new(file),
-            path: path.to_owned(),
-            line: 0,
-            pending: VecDeque::new(),
-            ended: false,
-            cut_short: false,
-        };
-        while let Some(held) = reader.next_held()? {
+        let of_file = |error: io::Error| Stopped::from(error).at(path);
+        let mut survey = Pass::over(File::open(path).map_err(of_file)?);
+        while let Some(held) = survey.next_held().map_err(|stopped| stopped.at(path))? {
             look(&held);
         }
-        reader.lines.rewind().map_err(|error| unreadable(path, &error))?;
-        (reader.line, reader.ended) = (0, false);
-        Ok(reader)
+        let Pass { lines, whole, damage, .. } = survey;
+        if let Some(gap) = damage.tail.as_ref().filter(|gap| whole == 0 && gap.may_have_held) {
+            return Err(Stopped::Line(gap.first, gap.why.clone()).at(path));
+        }
+        let mut file = lines.into_inner();
+        file.rewind().map_err(of_file)?;
+        Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage })
     }
 
-    /// True when the last line is cut short.
-    pub fn is_cut_short(&self) -> bool {
-        self.cut_short
+    /// The lines that are damaged.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
     }
 
     /// The next Redis key; `None` at the end.
@@ -100,14 +77,59 @@ impl BackupReader {
     /// # Errors
     /// As [`BackupReader::open`].
     pub fn next_held(&mut self) -> Result<Option<Held>, BackupError> {
+        self.pass.next_held().map_err(|stopped| stopped.at(&self.path))
+    }
+}
+
+/// One pass over a backup.
+#[derive(Debug)]
+struct Pass {
+    lines: BufReader<File>,
+    /// How many lines were read.
+    line: u64,
+    /// How many of them are whole.
+    whole: u64,
+    /// What may yet be taken back: as many Redis keys as are written at a time.
+    pending: VecDeque<Held>,
+    /// Where the lines behind were taken from.
+    from: Option<Arc<Provenance>>,
+    /// True once a line had a checksum: those behind have one, too.
+    is_sealed: bool,
+    damage: Damage,
+    ended: bool,
+}
+
+impl Pass {
+    fn over(file: File) -> Self {
+        Self {
+            lines: BufReader::new(file),
+            line: 0,
+            whole: 0,
+            pending: VecDeque::new(),
+            from: None,
+            is_sealed: false,
+            damage: Damage::default(),
+            ended: false,
+        }
+    }
+
+    fn next_held(&mut self) -> Result<Option<Held>, Stopped> {
         while !self.ended && self.pending.len() <= MOST_SAVED {
             match self.next_line()? {
                 None => self.ended = true,
-                Some(Line::Held(held)) => self.pending.push_back(*held),
+                Some(Line::Held(held)) => self.pending.push_back(Held { from: self.from.clone(), ..*held }),
                 Some(Line::Void(redis_keys)) => redis_keys.iter().for_each(|redis_key| self.take_back(redis_key)),
+                Some(Line::From(from)) => self.from = Some(Arc::new(from)),
             }
         }
         Ok(self.pending.pop_front())
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Line, Fault> {
+        let is_sealed = checksum::is_sealed(bytes);
+        let line = parse::parse(bytes, is_sealed, self.is_sealed);
+        self.is_sealed |= is_sealed;
+        line
     }
 
     fn take_back(&mut self, redis_key: &[u8]) {
@@ -115,103 +137,84 @@ impl BackupReader {
         last.map(|index| self.pending.remove(index));
     }
 
-    fn next_line(&mut self) -> Result<Option<Line>, BackupError> {
-        let mut bytes = Vec::new();
-        let read = (&mut self.lines).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
-        read.map_err(|error| unreadable(&self.path, &error))?;
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        self.line += 1;
-        let is_whole = bytes.pop_if(|last| *last == b'\n').is_some();
-        match parse(&bytes) {
-            Ok(line) => Ok(Some(line)),
-            Err(_) if !is_whole && is_beginning(&bytes) => {
-                self.cut_short = true;
-                Ok(None)
+    /// The next line that is whole.
+    fn next_line(&mut self) -> Result<Option<Line>, Stopped> {
+        while let Some(Read { bytes, is_ended }) = read_line(&mut self.lines)? {
+            self.line += 1;
+            match bytes.and_then(|bytes| self.parse(&bytes)) {
+                Ok(line) => {
+                    self.whole += 1;
+                    self.damage.is_followed();
+                    return Ok(Some(line));
+                }
+                Err(Fault::Newer(why)) => return Err(Stopped::Line(self.line, why)),
+                Err(fault) => {
+                    self.damage.add(self.line, &fault, is_ended);
+                    // The damaged line may have been the one that says where those behind were taken from.
+                    self.from = None;
+                }
             }
-            Err(why) => Err(BackupError::Line { path: self.path.display().to_string(), line: self.line, why }),
+        }
+        Ok(None)
+    }
+}
+
+/// Why a pass ends before the file does.
+enum Stopped {
+    File(io::Error),
+    Line(u64, String),
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl Stopped {
+    fn at(self, path: &Path) -> BackupError {
+        let path = path.display().to_string();
+        match self {
+            Self::File(error) => BackupError::Unreadable { path, why: error.to_string() },
+            Self::Line(line, why) => BackupError::Line { path, line, why },
         }
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> BackupError {
-    BackupError::Unreadable { path: path.display().to_string(), why: error.to_string() }
+/// A line as it was read.
+struct Read {
+    /// The bytes; why they are of no use, where that is plain without keeping them.
+    bytes: Result<Vec<u8>, Fault>,
+    /// True when a line feed ends it.
+    is_ended: bool,
 }
 
-fn is_beginning(bytes: &[u8]) -> bool {
-    let length = bytes.len().min(BEGINNING.len());
-    bytes[..length] == BEGINNING[..length]
+/// The next line; `None` at the end. What does not begin as a line of a backup is read past, for garbage knows no longest
+/// line.
+fn read_line(lines: &mut impl BufRead) -> io::Result<Option<Read>> {
+    let Some(first) = lines.fill_buf()?.first().copied() else { return Ok(None) };
+    if first != BEGINNING[0] {
+        return skip_line(lines).map(Some);
+    }
+    let mut bytes = Vec::new();
+    lines.take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
+    let is_ended = bytes.pop_if(|last| *last == b'\n').is_some();
+    while !is_ended && bytes.pop_if(|last| *last == 0).is_some() {}
+    Ok(Some(Read { bytes: Ok(bytes), is_ended }))
 }
 
-/// A line of a backup.
-enum Line {
-    Held(Box<Held>),
-    Void(Vec<Vec<u8>>),
-}
-
-/// The fields of a line, whatever its kind.
-#[derive(Deserialize)]
-struct Fields {
-    format: Option<u64>,
-    redis_key_base64: Option<String>,
-    dump_base64: Option<String>,
-    ttl_ms: Option<u64>,
-    expires_at_ms: Option<u64>,
-    schema: Option<String>,
-    key: Option<String>,
-    key_base64: Option<String>,
-    state: Option<String>,
-    void: Option<Vec<String>>,
-}
-
-fn parse(bytes: &[u8]) -> Result<Line, String> {
-    const FOREIGN: &str = "this is no line of an idemctl backup";
-    let fields: Fields = serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-        serde_json::error::Category::Eof if is_beginning(bytes) => "the line is cut short".to_owned(),
-        _ if is_beginning(bytes) => format!("the line is damaged, at column {}", error.column()),
-        _ => FOREIGN.to_owned(),
-    })?;
-    match fields.format {
-        Some(FORMAT) => {}
-        Some(format) => {
-            return Err(format!("format {format} is not one this idemctl reads ({FORMAT}): a newer one wrote it"));
+fn skip_line(lines: &mut impl BufRead) -> io::Result<Read> {
+    let mut is_blank = true;
+    let is_ended = loop {
+        let buffer = lines.fill_buf()?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        is_blank &= part.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace());
+        let read = part.len() + usize::from(end.is_some());
+        lines.consume(read);
+        if end.is_some() || read == 0 {
+            break end.is_some();
         }
-        None => return Err(FOREIGN.to_owned()),
-    }
-    match &fields.void {
-        Some(void) => void.iter().map(|text| decode("void", text)).collect::<Result<_, _>>().map(Line::Void),
-        None => held(fields).map(|held| Line::Held(Box::new(held))),
-    }
-}
-
-fn held(fields: Fields) -> Result<Held, String> {
-    let missing = |name: &str| format!("the line is damaged: `{name}` is missing");
-    let redis_key = fields.redis_key_base64.ok_or_else(|| missing("redis_key_base64"))?;
-    let dump = decode("dump_base64", &fields.dump_base64.ok_or_else(|| missing("dump_base64"))?)?;
-    if !checksum::holds(&dump) {
-        return Err("the line is damaged: the checksum in `dump_base64` does not hold".to_owned());
-    }
-    if fields.ttl_ms.is_some() != fields.expires_at_ms.is_some() {
-        return Err(missing("expires_at_ms"));
-    }
-    let key = match (fields.key_base64, fields.key) {
-        (Some(key), _) => decode("key_base64", &key)?,
-        (None, key) => key.ok_or_else(|| missing("key"))?.into_bytes(),
     };
-    Ok(Held {
-        saved: Saved {
-            redis_key: decode("redis_key_base64", &redis_key)?,
-            dump,
-            ttl_ms: fields.ttl_ms,
-            expires_at_ms: fields.expires_at_ms,
-        },
-        schema: fields.schema.unwrap_or_default(),
-        key,
-        state: fields.state.unwrap_or_default(),
-    })
-}
-
-fn decode(name: &str, text: &str) -> Result<Vec<u8>, String> {
-    STANDARD.decode(text).map_err(|error| format!("the line is damaged: `{name}` is not base64: {error}"))
+    Ok(Read { bytes: Err(if is_blank { Fault::Blank } else { Fault::Foreign }), is_ended })
 }

@@ -173,7 +173,8 @@ impl Writer {
                 Ok(dumps) => {
                     let mut dumps = dumps.into_iter();
                     group.iter_mut().for_each(|batch| batch.dumped(&mut dumps));
-                    return backup.append(group.iter().flat_map(Batch::saved)).await.map(|()| silence);
+                    let from = self.provenance().await?;
+                    return backup.append(&from, group.iter().flat_map(Batch::saved)).await.map(|()| silence);
                 }
                 Err(error) => {
                     self.fell_silent(&error)?;

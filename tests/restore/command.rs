@@ -1,9 +1,4 @@
-//! `idemctl restore` from the outside.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
-
-#[path = "support/backup.rs"]
-mod backup;
-mod support;
+//! What comes back, what does not, and what is said of it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,11 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use support::{Run, Server};
-
-fn restore(server: &Server, file: &Path, more: &[&str]) -> Run {
-    server.idemctl(&[&["restore", file.to_str().unwrap(), "--yes"], more].concat())
-}
+use crate::support::{self, Run, Server};
+use crate::{backup, restore};
 
 fn audit(server: &Server) -> Vec<Value> {
     let log = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap_or_default();
@@ -212,7 +204,7 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
         (with("redis_key_base64", 7.into()), "damaged"),
         (with("ttl_ms", 5.into()), "`expires_at_ms` is missing"),
         (b.to_string()[..60].to_owned(), "cut short"),
-        (String::new(), "cut short"),
+        (String::new(), "empty"),
     ] {
         fs::write(&file, format!("{a}\n{second}\n{a}\n")).unwrap();
         let run = restore(&server, &file, &[]).exits(2);

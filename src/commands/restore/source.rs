@@ -1,0 +1,114 @@
+//! What a restore brings back: the backup, how whole it is, and whether it was taken from this server.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::Args;
+use crate::context::Context;
+use crate::domain::provenance::{Likeness, Provenance};
+use crate::exit::{Exit, Stop};
+use crate::render::escape;
+use crate::store::backup::{BackupError, BackupReader, Damage, Held};
+
+/// A backup that was checked from its beginning to its end.
+pub(super) struct Source {
+    /// The Redis keys that are wanted, how many.
+    pub(super) wanted: u64,
+    /// Lines that are left out and may have held a Redis key that was changed.
+    pub(super) left_out: u64,
+    file: String,
+    reader: BackupReader,
+    /// Where the wanted ones were taken from, each place once.
+    places: Vec<Arc<Provenance>>,
+    /// Those of which nobody knows where they were taken from.
+    from_nowhere: u64,
+}
+
+impl Source {
+    /// Checks the whole backup, and says which of its lines are left out.
+    ///
+    /// # Errors
+    /// Usage: no backup, a newer one, one that is damaged in the middle. No: it holds none of the keys asked for.
+    pub(super) fn open(context: &mut Context, args: &Args) -> Result<Self, Stop> {
+        let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
+        let look = |held: &Held| {
+            if !args.wants(held) {
+                return;
+            }
+            wanted += 1;
+            match &held.from {
+                Some(from) if places.contains(from) => {}
+                Some(from) => places.push(Arc::clone(from)),
+                None => from_nowhere += 1,
+            }
+        };
+        let reader = BackupReader::open(&args.file, look).map_err(not_a_backup)?;
+        let file = args.file.display().to_string();
+        let left_out = left_out(context, args, &file, reader.damage())?;
+        if wanted == 0 && !args.keys.is_empty() {
+            return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")));
+        }
+        Ok(Self { wanted, left_out, file, reader, places, from_nowhere })
+    }
+
+    /// Passes where the backup was taken from this place, or the operator says that it may be another.
+    ///
+    /// # Errors
+    /// Refused for safety: it was taken somewhere else.
+    pub(super) fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), Stop> {
+        if self.from_nowhere > 0 {
+            let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
+            context.ui.warning(&format!("{some} of {all} Redis keys do not say where they come from: an older idemctl wrote {file}, or its first line is gone"));
+        }
+        for from in &self.places {
+            let (there, here) = (escape::text(from.to_string().as_bytes()), here);
+            match from.likeness(here) {
+                Likeness::Same => {}
+                Likeness::OtherProcess => context.ui.warning(&format!(
+                    "{} was taken from {there}, and here is {here}: a restart or a failover since, or another server at that address",
+                    self.file
+                )),
+                Likeness::Elsewhere if elsewhere => {
+                    context.ui.warning(&format!("{} was taken from {there}, and goes to {here}", self.file));
+                }
+                Likeness::Elsewhere => {
+                    return Err(Stop::usage(format!("{} was taken from {there}, and here is {here}", self.file))
+                        .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next Redis key of the backup, wanted or not.
+    ///
+    /// # Errors
+    /// Usage: the file cannot be read any more.
+    pub(super) fn next(&mut self) -> Result<Option<Held>, Stop> {
+        self.reader.next_held().map_err(not_a_backup)
+    }
+}
+
+/// Says which lines are left out, and gives how many, where one of them may have held what was changed.
+fn left_out(context: &mut Context, args: &Args, file: &str, damage: &Damage) -> Result<u64, Stop> {
+    if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
+        let more = if gap.lines > 1 {
+            format!("; {} are damaged, and whole lines follow", gap.words())
+        } else {
+            String::new()
+        };
+        return Err(Stop::usage(format!("{file}:{}: {}{more}", gap.first, gap.why))
+            .hint("nothing was restored; --skip-damaged leaves out what is damaged and restores the rest"));
+    }
+    for gap in damage.middle.iter().chain(&damage.tail) {
+        let verb = if gap.lines == 1 { "is" } else { "are" };
+        let as_by = if gap.may_have_held { "" } else { ", as by a crash: no key was changed for it" };
+        context.ui.warning(&format!("{} of {file} {verb} left out: {}{as_by}", gap.words(), gap.why));
+    }
+    Ok(if damage.may_have_held() { damage.lines() } else { 0 })
+}
+
+fn not_a_backup(error: BackupError) -> Stop {
+    Stop::usage(error.to_string()).hint("nothing was restored; idemctl audit -o json names the backup of each change")
+}

@@ -1,0 +1,34 @@
+//! The other Redis key of a record that has two: what stood there when one of them was backed up.
+
+use crate::domain::observation::{Content, Observation};
+use crate::domain::schema::Slot;
+
+/// The other Redis key of the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// What that Redis key is for: the lock or the result.
+    pub role: Slot,
+    /// The Redis key.
+    pub redis_key: Vec<u8>,
+    /// True when something stood there.
+    pub there: bool,
+}
+
+impl Beside {
+    /// What stood beside a Redis key of a record as it was seen; `None` where the record has no other.
+    pub(super) fn of(seen: &Observation, redis_key: &[u8]) -> Option<Self> {
+        let [lock, result] = seen.slots.as_slice() else { return None };
+        let (role, other) = if lock.redis_key == redis_key { (Slot::Result, result) } else { (Slot::Lock, lock) };
+        Some(Self { role, redis_key: other.redis_key.clone(), there: other.content != Content::Absent })
+    }
+
+    /// The Redis key where nothing may stand now, for what was backed up to come back beside it.
+    ///
+    /// A lock keeps a result away, whoever holds the lock: a worker is at it, and overwrites the result when it is done.
+    /// A result keeps a lock away: the operation has been completed since, and the lock would let its old worker complete
+    /// once more, over that result. Where the result stood beside the lock before, the two come back as they were.
+    pub fn bars(&self) -> Option<&[u8]> {
+        let is_barred = self.role == Slot::Lock || !self.there;
+        is_barred.then_some(self.redis_key.as_slice())
+    }
+}

@@ -1,0 +1,69 @@
+//! When what comes back expires: at the moment at which it was to expire.
+
+use crate::backup;
+use crate::fault;
+use crate::restore;
+use crate::support::{self, Run, Server};
+
+/// The moment at which a Redis key expires, as the server has it; TTL and time from before 7.0 on, to the millisecond.
+fn expires_at(server: &Server, redis_key: &str) -> i64 {
+    let now = || i64::try_from(backup::now_ms(server)).unwrap();
+    server.send::<i64>(&[b"PTTL", redis_key.as_bytes()]) + now()
+}
+
+/// A lock that was removed, and its backup.
+fn removed(server: &Server) -> (std::path::PathBuf, i64) {
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let at = expires_at(server, "idempotency:k");
+    server.idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes"]).exits(0);
+    (backup::only(server), at)
+}
+
+/// The rule: what is put back expires when it was to, not so long after now. A lock that lives longer than it was to would
+/// block the next request for no reason.
+#[test]
+fn the_expiry_is_the_moment_of_the_backup_whatever_time_went_by() {
+    let server = Server::start();
+    let (file, at) = removed(&server);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    restore(&server, &file, &[]).exits(0);
+    let now_at = expires_at(&server, "idempotency:k");
+    assert!((now_at - at).abs() <= 20, "{at}, and now {now_at}");
+}
+
+/// The rule: between the question for the time and the change any time may go by, and neither may move the expiry. The
+/// server's TIME here is 30 s behind: a TTL that is counted from it would be 30 s too long.
+#[test]
+fn a_time_that_is_told_late_moves_no_expiry() {
+    let server = Server::start();
+    let (file, at) = removed(&server);
+    let (port, _) = fault::way(&server, fault::misled(-30_000));
+    let mut command = support::idemctl(server.folder());
+    command.args(["-p", &port.to_string(), "restore", file.to_str().unwrap(), "--yes"]);
+    Run::of(command, b"").exits(0);
+    let now_at = expires_at(&server, "idempotency:k");
+    assert!((now_at - at).abs() <= 20, "{at}, and now {now_at}");
+}
+
+/// The rule: what is over by the server's clock stays away, also where only the server itself notices.
+#[test]
+fn what_is_over_when_it_arrives_is_said_to_have_expired() {
+    let server = Server::start();
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let mut line = backup::line(&server, "idempotency:k");
+    server.send::<()>(&[b"DEL", b"idempotency:k"]);
+    line["expires_at_ms"] = (backup::now_ms(&server) - 5_000).into();
+    let file = backup::write(&server, &[line]);
+    let (port, _) = fault::way(&server, fault::misled(-30_000));
+    for through in [&["-p", &port.to_string()][..], &[]] {
+        let mut command = server.command();
+        if !through.is_empty() {
+            command = support::idemctl(server.folder());
+            command.args(through);
+        }
+        command.args(["restore", file.to_str().unwrap(), "--yes", "-o", "json"]);
+        let run = Run::of(command, b"").exits(0);
+        assert_eq!((&run.json()["expired"], &run.json()["restored"]), (&1.into(), &0.into()), "{}", run.all());
+        assert_eq!(server.send::<i64>(&[b"EXISTS", b"idempotency:k"]), 0);
+    }
+}
