@@ -162,7 +162,12 @@ fn a_backup_of_an_older_release_is_restored_with_a_warning() {
 #[test]
 fn a_line_that_lost_its_checksum_is_no_older_one() {
     let server = Server::start();
-    let file = purged(&server);
+    // A record with one Redis key: its line has no field that an older one has not, but for the checksum.
+    for index in 0..KEYS {
+        server.set(&format!("idempotency:k{index}"), r#"{"status":"COMPLETED"}"#, 600_000);
+    }
+    server.idemctl(&["purge", "--all", "--schema", "go-middleware", "--yes"]).exits(0);
+    let file = backup::only(&server);
     let text = fs::read_to_string(&file).unwrap();
     let without = |line: &str| format!("{}}}", line.rsplit_once(",\"crc64\"").unwrap().0);
     let refuse = |lines: &[String]| -> Run {
@@ -170,6 +175,7 @@ fn a_line_that_lost_its_checksum_is_no_older_one() {
         restore(&server, &file, &[]).exits(2)
     };
     let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), KEYS + 1);
     for index in 0..lines.len() - 1 {
         let mut lines = lines.clone();
         lines[index] = without(&lines[index]);
