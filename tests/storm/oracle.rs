@@ -1,0 +1,259 @@
+//! The oracle: replays what every node executed, and judges each change of idemctl's by what truly stood there.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::attempt::Attempt;
+use crate::backups::Dumps;
+use crate::command::{Command, Expiry, Who};
+use crate::deployment::Deployments;
+use crate::event::{self, Event, What};
+use crate::judge::Wrong;
+use crate::keyspace::{Entry, Keyspace};
+use crate::looks::Looks;
+use crate::run::Run;
+use crate::verdict::Verdict;
+
+/// How long an event may take from where it happens to the oracle.
+const LAG: u64 = 150_000;
+
+/// How often what has ended is forgotten, in microseconds.
+const FORGETS: u64 = 2_000_000;
+
+/// What the oracle knows.
+pub struct Oracle {
+    pub(crate) deployments: Arc<Deployments>,
+    /// The other node of each node's pair.
+    peers: Vec<usize>,
+    pub spaces: Vec<Keyspace>,
+    pub(crate) attempts: HashMap<(usize, Who), Attempt>,
+    pub(crate) dead: HashSet<(usize, Vec<u8>)>,
+    pub(crate) runs: HashMap<usize, Run>,
+    failing: bool,
+    pub(crate) looks: Looks,
+    dumps: Dumps,
+    pub verdict: Verdict,
+}
+
+impl Oracle {
+    /// Before anything happens.
+    pub fn new(deployments: Arc<Deployments>, peers: Vec<usize>) -> Self {
+        Self {
+            spaces: vec![Keyspace::default(); peers.len()],
+            peers,
+            deployments,
+            attempts: HashMap::new(),
+            dead: HashSet::new(),
+            runs: HashMap::new(),
+            failing: false,
+            looks: Looks::default(),
+            dumps: Dumps::new(),
+            verdict: Verdict::default(),
+        }
+    }
+
+    /// Takes in all that happens, in the order of the clock, until every node is silent.
+    pub fn watch(mut self, events: &Receiver<Event>) -> Self {
+        let (mut waiting, mut number, mut forgotten) = (BinaryHeap::new(), 0_u64, 0);
+        let mut heard = vec![0; self.spaces.len()];
+        loop {
+            match events.recv_timeout(Duration::from_millis(20)) {
+                Ok(event) => {
+                    match event.what {
+                        What::Command { node, .. } => heard[node] = event.at,
+                        What::Silent { node } => heard[node] = u64::MAX,
+                        _ => {}
+                    }
+                    number += 1;
+                    waiting.push(Reverse(InOrder { event, number }));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let known = heard.iter().copied().min().unwrap_or(0).min(event::now() - LAG);
+            while waiting.peek().is_some_and(|Reverse(next)| next.event.at <= known) {
+                let Some(Reverse(next)) = waiting.pop() else { break };
+                self.take(next.event);
+            }
+            if known > forgotten + FORGETS && known < u64::MAX {
+                forgotten = known;
+                self.spaces.iter_mut().for_each(|space| space.forget_ended(known - FORGETS));
+            }
+        }
+        waiting.into_sorted_vec().into_iter().rev().for_each(|Reverse(last)| self.take(last.event));
+        self.close()
+    }
+
+    fn close(mut self) -> Self {
+        let (too_few, changed) = self.looks.too_few();
+        too_few.into_iter().for_each(|said| self.verdict.wrong(Wrong::NotWhatWasSeen, said));
+        self.verdict.count("looks", "removals of what changed since the first look", changed as u64);
+        let expired = self.spaces.iter().map(|space| space.expired).sum();
+        self.verdict.count("disappeared", "expired", expired);
+        self
+    }
+
+    fn take(&mut self, Event { at, what }: Event) {
+        match what {
+            What::Command { node, who, command } => {
+                let is_got = matches!(&command, Command::Echo(_));
+                self.settle((node, who), is_got);
+                self.command(node, who, command, at);
+            }
+            What::Silent { .. } => {}
+            What::Dead { worker, key } => drop(self.dead.insert((worker, key))),
+            What::Begins { operator, rule } => {
+                let run = Run { failed_over: self.failing, ..Run::new(rule) };
+                self.runs.insert(operator, run);
+            }
+            What::Asks { operator } => {
+                if let Some(run) = self.runs.get_mut(&operator) {
+                    run.asked = Some(at);
+                }
+            }
+            What::Ends { operator, ended } => self.end(operator, &ended),
+            What::FailsOver => {
+                self.failing = true;
+                self.runs.values_mut().for_each(|run| run.failed_over = true);
+            }
+            What::Follows { master, replica } => {
+                self.failing = false;
+                self.resync(master, replica, at);
+            }
+        }
+    }
+
+    /// A replica that follows another master holds what that holds; what the two differ in was lost.
+    fn resync(&mut self, master: usize, replica: usize, at: u64) {
+        let is_lost = |(key, entry): &(&Vec<u8>, &Entry)| {
+            self.spaces[master].get(key, at).is_none_or(|there| !there.is_like(entry)) && entry.by != Who::Master
+        };
+        let lost = self.spaces[replica].all(at).filter(is_lost).count();
+        self.verdict.count("disappeared", "lost or older after a failover", lost as u64);
+        let expired = self.spaces[replica].expired;
+        self.spaces[replica] = self.spaces[master].clone();
+        self.spaces[replica].expired = expired;
+    }
+
+    fn command(&mut self, node: usize, who: Who, command: Command, at: u64) {
+        match command {
+            Command::Read(key) => {
+                if let Who::Operator(operator) = who
+                    && let Some(run) = self.runs.get_mut(&operator)
+                {
+                    run.reads.entry(key).or_default().push(at);
+                }
+            }
+            Command::Set { key, value, if_absent, expiry } => {
+                self.set((node, who, at), key, value.into(), (if_absent, expiry));
+            }
+            Command::Remove(keys) => keys.iter().for_each(|key| self.remove((node, who, at), key)),
+            Command::Expire(key, expiry) => {
+                if self.spaces[node].expire(&key, expiry, (at, who)).is_some() {
+                    self.is_allowed_to_write(who, || format!("{} got the expiry {expiry:?}", key.escape_ascii()));
+                }
+            }
+            Command::Restore { key, dump, expiry, replaces } => {
+                self.restore((node, who, at), &key, (&dump, expiry, replaces));
+            }
+            Command::Echo(_) | Command::Script => {}
+        }
+    }
+
+    fn set(
+        &mut self,
+        (node, who, at): (usize, Who, u64),
+        key: Vec<u8>,
+        value: Arc<[u8]>,
+        (if_absent, expiry): (bool, Expiry),
+    ) {
+        match who {
+            Who::Worker(_) => {
+                let before = self.spaces[node].last(&key).cloned();
+                let is_there = self.spaces[node].get(&key, at).is_some();
+                let applied = !(if_absent && is_there);
+                if applied {
+                    self.spaces[node].set(&key, Arc::clone(&value), expiry, (at, who));
+                }
+                let attempt = Attempt { key, value, expiry, at, before, applied, if_absent };
+                self.attempts.insert((node, who), attempt);
+            }
+            Who::Master => self.replicate(node, &key, (value, expiry), at),
+            Who::Operator(_) | Who::Stranger => {
+                self.is_allowed_to_write(who, || format!("{} was set", key.escape_ascii()));
+                self.spaces[node].set(&key, value, expiry, (at, who));
+            }
+        }
+    }
+
+    /// A replica writes what its master wrote, which knows whose it is.
+    fn replicate(&mut self, node: usize, key: &[u8], (value, expiry): (Arc<[u8]>, Expiry), at: u64) {
+        self.spaces[node].set(key, value, expiry, (at, Who::Master));
+        let here = self.spaces[node].last(key);
+        let there = self.spaces[self.peers[node]].last(key);
+        if let (Some(here), Some(there)) = (here, there)
+            && here.is_like(there)
+        {
+            let there = there.clone();
+            self.spaces[node].put(key, Some(there));
+        }
+    }
+
+    fn restore(&mut self, (node, who, at): (usize, Who, u64), key: &[u8], what: (&[u8], Expiry, bool)) {
+        let (dump, expiry, replaces) = what;
+        let is_there = self.spaces[node].get(key, at).is_some();
+        if is_there && !replaces {
+            return;
+        }
+        let value = self.dumps.value(dump);
+        let Who::Operator(operator) = who else { return self.replicate(node, key, (value, expiry), at) };
+        if is_there {
+            self.verdict.wrong(Wrong::Touched, format!("{} was restored over", key.escape_ascii()));
+        }
+        self.spaces[node].set(key, value, expiry, (at, who));
+        if let Some(run) = self.runs.get_mut(&operator) {
+            run.restored += 1;
+        }
+    }
+
+    /// Only workers write, and whom a node follows.
+    fn is_allowed_to_write(&mut self, who: Who, said: impl FnOnce() -> String) {
+        match who {
+            Who::Worker(_) | Who::Master => {}
+            Who::Operator(operator) => {
+                let said = format!("{} by {:?}", said(), self.runs.get(&operator).map(|run| run.rule));
+                self.verdict.wrong(Wrong::Touched, said);
+            }
+            Who::Stranger => self.verdict.wrong(Wrong::Stranger, said()),
+        }
+    }
+}
+
+/// An event in the order of the clock, and of those at one time in the order they came.
+struct InOrder {
+    event: Event,
+    number: u64,
+}
+
+impl PartialEq for InOrder {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for InOrder {}
+
+impl PartialOrd for InOrder {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for InOrder {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.event.at, self.number).cmp(&(other.event.at, other.number))
+    }
+}

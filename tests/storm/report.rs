@@ -1,0 +1,36 @@
+//! What is told of a storm.
+
+use std::fmt::Write as _;
+
+use crate::judge::Wrong;
+use crate::storm::Over;
+
+/// The groups of counts, in their order.
+const GROUPS: [&str; 8] =
+    ["services", "disappeared", "restored", "left alone", "runs", "looks", "outcomes", "oracle"];
+
+impl Over {
+    /// True when nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.verdict.wrong.is_empty()
+    }
+
+    /// All counts, and the first of each kind of wrong.
+    pub fn table(&self) -> String {
+        let mut text = format!("storm on {:?}, seed {}\n", self.mode, self.seed);
+        for group in GROUPS {
+            let _ = writeln!(text, "{group}");
+            for ((_, what), count) in self.verdict.counts.iter().filter(|((of, _), count)| *of == group && **count > 0) {
+                let _ = writeln!(text, "  {count:>8}  {what}");
+            }
+        }
+        text.push_str("wrong\n");
+        for (wrong, words) in Wrong::ALL {
+            let _ = writeln!(text, "  {:>8}  {words}", self.verdict.count_of(wrong));
+            for told in self.verdict.wrong.get(&wrong).into_iter().flat_map(|(_, told)| told) {
+                let _ = writeln!(text, "            {told}");
+            }
+        }
+        text
+    }
+}
