@@ -25,11 +25,11 @@ pub fn compared(there: &There, space: &Keyspace, soon: u64, verdict: &mut Verdic
         });
         if !same {
             let said = format!("{} is {} until {ends_at:?}", key.escape_ascii(), value.escape_ascii());
-            verdict.wrong(Wrong::Unattributed, format!("{said}, and not {:?}", space.last(key)));
+            verdict.wrong(Wrong::Unattributed, "nobody", format!("{said}, and not {:?}", space.last(key)));
         }
     }
     for (key, entry) in space.all(soon).filter(|(key, _)| !there.contains_key(*key)) {
-        verdict.wrong(Wrong::Unattributed, format!("{} is gone: {entry:?}", key.escape_ascii()));
+        verdict.wrong(Wrong::Unattributed, "nobody", format!("{} is gone: {entry:?}", key.escape_ascii()));
     }
     verdict.count("oracle", "Redis keys compared at the end", there.len() as u64);
 }
@@ -56,7 +56,7 @@ pub fn audited(shared: &Shared, verdict: &mut Verdict) {
     let done = removed + verdict.total("restored");
     let is_clear = unknown == 0 && verdict.counted("outcomes", "during a failover") == 0;
     if is_clear && noted != done {
-        verdict.wrong(Wrong::Told, format!("the audit log has {noted} lines for {done} changes"));
+        verdict.wrong(Wrong::Told, "the audit log", format!("the audit log has {noted} lines for {done} changes"));
     }
     verdict.count("outcomes", "lines of the audit log", noted);
 }

@@ -33,7 +33,7 @@ impl Oracle {
             if !before.is_about_to_end(attempt.at) {
                 let left = before.left(attempt.at);
                 let said = format!("{key} was taken by {by:?} while {:?}'s stood with {left:?} ms left", before.by);
-                self.verdict.wrong(Wrong::Unattributed, said);
+                self.verdict.wrong(Wrong::Unattributed, "nobody", said);
             }
             self.verdict.count("oracle", "ends seen a moment late", 1);
         }
@@ -42,7 +42,7 @@ impl Oracle {
         } else if !got && attempt.applied && attempt.if_absent {
             if !attempt.before.as_ref().is_some_and(|before| before.is_about_to_end(attempt.at)) {
                 let said = format!("{key} was not to be had by {by:?}, though nothing stood there");
-                self.verdict.wrong(Wrong::Unattributed, said);
+                self.verdict.wrong(Wrong::Unattributed, "nobody", said);
             }
             self.verdict.count("oracle", "ends seen a moment early", 1);
             self.spaces[node].put(&attempt.key, attempt.before);

@@ -99,6 +99,11 @@ impl Facts<'_> {
         self.at.saturating_sub(self.entry.written) / 1_000
     }
 
+    /// A lock that has neither an expiry nor an owner: it cannot be told from the one that stood there before.
+    pub fn is_like_any_other(&self) -> bool {
+        self.is_lock && self.entry.ends_at.is_none() && !self.names_owner
+    }
+
     /// How old a result is by what is stated of its TTL, in milliseconds.
     fn stated_age_ms(&self) -> u64 {
         self.entry.left(self.at).map_or(u64::MAX, |left| self.result_ttl_ms.saturating_sub(left))
@@ -118,7 +123,8 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
             rule_out(Wrong::Result, !facts.is_lock);
             rule_out(Wrong::LiveLock, facts.is_lock && facts.is_alive);
             // Both looks came after the last change, and the grace lies between them.
-            rule_out(Wrong::NotWhatWasSeen, u128::from(facts.at.saturating_sub(facts.entry.written)) < grace.as_micros());
+            let is_fresh = u128::from(facts.at.saturating_sub(facts.entry.written)) < grace.as_micros();
+            rule_out(Wrong::NotWhatWasSeen, is_fresh && !facts.is_like_any_other());
             let owner_is_dead = by == Reason::DeadOwner && facts.names_owner && !facts.is_alive;
             rule_out(Wrong::EndsByItself, by != Reason::Orphaned && facts.ends_by_itself() && !owner_is_dead);
         }

@@ -38,10 +38,11 @@ impl Looks {
 
     /// Those that were looked at less often since they changed than what nobody touched, and in all how many there were
     /// to be told from.
-    pub fn too_few(&self) -> (Vec<String>, usize) {
+    pub fn too_few(&self) -> (Vec<(&'static str, String)>, usize) {
         let too_few = self.changed.iter().filter_map(|(group, since, said)| {
             let (count, least) = self.untouched.get(group)?;
-            (*count >= ENOUGH && since < least).then(|| format!("{said}: {since} looks since it changed, else {least}"))
+            let said = || format!("{said}: {since} looks since it changed, else {least}");
+            (*count >= ENOUGH && since < least).then(|| (group.0, said()))
         });
         (too_few.collect(), self.changed.len())
     }
@@ -65,6 +66,6 @@ mod tests {
         looks.add(group(), 15, &[10, 20, 30], || "chosen anew".to_owned());
         let (wrong, all) = looks.too_few();
         assert_eq!((wrong.len(), all), (1, 2));
-        assert!(wrong[0].starts_with("between"));
+        assert!(wrong[0].1.starts_with("between"));
     }
 }

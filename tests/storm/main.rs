@@ -65,7 +65,7 @@ fn idemctl_changes_only_what_it_was_shown() {
     let plan = Plan { mode: Mode::One, seed: seed(), lasts: Duration::from_secs(20), on_duty: &ON_DUTY };
     let over = rage(&plan, |_, _| {});
     show(&over.table());
-    assert!(over.is_clean(), "{}", over.table());
+    assert!(over.is_clean(), "idemctl changed what it was not shown, or told it wrong");
 }
 
 /// `make soak`: as long and on what servers as the environment says.
@@ -78,7 +78,7 @@ fn soak() {
         Plan { mode: Mode::named(&mode), seed: seed(), lasts: Duration::from_secs(seconds), on_duty: &ON_DUTY };
     let over = rage(&plan, |_, _| {});
     show(&over.table());
-    assert!(over.is_clean(), "{}", over.table());
+    assert!(over.is_clean(), "idemctl changed what it was not shown, or told it wrong");
 }
 
 #[test]

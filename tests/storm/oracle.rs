@@ -32,6 +32,8 @@ pub struct Oracle {
     pub(crate) attempts: HashMap<(usize, Who), Attempt>,
     pub(crate) dead: HashSet<(usize, Vec<u8>)>,
     pub(crate) runs: HashMap<usize, Run>,
+    /// What idemctl removed last, by its Redis key.
+    pub(crate) graves: HashMap<Vec<u8>, Entry>,
     failing: bool,
     pub(crate) looks: Looks,
     dumps: Dumps,
@@ -48,6 +50,7 @@ impl Oracle {
             attempts: HashMap::new(),
             dead: HashSet::new(),
             runs: HashMap::new(),
+            graves: HashMap::new(),
             failing: false,
             looks: Looks::default(),
             dumps: Dumps::new(),
@@ -89,7 +92,7 @@ impl Oracle {
 
     fn close(mut self) -> Self {
         let (too_few, changed) = self.looks.too_few();
-        too_few.into_iter().for_each(|said| self.verdict.wrong(Wrong::NotWhatWasSeen, said));
+        too_few.into_iter().for_each(|(by, said)| self.verdict.wrong(Wrong::NotWhatWasSeen, by, said));
         self.verdict.count("looks", "removals of what changed since the first look", changed as u64);
         let expired = self.spaces.iter().map(|space| space.expired).sum();
         self.verdict.count("disappeared", "expired", expired);
@@ -211,11 +214,21 @@ impl Oracle {
         let value = self.dumps.value(dump);
         let Who::Operator(operator) = who else { return self.replicate(node, key, (value, expiry), at) };
         if is_there {
-            self.verdict.wrong(Wrong::Touched, format!("{} was restored over", key.escape_ascii()));
+            self.verdict.wrong(Wrong::Touched, "restore", format!("{} was restored over", key.escape_ascii()));
         }
         self.spaces[node].set(key, value, expiry, (at, who));
+        self.is_as_before(node, key);
         if let Some(run) = self.runs.get_mut(&operator) {
             run.restored += 1;
+        }
+    }
+
+    /// What comes back as it was is not another: who looked at it before saw this one.
+    fn is_as_before(&mut self, node: usize, key: &[u8]) {
+        let Some(grave) = self.graves.get(key) else { return };
+        if let Some(back) = self.spaces[node].last(key).filter(|back| back.is_like(grave)) {
+            let back = Entry { written: grave.written, ..back.clone() };
+            self.spaces[node].put(key, Some(back));
         }
     }
 
@@ -224,10 +237,10 @@ impl Oracle {
         match who {
             Who::Worker(_) | Who::Master => {}
             Who::Operator(operator) => {
-                let said = format!("{} by {:?}", said(), self.runs.get(&operator).map(|run| run.rule));
-                self.verdict.wrong(Wrong::Touched, said);
+                let by = self.runs.get(&operator).map_or("idemctl", |run| run.rule.word());
+                self.verdict.wrong(Wrong::Touched, by, said());
             }
-            Who::Stranger => self.verdict.wrong(Wrong::Stranger, said()),
+            Who::Stranger => self.verdict.wrong(Wrong::Stranger, "a stranger", said()),
         }
     }
 }

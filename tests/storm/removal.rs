@@ -31,18 +31,21 @@ impl Oracle {
         match who {
             Who::Worker(_) => self.verdict.count("disappeared", "removed by a service", 1),
             Who::Master => {}
-            Who::Stranger => self.verdict.wrong(Wrong::Stranger, format!("{} was removed", key.escape_ascii())),
-            Who::Operator(operator) => self.removed(operator, key, &entry, (node, at)),
+            Who::Stranger => self.verdict.wrong(Wrong::Stranger, "a stranger", format!("{} was removed", key.escape_ascii())),
+            Who::Operator(operator) => {
+                self.removed(operator, key, &entry, (node, at));
+                self.graves.insert(key.to_vec(), entry);
+            }
         }
     }
 
     fn removed(&mut self, operator: usize, key: &[u8], entry: &Entry, (node, at): (usize, u64)) {
         let Some(run) = self.runs.get(&operator) else {
-            return self.verdict.wrong(Wrong::Unattributed, format!("{} went without a run", key.escape_ascii()));
+            return self.verdict.wrong(Wrong::Unattributed, "idemctl", format!("{} went without a run", key.escape_ascii()));
         };
         let (rule, asked) = (run.rule, run.asked);
         let Some((deployment, role)) = self.deployments.find(key) else {
-            return self.verdict.wrong(Wrong::Stranger, format!("{} is no record's", key.escape_ascii()));
+            return self.verdict.wrong(Wrong::Stranger, rule.word(), format!("{} is no record's", key.escape_ascii()));
         };
         let is_alive = match entry.by {
             Who::Worker(worker) => !entry.spoilt && !self.dead.contains(&(worker, key.to_vec())),
@@ -61,15 +64,17 @@ impl Oracle {
             result_ttl_ms: millis(deployment.schema.result_ttl),
             asked,
         };
-        let said = said(key, rule, &facts);
+        let said = said(key, &facts);
         let group = (rule.word(), deployment.schema.name.clone(), role);
         for wrong in judge::wrongs(rule, &facts) {
-            self.verdict.wrong(wrong, said.clone());
+            self.verdict.wrong(wrong, rule.word(), said.clone());
         }
         self.verdict.count("disappeared", rule.word(), 1);
         let Some(run) = self.runs.get_mut(&operator) else { return };
         let reads = run.reads.get(key).map_or(&[][..], Vec::as_slice);
-        self.looks.add(group, entry.written, reads, || said);
+        if !facts.is_like_any_other() {
+            self.looks.add(group, entry.written, reads, || said);
+        }
         run.removed.push(Held { key: key.to_vec(), value: entry.value.clone(), ends_at: entry.ends_at });
     }
 
@@ -83,7 +88,7 @@ impl Oracle {
         let Some(run) = self.runs.remove(&operator) else { return };
         let word = run.rule.word();
         for said in run.told_wrong(ended, &self.deployments) {
-            self.verdict.wrong(Wrong::Told, format!("{word}: {said}"));
+            self.verdict.wrong(Wrong::Told, word, said);
         }
         self.verdict.count("runs", word, 1);
         self.verdict.count("outcomes", "unknown", u64::from(ended.is_unknown()));
@@ -99,13 +104,12 @@ impl Oracle {
     }
 }
 
-fn said(key: &[u8], rule: Rule, facts: &Facts<'_>) -> String {
+fn said(key: &[u8], facts: &Facts<'_>) -> String {
     let alive = if facts.is_alive { "alive" } else { "dead" };
     let left = facts.entry.left(facts.at).map_or_else(|| "no expiry".to_owned(), |left| format!("{left} ms left"));
     format!(
-        "{} by {}: {left}, of {:?} ({alive}), written {} ms before: {}",
+        "{}: {left}, of {:?} ({alive}), written {} ms before: {}",
         key.escape_ascii(),
-        rule.word(),
         facts.entry.by,
         facts.untouched_ms(),
         facts.entry.value.escape_ascii()

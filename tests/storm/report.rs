@@ -20,15 +20,16 @@ impl Over {
         let mut text = format!("storm on {:?}, seed {}\n", self.mode, self.seed);
         for group in GROUPS {
             let _ = writeln!(text, "{group}");
-            for ((_, what), count) in self.verdict.counts.iter().filter(|((of, _), count)| *of == group && **count > 0) {
+            for ((_, what), count) in self.verdict.counts.iter().filter(|((of, _), _)| *of == group) {
                 let _ = writeln!(text, "  {count:>8}  {what}");
             }
         }
         text.push_str("wrong\n");
         for (wrong, words) in Wrong::ALL {
             let _ = writeln!(text, "  {:>8}  {words}", self.verdict.count_of(wrong));
-            for told in self.verdict.wrong.get(&wrong).into_iter().flat_map(|(_, told)| told) {
-                let _ = writeln!(text, "            {told}");
+            for ((_, by), (count, told)) in self.verdict.wrong.iter().filter(|((of, _), _)| *of == wrong) {
+                let _ = writeln!(text, "            {count} by {by}, e.g.");
+                told.iter().for_each(|told| text += &format!("              {told}\n"));
             }
         }
         text

@@ -5,20 +5,21 @@ use std::collections::BTreeMap;
 use crate::judge::Wrong;
 
 /// Of each kind so many are told in full.
-const TOLD: usize = 5;
+const TOLD: usize = 3;
 
 /// What became of a storm.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    pub wrong: BTreeMap<Wrong, (u64, Vec<String>)>,
+    /// How many, and the first of them, by what is wrong and whose doing it is.
+    pub wrong: BTreeMap<(Wrong, &'static str), (u64, Vec<String>)>,
     /// Counts by their words, in groups.
     pub counts: BTreeMap<(&'static str, String), u64>,
 }
 
 impl Verdict {
     /// Takes note of something wrong.
-    pub fn wrong(&mut self, wrong: Wrong, said: impl Into<String>) {
-        let (count, told) = self.wrong.entry(wrong).or_default();
+    pub fn wrong(&mut self, wrong: Wrong, by: &'static str, said: impl Into<String>) {
+        let (count, told) = self.wrong.entry((wrong, by)).or_default();
         *count += 1;
         if told.len() < TOLD {
             told.push(said.into());
@@ -27,7 +28,7 @@ impl Verdict {
 
     /// How many of a kind there were.
     pub fn count_of(&self, wrong: Wrong) -> u64 {
-        self.wrong.get(&wrong).map_or(0, |(count, _)| *count)
+        self.wrong.iter().filter(|((of, _), _)| *of == wrong).map(|(_, (count, _))| count).sum()
     }
 
     /// Counts something.
