@@ -14,7 +14,12 @@ use crate::verdict::Verdict;
 pub type There = HashMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
 /// Compares what a server has with what the oracle takes it to have, but for what ends by then.
-pub fn compared(there: &There, space: &Keyspace, soon: u64, verdict: &mut Verdict) {
+pub fn compared(
+    there: &There,
+    (space, is_sure): (&Keyspace, impl Fn(&Vec<u8>) -> bool),
+    soon: u64,
+    verdict: &mut Verdict,
+) {
     for (key, (value, ends_at)) in there {
         let same = space.last(key).is_some_and(|entry| {
             let same_end = match (entry.ends_at, ends_at) {
@@ -28,7 +33,7 @@ pub fn compared(there: &There, space: &Keyspace, soon: u64, verdict: &mut Verdic
             verdict.wrong(Wrong::Unattributed, "nobody", format!("{said}, and not {:?}", space.last(key)));
         }
     }
-    for (key, entry) in space.all(soon).filter(|(key, _)| !there.contains_key(*key)) {
+    for (key, entry) in space.all(soon).filter(|(key, _)| !there.contains_key(*key) && is_sure(key)) {
         verdict.wrong(Wrong::Unattributed, "nobody", format!("{} is gone: {entry:?}", key.escape_ascii()));
     }
     verdict.count("oracle", "Redis keys compared at the end", there.len() as u64);

@@ -26,6 +26,9 @@ impl Oracle {
     pub(crate) fn settle(&mut self, of: (usize, Who), got: bool) {
         let Some(attempt) = self.attempts.remove(&of) else { return };
         let (node, by) = of;
+        if self.unsure.remove(&(node, attempt.key.clone())) {
+            return self.settle_unsure(node, by, attempt, got);
+        }
         // A lock that stands there is never taken over; its end may have come a moment before the oracle's clock says.
         let stood = attempt.before.as_ref().filter(|before| !before.has_ended(attempt.at));
         let key = attempt.key.escape_ascii();
@@ -46,6 +49,20 @@ impl Oracle {
             }
             self.verdict.count("oracle", "ends seen a moment early", 1);
             self.spaces[node].put(&attempt.key, attempt.before);
+        }
+    }
+
+    /// Whoever wrote it knows what is there now; who was not the one to get it leaves it as unsure as it was.
+    fn settle_unsure(&mut self, node: usize, by: Who, attempt: Attempt, got: bool) {
+        if !attempt.if_absent {
+            return;
+        }
+        self.spaces[node].put(&attempt.key, None);
+        if got {
+            self.spaces[node].set(&attempt.key, attempt.value, attempt.expiry, (attempt.at, by));
+        } else {
+            self.spaces[node].put(&attempt.key, attempt.before);
+            self.unsure.insert((node, attempt.key));
         }
     }
 

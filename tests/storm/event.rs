@@ -29,6 +29,8 @@ pub enum What {
     Asks { operator: usize },
     /// It is over.
     Ends { operator: usize, ended: Ended },
+    /// The stream of a node broke off and goes on: a part of it may be lost.
+    Missed { node: usize },
     /// A master is about to be replaced.
     FailsOver,
     /// A replica holds what its master holds.

@@ -85,12 +85,12 @@ impl Keyspace {
         }
     }
 
-    /// Removes what is there; gives it.
+    /// Removes what is there, or was a moment before; gives it.
     pub fn remove(&mut self, key: &[u8], at: u64) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
         let ended = entry.has_ended(at);
         self.expired += u64::from(ended);
-        (!ended).then_some(entry)
+        (!ended || entry.is_about_to_end(at)).then_some(entry)
     }
 
     /// Gives what is there another expiry; gives it as it was before.

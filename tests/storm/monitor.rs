@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender as Events;
@@ -75,42 +76,88 @@ fn tick(stage: &Stage, over: &AtomicBool) {
 
 /// Follows a node until it is told that the storm is over.
 fn follow(server: &Server, node: usize, events: Events<Event>) -> JoinHandle<()> {
-    let mut stream = UnixStream::connect(server.socket()).unwrap();
-    stream.write_all(b"MONITOR\r\n").unwrap();
-    let mut callers = Callers { node: server.connect(), socket: server.socket(), known: HashMap::new() };
-    let mut lines = BufReader::with_capacity(1 << 20, stream);
-    let mut line = Vec::new();
-    lines.read_until(b'\n', &mut line).unwrap();
+    let lines = attach(&server.socket()).unwrap();
+    let callers = Callers { node: server.connect(), socket: server.socket(), known: HashMap::new() };
+    let mut follower = Follower { node, callers, script_of: Who::Stranger, last: 0, events };
     thread::spawn(move || {
-        let (mut script_of, mut last) = (Who::Stranger, 0);
-        loop {
-            line.clear();
-            assert!(lines.read_until(b'\n', &mut line).unwrap() > 0, "node {node} ended its stream");
-            let Some(line) = Line::parse(&line) else { continue };
-            // In the node's own order, whatever its clock does.
-            last = line.at.max(last);
-            let who = match line.sender {
-                Sender::Script => script_of,
-                Sender::Client(address) => callers.who(address, &line),
-            };
-            let Some(command) = line.command() else { continue };
-            if command == Command::Script {
-                script_of = who;
-            }
-            let is_over = command == Command::Echo(OVER.to_vec()) && who == Who::Stranger;
-            let what = if is_over { What::Silent { node } } else { What::Command { node, who, command } };
-            events.send(Event { at: last, what }).unwrap();
-            if is_over {
-                break;
+        let mut lines = Some(lines);
+        while let Some(broken_off) = lines.take().map(|lines| follower.hear(lines)) {
+            if broken_off {
+                // Sentinel ends the connections of whom it gives another role. Nobody writes there in that moment.
+                lines = Some(until_attached(&follower.callers.socket));
+                follower.events.send(Event::now(What::Missed { node })).unwrap();
             }
         }
     })
 }
 
+type Lines = BufReader<UnixStream>;
+
+fn attach(socket: &Path) -> std::io::Result<Lines> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.write_all(b"MONITOR\r\n")?;
+    let mut lines = BufReader::with_capacity(1 << 20, stream);
+    lines.read_until(b'\n', &mut Vec::new())?;
+    Ok(lines)
+}
+
+fn until_attached(socket: &Path) -> Lines {
+    loop {
+        match attach(socket) {
+            Ok(lines) => return lines,
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Who follows a node.
+struct Follower {
+    node: usize,
+    callers: Callers,
+    /// Who sent the script whose commands come.
+    script_of: Who,
+    last: u64,
+    events: Events<Event>,
+}
+
+impl Follower {
+    /// Tells what comes; true when it broke off, false when the storm is over.
+    fn hear(&mut self, mut lines: Lines) -> bool {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if !lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                return true;
+            }
+            let Some(what) = Line::parse(&line).and_then(|line| self.what(&line)) else { continue };
+            let is_over = matches!(what, What::Silent { .. });
+            self.events.send(Event { at: self.last, what }).unwrap();
+            if is_over {
+                return false;
+            }
+        }
+    }
+
+    fn what(&mut self, line: &Line<'_>) -> Option<What> {
+        // In the node's own order, whatever its clock does.
+        self.last = line.at.max(self.last);
+        let who = match line.sender {
+            Sender::Script => self.script_of,
+            Sender::Client(address) => self.callers.who(address, line),
+        };
+        let (node, command) = (self.node, line.command()?);
+        if command == Command::Script {
+            self.script_of = who;
+        }
+        let is_over = command == Command::Echo(OVER.to_vec()) && who == Who::Stranger;
+        Some(if is_over { What::Silent { node } } else { What::Command { node, who, command } })
+    }
+}
+
 /// Whose the addresses are.
 struct Callers {
     node: Connection,
-    socket: std::path::PathBuf,
+    socket: PathBuf,
     known: HashMap<String, Who>,
 }
 

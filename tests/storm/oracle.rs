@@ -34,6 +34,8 @@ pub struct Oracle {
     pub(crate) runs: HashMap<usize, Run>,
     /// What idemctl removed last, by its Redis key.
     pub(crate) graves: HashMap<Vec<u8>, Entry>,
+    /// Redis keys of which nobody knows for sure what a node holds.
+    pub unsure: HashSet<(usize, Vec<u8>)>,
     failing: bool,
     pub(crate) looks: Looks,
     dumps: Dumps,
@@ -51,6 +53,7 @@ impl Oracle {
             dead: HashSet::new(),
             runs: HashMap::new(),
             graves: HashMap::new(),
+            unsure: HashSet::new(),
             failing: false,
             looks: Looks::default(),
             dumps: Dumps::new(),
@@ -118,6 +121,7 @@ impl Oracle {
                 }
             }
             What::Ends { operator, ended } => self.end(operator, &ended),
+            What::Missed { node } => self.miss(node, at),
             What::FailsOver => {
                 self.failing = true;
                 self.runs.values_mut().for_each(|run| run.failed_over = true);
@@ -139,6 +143,21 @@ impl Oracle {
         let expired = self.spaces[replica].expired;
         self.spaces[replica] = self.spaces[master].clone();
         self.spaces[replica].expired = expired;
+        let unsure: Vec<_> = self.unsure.iter().filter(|(node, _)| *node == master).cloned().collect();
+        self.unsure.retain(|(node, _)| *node != replica);
+        self.unsure.extend(unsure.into_iter().map(|(_, key)| (replica, key)));
+    }
+
+    /// Where a part of a stream may be lost, nothing is sure of what the two of a pair differ in.
+    fn miss(&mut self, node: usize, at: u64) {
+        let (one, other) = (&self.spaces[node], &self.spaces[self.peers[node]]);
+        let differ = |key: &Vec<u8>| match (one.get(key, at), other.get(key, at)) {
+            (Some(one), Some(other)) => !one.is_like(other),
+            (one, other) => one.is_some() || other.is_some(),
+        };
+        let keys: HashSet<_> = one.all(at).chain(other.all(at)).map(|(key, _)| key).collect();
+        let unsure: Vec<_> = keys.into_iter().filter(|key| differ(key)).cloned().collect();
+        self.unsure.extend(unsure.into_iter().map(|key| (node, key)));
     }
 
     fn command(&mut self, node: usize, who: Who, command: Command, at: u64) {
@@ -207,7 +226,7 @@ impl Oracle {
 
     fn restore(&mut self, (node, who, at): (usize, Who, u64), key: &[u8], what: (&[u8], Expiry, bool)) {
         let (dump, expiry, replaces) = what;
-        let is_there = self.spaces[node].get(key, at).is_some();
+        let is_there = self.spaces[node].get(key, at).is_some_and(|entry| !entry.is_about_to_end(at));
         if is_there && !replaces {
             return;
         }

@@ -27,7 +27,16 @@ impl Rule {
 
 impl Oracle {
     pub(crate) fn remove(&mut self, (node, who, at): (usize, Who, u64), key: &[u8]) {
-        let Some(entry) = self.spaces[node].remove(key, at) else { return };
+        let removed = self.spaces[node].remove(key, at);
+        if self.unsure.remove(&(node, key.to_vec())) {
+            if let Who::Operator(operator) = who
+                && let Some(run) = self.runs.get_mut(&operator)
+            {
+                run.failed_over = true;
+            }
+            return;
+        }
+        let Some(entry) = removed else { return };
         match who {
             Who::Worker(_) => self.verdict.count("disappeared", "removed by a service", 1),
             Who::Master => {}

@@ -58,7 +58,7 @@ impl Ended {
 pub struct Run {
     pub rule: Rule,
     pub asked: Option<u64>,
-    /// A master was replaced meanwhile.
+    /// A master was replaced meanwhile, or what it changed is not known for sure.
     pub failed_over: bool,
     /// When each Redis key was read.
     pub reads: HashMap<Vec<u8>, Vec<u64>>,

@@ -123,8 +123,10 @@ fn compare(stage: &Stage, oracle: &mut Oracle) {
             let ends_at = u64::try_from(left).ok().map(|left| event::now() / 1_000 + left);
             there.extend(value.map(|value| (key, (value, ends_at))));
         }
+        let is_sure = |key: &Vec<u8>| !oracle.unsure.contains(&(node, key.clone()));
+        there.retain(|key, _| is_sure(key));
         let soon = event::now() + keyspace::TOLERANCE_MS * 1_000;
-        account::compared(&there, &oracle.spaces[node], soon, &mut oracle.verdict);
+        account::compared(&there, (&oracle.spaces[node], is_sure), soon, &mut oracle.verdict);
     }
 }
 
