@@ -48,7 +48,7 @@ pub fn audited(shared: &Shared, verdict: &mut Verdict) {
         let what = line["outcome"].as_str().or(line["what"].as_str()).unwrap_or_default().to_owned();
         *noted.entry(what).or_insert(0_u64) += 1;
     }
-    let commands = ["swept", "purged", "unlocked", "restored"];
+    let commands = ["swept", "expired", "purged", "unlocked", "restored"];
     let (noted, unknown): (u64, u64) = (
         commands.iter().map(|what| noted.get(*what).copied().unwrap_or(0)).sum(),
         noted.get("outcome-unknown").copied().unwrap_or(0),
@@ -58,7 +58,7 @@ pub fn audited(shared: &Shared, verdict: &mut Verdict) {
             .iter()
             .map(|other| verdict.counted("disappeared", other))
             .sum::<u64>();
-    let done = removed + verdict.total("restored");
+    let done = removed + verdict.total("restored") + verdict.total("given an expiry");
     let is_clear = unknown == 0 && verdict.counted("outcomes", "during a failover") == 0;
     if is_clear && noted != done {
         verdict.wrong(Wrong::Told, "the audit log", format!("the audit log has {noted} lines for {done} changes"));

@@ -33,12 +33,13 @@ impl Oracle {
         let stood = attempt.before.as_ref().filter(|before| !before.has_ended(attempt.at));
         let key = attempt.key.escape_ascii();
         if got && let Some(before) = stood.filter(|before| self.is_lock(&attempt.key, before)) {
-            if !before.is_about_to_end(attempt.at) {
+            if before.is_about_to_end(attempt.at) {
+                self.verdict.count("oracle", "ends seen a moment late", 1);
+            } else {
                 let left = before.left(attempt.at);
                 let said = format!("{key} was taken by {by:?} while {:?}'s stood with {left:?} ms left", before.by);
                 self.verdict.wrong(Wrong::Unattributed, "nobody", said);
             }
-            self.verdict.count("oracle", "ends seen a moment late", 1);
         }
         if got && !attempt.applied {
             self.spaces[node].set(&attempt.key, attempt.value, attempt.expiry, (attempt.at, by));

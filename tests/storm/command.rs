@@ -30,10 +30,20 @@ pub enum Expiry {
 /// A command that reads or changes records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    Set { key: Vec<u8>, value: Vec<u8>, if_absent: bool, expiry: Expiry },
+    Set {
+        key: Vec<u8>,
+        value: Vec<u8>,
+        if_absent: bool,
+        expiry: Expiry,
+    },
     Remove(Vec<Vec<u8>>),
     Expire(Vec<u8>, Expiry),
-    Restore { key: Vec<u8>, dump: Vec<u8>, expiry: Expiry, replaces: bool },
+    Restore {
+        key: Vec<u8>,
+        dump: Vec<u8>,
+        expiry: Expiry,
+        replaces: bool,
+    },
     /// The value was read, or a part of it.
     Read(Vec<u8>),
     Echo(Vec<u8>),
@@ -126,7 +136,12 @@ fn restore(words: Vec<Vec<u8>>) -> Option<Command> {
     let has = |option: &[u8]| words.iter().skip(4).any(|word| word.eq_ignore_ascii_case(option));
     let name = if has(b"ABSTTL") { "PEXPIREAT" } else { "PEXPIRE" };
     let expiry = if words.get(2)? == b"0" { Expiry::Never } else { expiry(name, words.get(2)?)? };
-    Some(Command::Restore { key: words.get(1)?.clone(), dump: words.get(3)?.clone(), expiry, replaces: has(b"REPLACE") })
+    Some(Command::Restore {
+        key: words.get(1)?.clone(),
+        dump: words.get(3)?.clone(),
+        expiry,
+        replaces: has(b"REPLACE"),
+    })
 }
 
 /// What a number means to EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT.

@@ -77,8 +77,7 @@ impl Deployment {
         let response = Response::default();
         let lock = Request::new(&schema, b"k", ANYBODY, &response).lock_value();
         let until = lock.iter().position(|byte| *byte == ANYBODY.as_bytes()[0]).unwrap_or(lock.len());
-        let mut deployment =
-            Self { schema, beginnings: Vec::new(), lock_beginning: lock[..until].to_vec(), tagged };
+        let mut deployment = Self { schema, beginnings: Vec::new(), lock_beginning: lock[..until].to_vec(), tagged };
         let stem = deployment.key("").trim_end_matches('}').to_owned();
         let redis_keys = deployment.schema.redis_keys(stem.as_bytes());
         deployment.beginnings = redis_keys.into_iter().zip(roles.iter().copied()).collect();

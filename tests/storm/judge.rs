@@ -12,6 +12,8 @@ const SLACK_MS: u64 = 1_200;
 pub enum Rule {
     /// `sweep`: two looks so far apart.
     Sweep { grace: Duration, by: Reason },
+    /// `sweep --action expire`, which removes nothing: two looks so far apart.
+    Expire { grace: Duration },
     /// `purge` of results that are so old.
     OldResults(Duration),
     /// `purge` of results of any age, by their keys.
@@ -114,6 +116,15 @@ impl Facts<'_> {
     }
 }
 
+/// What is wrong about giving a lock a TTL.
+pub fn wrongs_of_expiry(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
+    let Rule::Expire { grace } = rule else { return vec![Wrong::Touched] };
+    let mut wrongs = wrongs(Rule::Sweep { grace, by: Reason::Orphaned }, facts);
+    // What ends by itself would end later.
+    wrongs.extend(facts.entry.ends_at.is_some().then_some(Wrong::Touched));
+    wrongs
+}
+
 /// What is wrong about a removal.
 pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
     let mut wrongs = Vec::new();
@@ -151,7 +162,85 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
             rule_out(Wrong::Result, !facts.is_lock);
             rule_out(Wrong::NotWhatWasSeen, facts.asked.is_none_or(|asked| facts.entry.written > asked));
         }
-        Rule::Restore => rule_out(if facts.is_lock { Wrong::Lock } else { Wrong::Result }, true),
+        Rule::Restore | Rule::Expire { .. } => rule_out(if facts.is_lock { Wrong::Lock } else { Wrong::Result }, true),
     }
     wrongs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Who;
+
+    const NOW: u64 = 100_000_000;
+
+    fn entry(ends_at: Option<u64>, written_ms_ago: u64) -> Entry {
+        let written = NOW - written_ms_ago * 1_000;
+        Entry { value: b"1"[..].into(), ends_at, written, by: Who::Worker(0), spoilt: false }
+    }
+
+    /// A dead worker's lock without expiry, with whatever differs.
+    fn judged(rule: Rule, entry: &Entry, differs: impl FnOnce(&mut Facts<'_>)) -> Vec<Wrong> {
+        let mut facts = Facts {
+            at: NOW,
+            entry,
+            is_lock: true,
+            is_alive: false,
+            has_result: false,
+            names_owner: true,
+            is_hot: true,
+            lock_ttl_ms: 60_000,
+            result_ttl_ms: 60_000,
+            asked: None,
+        };
+        differs(&mut facts);
+        wrongs(rule, &facts)
+    }
+
+    fn sweep(by: Reason) -> Rule {
+        Rule::Sweep { grace: Duration::from_secs(1), by }
+    }
+
+    #[test]
+    fn a_sweep_takes_dead_locks_that_stood_both_looks() {
+        let (old, fresh) = (entry(None, 2_000), entry(None, 900));
+        let rule = sweep(Reason::Orphaned);
+        assert_eq!(judged(rule, &old, |_| {}), []);
+        assert_eq!(judged(rule, &fresh, |_| {}), [Wrong::NotWhatWasSeen]);
+        assert_eq!(judged(rule, &fresh, |facts| facts.names_owner = false), [], "it is like the one before");
+        assert_eq!(judged(rule, &old, |facts| facts.is_alive = true), [Wrong::LiveLock]);
+        assert_eq!(judged(rule, &old, |facts| facts.is_lock = false), [Wrong::Result]);
+    }
+
+    #[test]
+    fn a_sweep_by_age_leaves_what_ends_by_itself_unless_its_owner_is_dead() {
+        let ends = entry(Some(NOW / 1_000 + 50_000), 2_000);
+        assert_eq!(judged(sweep(Reason::Age), &ends, |_| {}), [Wrong::EndsByItself]);
+        assert_eq!(judged(sweep(Reason::DeadOwner), &ends, |_| {}), []);
+        assert_eq!(judged(sweep(Reason::DeadOwner), &ends, |facts| facts.names_owner = false), [Wrong::EndsByItself]);
+        let never = entry(None, 2_000);
+        assert_eq!(judged(sweep(Reason::Age), &never, |_| {}), []);
+        let too_late = entry(Some(NOW / 1_000 + 90_000), 2_000);
+        assert_eq!(judged(sweep(Reason::Age), &too_late, |_| {}), []);
+    }
+
+    #[test]
+    fn a_purge_takes_what_it_chose() {
+        let (old, fresh) = (entry(Some(NOW / 1_000 + 40_000), 9_000), entry(Some(NOW / 1_000 + 59_000), 1_000));
+        let rule = Rule::OldResults(Duration::from_secs(10));
+        assert_eq!(judged(rule, &old, |facts| facts.is_lock = false), []);
+        assert_eq!(judged(rule, &fresh, |facts| facts.is_lock = false), [Wrong::Result]);
+        assert_eq!(judged(rule, &old, |_| {}), [Wrong::Lock]);
+        assert_eq!(judged(rule, &old, |facts| facts.has_result = true), []);
+        assert_eq!(judged(Rule::LocksForEver, &old, |_| {}), [Wrong::Lock]);
+        assert_eq!(judged(Rule::HotLocks, &old, |facts| facts.is_hot = false), [Wrong::Lock]);
+    }
+
+    #[test]
+    fn an_unlock_takes_what_stood_there_when_it_asked() {
+        let lock = entry(None, 1_000);
+        assert_eq!(judged(Rule::Unlock, &lock, |facts| facts.asked = Some(NOW - 500_000)), []);
+        assert_eq!(judged(Rule::Unlock, &lock, |facts| facts.asked = Some(NOW - 1_500_000)), [Wrong::NotWhatWasSeen]);
+        assert_eq!(judged(Rule::Unlock, &lock, |_| {}), [Wrong::NotWhatWasSeen]);
+    }
 }

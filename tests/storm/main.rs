@@ -24,6 +24,7 @@ mod monitor;
 mod operation;
 mod operator;
 mod oracle;
+mod planted;
 mod removal;
 mod report;
 mod run;
@@ -73,6 +74,10 @@ fn idemctl_changes_only_what_it_was_shown() {
     let over = rage(&plan(20, &ON_DUTY), |_, _| {});
     show(&over.table());
     assert!(over.is_clean(), "idemctl changed what it was not shown, or told it wrong");
+    for word in ["sweep --orphaned", "purge --older-than", "purge --match", "force-unlock"] {
+        assert!(over.verdict.counted("disappeared", word) > 0, "no storm: {word} removed nothing");
+    }
+    assert!(over.verdict.total("restored") > 0, "no storm: nothing was restored");
 }
 
 #[test]

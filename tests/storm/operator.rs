@@ -85,9 +85,11 @@ impl Operator {
         // Of some it takes its time to find out, and the others of the batch wait for these.
         let lookup = format!("case $1 in *-slow) sleep 1;; esac; test -e {alive}/\"$1\"");
         let (rule, words): (_, &[&str]) = match (self.duty, self.runs % 3) {
-            (Duty::SweepOrphaned, _) => {
-                (sweep(200, Reason::Orphaned), &["sweep", "--orphaned", "--grace", "200ms"])
-            }
+            (Duty::SweepOrphaned, 0) => (
+                Rule::Expire { grace: Duration::from_millis(200) },
+                &["sweep", "--orphaned", "--grace", "200ms", "--action", "expire"],
+            ),
+            (Duty::SweepOrphaned, _) => (sweep(200, Reason::Orphaned), &["sweep", "--orphaned", "--grace", "200ms"]),
             (Duty::SweepOld, _) => (sweep(2_000, Reason::Age), &["sweep", "--older-than", "5s", "--grace", "2s"]),
             (Duty::SweepDeadOwners, _) => (
                 sweep(500, Reason::DeadOwner),
@@ -95,13 +97,8 @@ impl Operator {
             ),
             (Duty::PurgeResults, 0) => (Rule::OldResults(OLD), &["purge", "--older-than", "3s", "--rate", "40/s"]),
             (Duty::PurgeResults, _) => (Rule::HotResults, &["purge", "--match", "*.hot.*", "--rate", "30/s"]),
-            (_, 0) => {
-                (Rule::HotLocks, &["purge", "--state", "in-progress", "--match", "*.hot.*", "--rate", "10/s"])
-            }
-            _ => (
-                Rule::LocksForEver,
-                &["purge", "--state", "in-progress", "--finding", "no-expiry", "--rate", "10/s"],
-            ),
+            (_, 0) => (Rule::HotLocks, &["purge", "--state", "in-progress", "--match", "*.hot.*", "--rate", "10/s"]),
+            _ => (Rule::LocksForEver, &["purge", "--state", "in-progress", "--finding", "no-expiry", "--rate", "10/s"]),
         };
         let words = words.iter().map(|word| (*word).to_owned());
         (rule, words.chain(["--yes", "-o", "json"].map(str::to_owned)).collect())

@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::verdict::Verdict;
 
 /// How long an event may take from where it happens to the oracle.
-const LAG: u64 = 150_000;
+const LAG: u64 = 1_000_000;
 
 /// How often what has ended is forgotten, in microseconds.
 const FORGETS: u64 = 2_000_000;
@@ -174,8 +174,10 @@ impl Oracle {
             }
             Command::Remove(keys) => keys.iter().for_each(|key| self.remove((node, who, at), key)),
             Command::Expire(key, expiry) => {
-                if self.spaces[node].expire(&key, expiry, (at, who)).is_some() {
-                    self.is_allowed_to_write(who, || format!("{} got the expiry {expiry:?}", key.escape_ascii()));
+                let Some(before) = self.spaces[node].expire(&key, expiry, (at, who)) else { return };
+                match who {
+                    Who::Operator(operator) => self.gave_expiry(operator, &key, &before, (node, at)),
+                    _ => self.is_allowed_to_write(who, || format!("{} got another expiry", key.escape_ascii())),
                 }
             }
             Command::Restore { key, dump, expiry, replaces } => {

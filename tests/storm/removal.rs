@@ -1,12 +1,17 @@
 //! What goes: by a service, by idemctl, or by a stranger.
 
+use std::time::Duration;
+
 use crate::command::Who;
 use crate::deployment::Role;
-use crate::judge::{self, Facts, Rule};
-use crate::judge::Wrong;
+use crate::judge::{self, Facts, Rule, Wrong};
 use crate::keyspace::Entry;
+use crate::looks::Group;
 use crate::oracle::Oracle;
-use crate::run::{Ended, Held};
+use crate::run::{Ended, Held, Run};
+
+/// What stands in a key that is fought for.
+const HOT: &[u8] = b".hot.";
 
 impl Rule {
     /// What a removal by it is called.
@@ -15,6 +20,7 @@ impl Rule {
             Self::Sweep { by: judge::Reason::Orphaned, .. } => "sweep --orphaned",
             Self::Sweep { by: judge::Reason::Age, .. } => "sweep --older-than",
             Self::Sweep { by: judge::Reason::DeadOwner, .. } => "sweep --owner-alive",
+            Self::Expire { .. } => "sweep --action expire",
             Self::OldResults(_) => "purge --older-than",
             Self::HotResults => "purge --match",
             Self::HotLocks => "purge --state in-progress --match",
@@ -40,7 +46,9 @@ impl Oracle {
         match who {
             Who::Worker(_) => self.verdict.count("disappeared", "removed by a service", 1),
             Who::Master => {}
-            Who::Stranger => self.verdict.wrong(Wrong::Stranger, "a stranger", format!("{} was removed", key.escape_ascii())),
+            Who::Stranger => {
+                self.verdict.wrong(Wrong::Stranger, "a stranger", format!("{} was removed", key.escape_ascii()))
+            }
             Who::Operator(operator) => {
                 self.removed(operator, key, &entry, (node, at));
                 self.graves.insert(key.to_vec(), entry);
@@ -50,31 +58,17 @@ impl Oracle {
 
     fn removed(&mut self, operator: usize, key: &[u8], entry: &Entry, (node, at): (usize, u64)) {
         let Some(run) = self.runs.get(&operator) else {
-            return self.verdict.wrong(Wrong::Unattributed, "idemctl", format!("{} went without a run", key.escape_ascii()));
+            return self.verdict.wrong(
+                Wrong::Unattributed,
+                "idemctl",
+                format!("{} went without a run", key.escape_ascii()),
+            );
         };
-        let (rule, asked) = (run.rule, run.asked);
-        let Some((deployment, role)) = self.deployments.find(key) else {
+        let rule = run.rule;
+        let Some((facts, group)) = self.facts(run, key, entry, (node, at)) else {
             return self.verdict.wrong(Wrong::Stranger, rule.word(), format!("{} is no record's", key.escape_ascii()));
         };
-        let is_alive = match entry.by {
-            Who::Worker(worker) => !entry.spoilt && !self.dead.contains(&(worker, key.to_vec())),
-            _ => false,
-        };
-        let millis = |ttl: std::time::Duration| u64::try_from(ttl.as_millis()).unwrap();
-        let facts = Facts {
-            at,
-            entry,
-            is_lock: deployment.is_lock(role, &entry.value),
-            is_alive,
-            has_result: self.has_result(node, key, at),
-            names_owner: deployment.names_owner(),
-            is_hot: key.windows(5).any(|part| part == b".hot."),
-            lock_ttl_ms: millis(deployment.schema.lock_ttl),
-            result_ttl_ms: millis(deployment.schema.result_ttl),
-            asked,
-        };
         let said = said(key, &facts);
-        let group = (rule.word(), deployment.schema.name.clone(), role);
         for wrong in judge::wrongs(rule, &facts) {
             self.verdict.wrong(wrong, rule.word(), said.clone());
         }
@@ -85,6 +79,49 @@ impl Oracle {
             self.looks.add(group, entry.written, reads, || said);
         }
         run.removed.push(Held { key: key.to_vec(), value: entry.value.clone(), ends_at: entry.ends_at });
+    }
+
+    /// A run of idemctl gave what was this entry another expiry.
+    pub(crate) fn gave_expiry(&mut self, operator: usize, key: &[u8], before: &Entry, (node, at): (usize, u64)) {
+        let Some(run) = self.runs.get(&operator) else { return };
+        let rule = run.rule;
+        let Some((facts, _)) = self.facts(run, key, before, (node, at)) else { return };
+        for wrong in judge::wrongs_of_expiry(rule, &facts) {
+            self.verdict.wrong(wrong, rule.word(), said(key, &facts));
+        }
+        self.verdict.count("given an expiry", rule.word(), 1);
+        if let Some(run) = self.runs.get_mut(&operator) {
+            run.expired += 1;
+        }
+    }
+
+    /// What truly stood there; nothing where it is no record's.
+    fn facts<'a>(
+        &self,
+        run: &Run,
+        key: &[u8],
+        entry: &'a Entry,
+        (node, at): (usize, u64),
+    ) -> Option<(Facts<'a>, Group)> {
+        let (deployment, role) = self.deployments.find(key)?;
+        let is_alive = match entry.by {
+            Who::Worker(worker) => !entry.spoilt && !self.dead.contains(&(worker, key.to_vec())),
+            _ => false,
+        };
+        let millis = |ttl: Duration| u64::try_from(ttl.as_millis()).unwrap();
+        let facts = Facts {
+            at,
+            entry,
+            is_lock: deployment.is_lock(role, &entry.value),
+            is_alive,
+            has_result: self.has_result(node, key, at),
+            names_owner: deployment.names_owner(),
+            is_hot: key.windows(HOT.len()).any(|part| part == HOT),
+            lock_ttl_ms: millis(deployment.schema.lock_ttl),
+            result_ttl_ms: millis(deployment.schema.result_ttl),
+            asked: run.asked,
+        };
+        Some((facts, (run.rule.word(), deployment.schema.name.clone(), role)))
     }
 
     /// True when a result stands beside the lock of this Redis key.
@@ -102,7 +139,9 @@ impl Oracle {
         self.verdict.count("runs", word, 1);
         self.verdict.count("outcomes", "unknown", u64::from(ended.is_unknown()));
         self.verdict.count("outcomes", "during a failover", u64::from(run.failed_over));
-        self.verdict.count("restored", word, run.restored);
+        if run.rule == Rule::Restore {
+            self.verdict.count("restored", word, run.restored);
+        }
         let left = ["changed", "renewed", "skipped_alive", "left_to_expire", "gone", "present", "expired"];
         for field in left {
             self.verdict.count("left alone", field, ended.number(field));

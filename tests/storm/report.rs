@@ -6,8 +6,8 @@ use crate::judge::Wrong;
 use crate::storm::Over;
 
 /// The groups of counts, in their order.
-const GROUPS: [&str; 8] =
-    ["services", "disappeared", "restored", "left alone", "runs", "looks", "outcomes", "oracle"];
+const GROUPS: [&str; 9] =
+    ["services", "disappeared", "given an expiry", "restored", "left alone", "runs", "looks", "outcomes", "oracle"];
 
 impl Over {
     /// True when nothing is wrong.

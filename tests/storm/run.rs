@@ -64,12 +64,22 @@ pub struct Run {
     pub reads: HashMap<Vec<u8>, Vec<u64>>,
     pub removed: Vec<Held>,
     pub restored: u64,
+    /// Locks that got an expiry.
+    pub expired: u64,
 }
 
 impl Run {
     /// A run that begins.
     pub fn new(rule: Rule) -> Self {
-        Self { rule, asked: None, failed_over: false, reads: HashMap::new(), removed: Vec::new(), restored: 0 }
+        Self {
+            rule,
+            asked: None,
+            failed_over: false,
+            reads: HashMap::new(),
+            removed: Vec::new(),
+            restored: 0,
+            expired: 0,
+        }
     }
 
     /// What it told wrong.
@@ -110,6 +120,7 @@ impl Run {
     fn counts(&self, deployments: &Deployments) -> (u64, u64) {
         match self.rule {
             Rule::Restore => (self.restored, self.restored),
+            Rule::Expire { .. } => (self.expired, self.expired),
             Rule::OldResults(_) | Rule::HotResults => {
                 let whole = |held: &&Held| deployments.find(&held.key).is_some_and(|(_, role)| role != Role::Lock);
                 (self.removed.iter().filter(whole).count() as u64, self.removed.len() as u64)
@@ -117,7 +128,6 @@ impl Run {
             _ => (self.removed.len() as u64, self.removed.len() as u64),
         }
     }
-
 }
 
 fn shown(held: &Held) -> String {

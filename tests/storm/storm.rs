@@ -1,8 +1,8 @@
 //! A storm from beginning to end.
 
 use std::fs;
-use std::sync::mpsc::{Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::{account, keyspace};
 /// Workers of each service.
 const WORKERS: usize = 2;
 
-/// How often a master is replaced, where there is another.
-const FAILS_OVER: Duration = Duration::from_secs(20);
+/// Between two failovers; behind Sentinel it takes another 11 seconds until the old master follows.
+const FAILS_OVER: Duration = Duration::from_secs(9);
 
 /// What is wanted of a storm.
 pub struct Plan<'a> {
@@ -43,9 +43,9 @@ pub fn rage(plan: &Plan<'_>, besides: impl FnOnce(&Arc<Shared>, &Herald)) -> Ove
     let mut rng = fastrand::Rng::with_seed(plan.seed);
     let on_cluster = matches!(plan.mode, Mode::Cluster | Mode::ClusterWithReplicas);
     let deployments = Arc::new(Deployments::deal(&mut rng, on_cluster));
-    let workers = WORKERS * deployments.all().len();
-    let users = (0..workers).map(|number| format!("{WORKER}{number}"));
-    let users: Vec<_> = users.chain((0..plan.on_duty.len()).map(|number| format!("{OPERATOR}{number}"))).collect();
+    let workers = extra_worker(&deployments);
+    let users = (0..=workers).map(|number| format!("{WORKER}{number}"));
+    let users: Vec<_> = users.chain((0..=plan.on_duty.len()).map(|number| format!("{OPERATOR}{number}"))).collect();
     let stage = Arc::new(Stage::start(plan.mode, &users));
     let shared = Arc::new(Shared::new(Arc::clone(&stage), Arc::clone(&deployments)));
     fs::write(shared.folder.join("config.toml"), deployments.config(&stage.url())).unwrap();
@@ -69,6 +69,11 @@ pub fn rage(plan: &Plan<'_>, besides: impl FnOnce(&Arc<Shared>, &Herald)) -> Ove
         oracle.verdict.count("services", what, count);
     }
     Over { verdict: oracle.verdict, seed: plan.seed, mode: plan.mode }
+}
+
+/// The number of a worker that may log in, and does nothing: whoever wants may play it.
+pub fn extra_worker(deployments: &Deployments) -> usize {
+    WORKERS * deployments.all().len()
 }
 
 type Threads = Vec<JoinHandle<()>>;
@@ -129,4 +134,3 @@ fn compare(stage: &Stage, oracle: &mut Oracle) {
         account::compared(&there, (&oracle.spaces[node], is_sure), soon, &mut oracle.verdict);
     }
 }
-

@@ -49,10 +49,9 @@ pub fn try_ask<W: AsRef<[u8]>>(connection: &mut Connection, words: &[W]) -> redi
     match command.query(connection) {
         Ok(value) => Ok(step_reply(value)),
         Err(error) => match error.code() {
-            Some(code) => Ok(StepReply::Error {
-                code: code.to_owned(),
-                message: error.detail().unwrap_or_default().to_owned(),
-            }),
+            Some(code) => {
+                Ok(StepReply::Error { code: code.to_owned(), message: error.detail().unwrap_or_default().to_owned() })
+            }
             None => Err(error),
         },
     }
