@@ -29,6 +29,13 @@ impl Oracle {
         if self.unsure.remove(&(node, attempt.key.clone())) {
             return self.settle_unsure(node, by, attempt, got);
         }
+        // While a master is replaced a worker may say the one thing here and the other there.
+        if self.failing {
+            if got && !attempt.applied {
+                self.spaces[node].set(&attempt.key, attempt.value, attempt.expiry, (attempt.at, by));
+            }
+            return;
+        }
         // A lock that stands there is never taken over; its end may have come a moment before the oracle's clock says.
         let stood = attempt.before.as_ref().filter(|before| !before.has_ended(attempt.at));
         let key = attempt.key.escape_ascii();

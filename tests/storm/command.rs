@@ -11,6 +11,8 @@ pub enum Who {
     Operator(usize),
     /// The master that a replica follows.
     Master,
+    /// Who logged in, and was gone before anybody could ask who it was.
+    Gone,
     /// Anybody else.
     Stranger,
 }
@@ -90,10 +92,21 @@ impl<'a> Line<'a> {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
+    /// True when it is a script, whose own commands follow.
+    pub fn is_script(&self) -> bool {
+        self.name.get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"EVAL"))
+    }
+
+    /// True when this is its last word.
+    pub fn ends_with(&self, word: &[u8]) -> bool {
+        let last = self.words.trim_ascii_end().strip_suffix(b"\"");
+        last.and_then(|last| last.strip_suffix(word)).is_some_and(|before| before.ends_with(b"\""))
+    }
+
     /// The command; nothing for one that does not concern records.
     pub fn command(&self) -> Option<Command> {
         let name = str::from_utf8(self.name).ok()?.to_ascii_uppercase();
-        if name.starts_with("EVAL") {
+        if self.is_script() {
             return Some(Command::Script);
         }
         let known = ["SET", "DEL", "UNLINK", "RESTORE", "GET", "GETRANGE", "DUMP", "ECHO", "PERSIST"];

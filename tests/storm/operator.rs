@@ -9,9 +9,9 @@ use rexpect::process::WaitStatus;
 use rexpect::session::{PtySession, spawn_command};
 
 use crate::backups::Dumps;
+use crate::callers::OPERATOR;
 use crate::event::What;
 use crate::judge::{Reason, Rule};
-use crate::monitor::OPERATOR;
 use crate::run::Ended;
 use crate::shared::{Herald, Shared};
 use crate::stage::PASSWORD;

@@ -14,6 +14,7 @@ use crate::event::{self, Event, What};
 use crate::judge::Wrong;
 use crate::keyspace::{Entry, Keyspace};
 use crate::looks::Looks;
+use crate::order::InOrder;
 use crate::run::Run;
 use crate::verdict::Verdict;
 
@@ -27,7 +28,7 @@ const FORGETS: u64 = 2_000_000;
 pub struct Oracle {
     pub(crate) deployments: Arc<Deployments>,
     /// The other node of each node's pair.
-    peers: Vec<usize>,
+    pub(crate) peers: Vec<usize>,
     pub spaces: Vec<Keyspace>,
     pub(crate) attempts: HashMap<(usize, Who), Attempt>,
     pub(crate) dead: HashSet<(usize, Vec<u8>)>,
@@ -36,7 +37,8 @@ pub struct Oracle {
     pub(crate) graves: HashMap<Vec<u8>, Entry>,
     /// Redis keys of which nobody knows for sure what a node holds.
     pub unsure: HashSet<(usize, Vec<u8>)>,
-    failing: bool,
+    /// A master is being replaced.
+    pub(crate) failing: bool,
     pub(crate) looks: Looks,
     dumps: Dumps,
     pub verdict: Verdict,
@@ -112,7 +114,7 @@ impl Oracle {
             What::Silent { .. } => {}
             What::Dead { worker, key } => drop(self.dead.insert((worker, key))),
             What::Begins { operator, rule } => {
-                let run = Run { failed_over: self.failing, ..Run::new(rule) };
+                let run = Run { is_unsure: self.failing, ..Run::new(rule) };
                 self.runs.insert(operator, run);
             }
             What::Asks { operator } => {
@@ -124,43 +126,24 @@ impl Oracle {
             What::Missed { node } => self.miss(node, at),
             What::FailsOver => {
                 self.failing = true;
-                self.runs.values_mut().for_each(|run| run.failed_over = true);
+                self.attempts.clear();
+                self.runs.values_mut().for_each(|run| run.is_unsure = true);
             }
             What::Follows { master, replica } => {
                 self.failing = false;
+                self.attempts.clear();
                 self.resync(master, replica, at);
             }
         }
     }
 
-    /// A replica that follows another master holds what that holds; what the two differ in was lost.
-    fn resync(&mut self, master: usize, replica: usize, at: u64) {
-        let is_lost = |(key, entry): &(&Vec<u8>, &Entry)| {
-            self.spaces[master].get(key, at).is_none_or(|there| !there.is_like(entry)) && entry.by != Who::Master
-        };
-        let lost = self.spaces[replica].all(at).filter(is_lost).count();
-        self.verdict.count("disappeared", "lost or older after a failover", lost as u64);
-        let expired = self.spaces[replica].expired;
-        self.spaces[replica] = self.spaces[master].clone();
-        self.spaces[replica].expired = expired;
-        let unsure: Vec<_> = self.unsure.iter().filter(|(node, _)| *node == master).cloned().collect();
-        self.unsure.retain(|(node, _)| *node != replica);
-        self.unsure.extend(unsure.into_iter().map(|(_, key)| (replica, key)));
-    }
-
-    /// Where a part of a stream may be lost, nothing is sure of what the two of a pair differ in.
-    fn miss(&mut self, node: usize, at: u64) {
-        let (one, other) = (&self.spaces[node], &self.spaces[self.peers[node]]);
-        let differ = |key: &Vec<u8>| match (one.get(key, at), other.get(key, at)) {
-            (Some(one), Some(other)) => !one.is_like(other),
-            (one, other) => one.is_some() || other.is_some(),
-        };
-        let keys: HashSet<_> = one.all(at).chain(other.all(at)).map(|(key, _)| key).collect();
-        let unsure: Vec<_> = keys.into_iter().filter(|key| differ(key)).cloned().collect();
-        self.unsure.extend(unsure.into_iter().map(|key| (node, key)));
-    }
-
     fn command(&mut self, node: usize, who: Who, command: Command, at: u64) {
+        let who = if who == Who::Gone { self.whose(&command) } else { who };
+        if let Who::Operator(operator) = who
+            && let Some(run) = self.runs.get_mut(&operator)
+        {
+            run.is_heard = true;
+        }
         match command {
             Command::Read(key) => {
                 if let Who::Operator(operator) = who
@@ -206,7 +189,7 @@ impl Oracle {
                 self.attempts.insert((node, who), attempt);
             }
             Who::Master => self.replicate(node, &key, (value, expiry), at),
-            Who::Operator(_) | Who::Stranger => {
+            Who::Operator(_) | Who::Gone | Who::Stranger => {
                 self.is_allowed_to_write(who, || format!("{} was set", key.escape_ascii()));
                 self.spaces[node].set(&key, value, expiry, (at, who));
             }
@@ -233,14 +216,21 @@ impl Oracle {
             return;
         }
         let value = self.dumps.value(dump);
-        let Who::Operator(operator) = who else { return self.replicate(node, key, (value, expiry), at) };
+        if who == Who::Master {
+            return self.replicate(node, key, (value, expiry), at);
+        }
         if is_there {
             self.verdict.wrong(Wrong::Touched, "restore", format!("{} was restored over", key.escape_ascii()));
         }
         self.spaces[node].set(key, value, expiry, (at, who));
         self.is_as_before(node, key);
-        if let Some(run) = self.runs.get_mut(&operator) {
-            run.restored += 1;
+        match who {
+            Who::Operator(operator) => {
+                if let Some(run) = self.runs.get_mut(&operator) {
+                    run.restored += 1;
+                }
+            }
+            _ => self.is_allowed_to_write(who, || format!("{} was restored", key.escape_ascii())),
         }
     }
 
@@ -261,33 +251,8 @@ impl Oracle {
                 let by = self.runs.get(&operator).map_or("idemctl", |run| run.rule.word());
                 self.verdict.wrong(Wrong::Touched, by, said());
             }
+            Who::Gone => self.is_unsure_of_all(),
             Who::Stranger => self.verdict.wrong(Wrong::Stranger, "a stranger", said()),
         }
-    }
-}
-
-/// An event in the order of the clock, and of those at one time in the order they came.
-struct InOrder {
-    event: Event,
-    number: u64,
-}
-
-impl PartialEq for InOrder {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for InOrder {}
-
-impl PartialOrd for InOrder {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for InOrder {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.event.at, self.number).cmp(&(other.event.at, other.number))
     }
 }

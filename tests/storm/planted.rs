@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use redis::Connection;
 
+use crate::callers::{OPERATOR, WORKER};
 use crate::event::{What, now};
 use crate::judge::{Reason, Rule, Wrong};
-use crate::monitor::{OPERATOR, WORKER};
 use crate::run::{Ended, Held};
 use crate::shared::{Herald, Shared};
 use crate::stage::Mode;

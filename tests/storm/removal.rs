@@ -14,6 +14,11 @@ use crate::run::{Ended, Held, Run};
 const HOT: &[u8] = b".hot.";
 
 impl Rule {
+    /// True for a `purge`.
+    pub fn is_purge(self) -> bool {
+        matches!(self, Self::OldResults(_) | Self::HotResults | Self::HotLocks | Self::LocksForEver)
+    }
+
     /// What a removal by it is called.
     pub fn word(self) -> &'static str {
         match self {
@@ -38,7 +43,7 @@ impl Oracle {
             if let Who::Operator(operator) = who
                 && let Some(run) = self.runs.get_mut(&operator)
             {
-                run.failed_over = true;
+                run.is_unsure = true;
             }
             return;
         }
@@ -46,6 +51,7 @@ impl Oracle {
         match who {
             Who::Worker(_) => self.verdict.count("disappeared", "removed by a service", 1),
             Who::Master => {}
+            Who::Gone => self.is_unsure_of_all(),
             Who::Stranger => {
                 self.verdict.wrong(Wrong::Stranger, "a stranger", format!("{} was removed", key.escape_ascii()))
             }
@@ -138,7 +144,7 @@ impl Oracle {
         }
         self.verdict.count("runs", word, 1);
         self.verdict.count("outcomes", "unknown", u64::from(ended.is_unknown()));
-        self.verdict.count("outcomes", "during a failover", u64::from(run.failed_over));
+        self.verdict.count("outcomes", "during a failover", u64::from(run.is_unsure));
         if run.rule == Rule::Restore {
             self.verdict.count("restored", word, run.restored);
         }

@@ -58,8 +58,10 @@ impl Ended {
 pub struct Run {
     pub rule: Rule,
     pub asked: Option<u64>,
+    /// Something came of it.
+    pub is_heard: bool,
     /// A master was replaced meanwhile, or what it changed is not known for sure.
-    pub failed_over: bool,
+    pub is_unsure: bool,
     /// When each Redis key was read.
     pub reads: HashMap<Vec<u8>, Vec<u64>>,
     pub removed: Vec<Held>,
@@ -72,9 +74,10 @@ impl Run {
     /// A run that begins.
     pub fn new(rule: Rule) -> Self {
         Self {
+            is_heard: false,
             rule,
             asked: None,
-            failed_over: false,
+            is_unsure: false,
             reads: HashMap::new(),
             removed: Vec::new(),
             restored: 0,
@@ -90,14 +93,14 @@ impl Run {
             Rule::Restore => &[0, 1, 3],
             _ => &[0],
         };
-        if !expected.contains(&ended.code) && (!self.failed_over && ended.code != 7 || ended.code == 70) {
+        if !expected.contains(&ended.code) && (!self.is_unsure && ended.code != 7 || ended.code == 70) {
             wrong.push(format!("exit status {}: {}", ended.code, ended.said));
         }
         for removed in self.removed.iter().filter(|removed| !ended.held.iter().any(|held| held.is_like(removed))) {
             wrong.push(format!("the backup lacks {}", shown(removed)));
         }
         // Where a master was replaced, what was done there may be lost, and is done once more on the next.
-        if self.failed_over || ended.is_unknown() || ended.report.is_none() && self.rule != Rule::Unlock {
+        if self.is_unsure || ended.is_unknown() || ended.report.is_none() && self.rule != Rule::Unlock {
             return wrong;
         }
         for held in ended.held.iter().filter(|held| !self.removed.iter().any(|removed| removed.is_like(held))) {

@@ -6,9 +6,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::callers::{OPERATOR, WORKER};
 use crate::deployment::Deployments;
 use crate::event::{self, Event, What};
-use crate::monitor::{Monitors, OPERATOR, WORKER};
+use crate::monitor::Monitors;
 use crate::operator::{Duty, Operator};
 use crate::oracle::Oracle;
 use crate::shared::{Herald, Shared};

@@ -11,9 +11,9 @@ use idemctl::domain::step::{self, StepReply};
 use idemctl::domain::write::Request;
 use redis::Connection;
 
+use crate::callers::WORKER;
 use crate::deployment::Deployment;
 use crate::event::What;
-use crate::monitor::WORKER;
 use crate::operation::{self, Ending, Operation, Phase};
 use crate::shared::{Herald, Shared};
 use crate::wire;
