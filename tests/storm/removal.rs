@@ -75,13 +75,14 @@ impl Oracle {
             return self.verdict.wrong(Wrong::Stranger, rule.word(), format!("{} is no record's", key.escape_ascii()));
         };
         let said = said(key, &facts);
-        for wrong in judge::wrongs(rule, &facts) {
-            self.verdict.wrong(wrong, rule.word(), said.clone());
+        let wrongs = judge::wrongs(rule, &facts);
+        for wrong in &wrongs {
+            self.verdict.wrong(*wrong, rule.word(), said.clone());
         }
         self.verdict.count("disappeared", rule.word(), 1);
         let Some(run) = self.runs.get_mut(&operator) else { return };
         let reads = run.reads.get(key).map_or(&[][..], Vec::as_slice);
-        if !facts.is_like_any_other() {
+        if !facts.is_like_any_other() && !wrongs.contains(&Wrong::NotWhatWasSeen) {
             self.looks.add(group, entry.written, reads, || said);
         }
         run.removed.push(Held { key: key.to_vec(), value: entry.value.clone(), ends_at: entry.ends_at });

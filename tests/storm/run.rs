@@ -97,7 +97,8 @@ impl Run {
             wrong.push(format!("exit status {}: {}", ended.code, ended.said));
         }
         for removed in self.removed.iter().filter(|removed| !ended.held.iter().any(|held| held.is_like(removed))) {
-            wrong.push(format!("the backup lacks {}", shown(removed)));
+            let of_key = ended.held.iter().filter(|held| held.key == removed.key).map(shown).collect::<Vec<_>>();
+            wrong.push(format!("the backup lacks {}, and has {of_key:?}", shown(removed)));
         }
         // Where a master was replaced, what was done there may be lost, and is done once more on the next.
         if self.is_unsure || ended.is_unknown() || ended.report.is_none() && self.rule != Rule::Unlock {
