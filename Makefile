@@ -1,6 +1,6 @@
 # The commands of everyday work. What they do stands in scripts/.
 
-.PHONY: help demo test check bench install generate clean-tools
+.PHONY: help demo test soak check bench install generate clean-tools
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -11,6 +11,9 @@ demo: ## Show idemctl at work on a private throw-away server
 
 test: ## Run all tests, on each engine there is (Redis, Redis 6.2, Valkey 9)
 	@scripts/test.sh
+
+soak: ## Let the storm of the tests rage (MINUTES=10; MODE=server, cluster, cluster-replicas, sentinel; ENGINE; SEED)
+	@MINUTES=$(MINUTES) MODE=$(MODE) ENGINE=$(ENGINE) SEED=$(SEED) scripts/soak.sh
 
 check: ## Format, lints, documentation, dependencies, shell scripts
 	@scripts/check.sh

@@ -66,7 +66,11 @@ impl Cluster {
 
     /// Makes a master's replica the master, as an operator does before maintenance, and waits until it is.
     pub fn fail_over(&self, master: usize) {
-        let replica = self.masters + master;
+        self.fail_over_to(self.masters + master);
+    }
+
+    /// Makes a replica the master, whichever of the nodes it is.
+    pub fn fail_over_to(&self, replica: usize) {
         redis::cmd("CLUSTER").arg("FAILOVER").exec(&mut self.connect(replica)).unwrap();
         self.until_master(replica);
     }

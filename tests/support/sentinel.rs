@@ -80,10 +80,15 @@ impl Watched {
 
     /// Makes the replica the master, and waits until the Sentinels say so.
     pub fn fail_over(&self) {
+        self.fail_over_to(1);
+    }
+
+    /// Makes a server the master, whichever is it now, and waits until it is and the Sentinels say so.
+    pub fn fail_over_to(&self, index: usize) {
         until("the failover is accepted", || {
             redis::cmd("SENTINEL").arg("FAILOVER").arg(SERVICE).exec(&mut self.sentinel(0)).is_ok()
         });
-        until("the failover is over", || self.master_port() == self.port(1));
+        until("the failover is over", || self.master_port() == self.port(index));
     }
 
     /// The port of the master, as the first Sentinel has it.

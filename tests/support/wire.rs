@@ -44,16 +44,23 @@ pub fn script(name: &str) -> String {
 
 /// Sends a command and gives its reply, an error reply too.
 pub fn ask<W: AsRef<[u8]>>(connection: &mut Connection, words: &[W]) -> StepReply {
+    try_ask(connection, words).unwrap_or_else(|error| panic!("no reply: {error}"))
+}
+
+/// The same where the connection may be lost, which is the error.
+pub fn try_ask<W: AsRef<[u8]>>(connection: &mut Connection, words: &[W]) -> redis::RedisResult<StepReply> {
     let mut command = redis::Cmd::new();
     for word in words {
         command.arg(word.as_ref());
     }
     match command.query(connection) {
-        Ok(value) => step_reply(value),
-        Err(error) => {
-            let code = error.code().unwrap_or_else(|| panic!("no reply: {error}"));
-            StepReply::Error { code: code.to_owned(), message: error.detail().unwrap_or_default().to_owned() }
-        }
+        Ok(value) => Ok(step_reply(value)),
+        Err(error) => match error.code() {
+            Some(code) => {
+                Ok(StepReply::Error { code: code.to_owned(), message: error.detail().unwrap_or_default().to_owned() })
+            }
+            None => Err(error),
+        },
     }
 }
 

@@ -1,0 +1,71 @@
+//! How often what was removed had been looked at.
+//!
+//! Nobody knows from outside at which of its looks a command makes up its mind. But what changes between a look and the
+//! removal has been read less often since its change than what nobody touched is read in all: such a removal goes by a look
+//! at something else.
+
+use std::collections::HashMap;
+
+use crate::deployment::Role;
+
+/// Untouched removals that make a rule of how often a command looks.
+const ENOUGH: usize = 3;
+
+/// A command, a schema, and which of a record's Redis keys.
+pub type Group = (&'static str, String, Role);
+
+/// The removals of a storm.
+#[derive(Default)]
+pub struct Looks {
+    /// How often each of those that nobody touched was looked at: how many, and the least.
+    untouched: HashMap<Group, (usize, usize)>,
+    /// Those that changed since they were first looked at: how often after that, and what is to be said.
+    changed: Vec<(Group, usize, String)>,
+}
+
+impl Looks {
+    /// Takes a removal of what was written at a time, and was read at these.
+    pub fn add(&mut self, group: Group, written: u64, reads: &[u64], said: impl FnOnce() -> String) {
+        let since = reads.iter().filter(|read| **read > written).count();
+        if since < reads.len() {
+            self.changed.push((group, since, said()));
+        } else if since > 0 {
+            let (count, least) = self.untouched.entry(group).or_insert((0, since));
+            *count += 1;
+            *least = since.min(*least);
+        }
+    }
+
+    /// Those that were looked at less often since they changed than what nobody touched, and in all how many there were
+    /// to be told from.
+    pub fn too_few(&self) -> (Vec<(&'static str, String)>, usize) {
+        let too_few = self.changed.iter().filter_map(|(group, since, said)| {
+            let (count, least) = self.untouched.get(group)?;
+            let said = || format!("{said}: {since} looks since it changed, else {least}");
+            (*count >= ENOUGH && since < least).then(|| (group.0, said()))
+        });
+        (too_few.collect(), self.changed.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group() -> Group {
+        ("purge", "express".to_owned(), Role::Both)
+    }
+
+    #[test]
+    fn what_changed_after_the_look_that_chose_it_is_told_from_what_was_chosen_anew() {
+        let mut looks = Looks::default();
+        for _ in 0..ENOUGH {
+            looks.add(group(), 5, &[10, 20], String::new);
+        }
+        looks.add(group(), 15, &[10, 20], || "between".to_owned());
+        looks.add(group(), 15, &[10, 20, 30], || "chosen anew".to_owned());
+        let (wrong, all) = looks.too_few();
+        assert_eq!((wrong.len(), all), (1, 2));
+        assert!(wrong[0].1.starts_with("between"));
+    }
+}
