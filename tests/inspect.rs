@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::Server;
 
@@ -216,4 +218,18 @@ fn reading_leaves_the_server_as_it_was() {
     server.idemctl(&["inspect", "order-1"]).exits(0);
     server.idemctl(&["list"]).exits(0);
     assert_eq!(writes(), before);
+}
+
+#[test]
+fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    let knows_no_touch: redis::RedisResult<()> =
+        redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
+    std::thread::sleep(Duration::from_millis(2_100));
+    for words in [&["inspect", "order-1"][..], &["list"]] {
+        server.idemctl(words).exits(0);
+    }
+    let idle: u64 = server.send(&[b"OBJECT", b"IDLETIME", b"idempotency:order-1"]);
+    assert!(knows_no_touch.is_err() || idle >= 1, "the key was touched: idle for {idle} s");
 }
