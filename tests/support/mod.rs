@@ -159,7 +159,7 @@ pub fn program() -> PathBuf {
         return PathBuf::from(program);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let engines = ["redis-system", "valkey-9", "redis-6.2"]
+    let engines = ["redis-system", "valkey-9", "redis-8", "redis-6.2"]
         .map(|engine| Path::new(env!("CARGO_MANIFEST_DIR")).join(".engines").join(engine));
     std::env::split_paths(&path)
         .chain(engines)
