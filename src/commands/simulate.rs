@@ -10,6 +10,7 @@ use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::simulation::{Accepted, Difference, Story};
 use crate::exit::{Exit, Stop};
+use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, Shown};
 use crate::render::style::Palette;
@@ -17,6 +18,9 @@ use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simula
 
 /// `--schema` takes this word for every schema there is.
 const ALL: &str = "all";
+
+/// Larger than any matrix.
+const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 
 /// In place of a scenario: show which there are.
 const LIST: &str = "list";
@@ -160,6 +164,6 @@ fn plan(context: &Context, args: &Args) -> Result<Plan> {
 
 fn accepted(file: &Path) -> Result<Accepted> {
     let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
-    let json = std::fs::read(file).map_err(|error| named(error.to_string()))?;
+    let json = files::read_or_receive(file, LARGEST_MATRIX).map_err(|error| named(error.to_string()))?;
     Ok(Accepted::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
 }
