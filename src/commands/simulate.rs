@@ -37,7 +37,8 @@ const LIST: &str = "list";
 ///
 /// Without a server that is named or answers, a private throw-away server is used. What a shared server must not be put
 /// through (no memory left, failover, a cluster, SCRIPT FLUSH, locks without TTL) always runs on private ones. Keys are
-/// named idemctl-simulate-*, and are removed at the end, however it ends.
+/// named idemctl-simulate-*, and are removed at the end, however it ends; should idemctl be killed, they live less than
+/// six minutes. Times that are told are the schema's.
 ///
 /// Exit status 1 when a cell is worse than `blocked`; with --expect, when a cell is not as it was accepted.
 #[derive(Debug, ClapArgs)]
