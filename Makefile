@@ -9,7 +9,7 @@ help: ## Show this list
 demo: ## Show idemctl at work on a private throw-away server
 	@scripts/demo.sh
 
-test: ## Run all tests, on each engine there is (Redis, Redis 6.2, Valkey 9)
+test: ## Run all tests, on each engine there is (Redis, Redis 6.2, Redis 8, Valkey 9)
 	@scripts/test.sh
 
 soak: ## Let the storm of the tests rage (MINUTES=10; MODE=server, cluster, cluster-replicas, sentinel; ENGINE; SEED)

@@ -110,7 +110,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'How to show the records')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'How to show the records')
-            [CompletionResult]::new('--body', '--body', [CompletionResultType]::ParameterName, 'Write the response''s body, as the client would get it, to FILE (`-`: stdout, and nothing else)')
+            [CompletionResult]::new('--body', '--body', [CompletionResultType]::ParameterName, 'Write the response''s body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and nothing else)')
             [CompletionResult]::new('--watch', '--watch', [CompletionResultType]::ParameterName, 'Follow the record, looking every INTERVAL [default: 1s]')
             [CompletionResult]::new('--until', '--until', [CompletionResultType]::ParameterName, 'Follow the record until it is in this state, then end')
             [CompletionResult]::new('--overdue', '--overdue', [CompletionResultType]::ParameterName, 'Report locks held longer than this as `overdue`')
@@ -131,6 +131,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--null', '--null', [CompletionResultType]::ParameterName, 'Keys on stdin end with NUL instead of a newline')
             [CompletionResult]::new('--full', '--full', [CompletionResultType]::ParameterName, 'Read values of any size whole; without it 64 KiB')
             [CompletionResult]::new('--reveal', '--reveal', [CompletionResultType]::ParameterName, 'Show Authorization, Cookie, Set-Cookie and their like')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Let --body replace a file that is there; a link is replaced, never followed')
             break
         }
         'idemctl;list' {

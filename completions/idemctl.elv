@@ -106,7 +106,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --color 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal'
             cand -o 'How to show the records'
             cand --output 'How to show the records'
-            cand --body 'Write the response''s body, as the client would get it, to FILE (`-`: stdout, and nothing else)'
+            cand --body 'Write the response''s body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and nothing else)'
             cand --watch 'Follow the record, looking every INTERVAL [default: 1s]'
             cand --until 'Follow the record until it is in this state, then end'
             cand --overdue 'Report locks held longer than this as `overdue`'
@@ -127,6 +127,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --null 'Keys on stdin end with NUL instead of a newline'
             cand --full 'Read values of any size whole; without it 64 KiB'
             cand --reveal 'Show Authorization, Cookie, Set-Cookie and their like'
+            cand --force 'Let --body replace a file that is there; a link is replaced, never followed'
         }
         &'idemctl;list'= {
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'

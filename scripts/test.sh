@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test, on every engine scripts/engines.sh can get. IDEMCTL_ENGINES="redis-system valkey-9" names them instead.
+# With CI=true an engine that cannot be had and is not left out by name fails the run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/steps.sh

@@ -13,7 +13,7 @@ pub enum Exit {
     No,
     /// Usage, or refused for safety.
     Usage,
-    /// Some nodes or keys were not done.
+    /// Some nodes or keys were not done, or no round of a race could be judged.
     Partial,
     /// Authentication or permission.
     Permission,
@@ -42,7 +42,7 @@ impl Exit {
             "the answer is no: the key is absent, a step was refused, the race was lost, a check found something",
         ),
         (Self::Usage, "usage error, or refused for safety"),
-        (Self::Partial, "some nodes or keys were not done"),
+        (Self::Partial, "some nodes or keys were not done, or no round of a race could be judged"),
         (Self::Permission, "authentication failed or permission denied"),
         (Self::Unreachable, "server unreachable or timed out, nothing was sent"),
         (Self::Refused, "Redis refuses for now (READONLY, OOM, BUSY, LOADING, CLUSTERDOWN)"),

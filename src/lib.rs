@@ -11,6 +11,7 @@ pub mod confirm;
 pub mod context;
 pub mod domain;
 pub mod exit;
+mod files;
 pub mod interrupt;
 pub mod lookup;
 pub mod render;

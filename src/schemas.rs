@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::domain::schema::{self, Origin, Schema, SchemaError, SchemaSource, Script};
+use crate::files;
+
+/// Larger than any `schema.toml` or script.
+const LARGEST: u64 = 1024 * 1024;
 
 /// How a deployment differs from a schema's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +55,7 @@ pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deploymen
 /// What is wrong, with file and line.
 pub fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
     let file = folder.join("schema.toml");
-    let toml = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+    let toml = files::read_text(&file, LARGEST).map_err(|error| unreadable(&file, &error))?;
     let source = SchemaSource {
         file: &file.display().to_string(),
         toml: &toml,
@@ -101,7 +105,7 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
 fn scripts_in(folder: &Path) -> Result<Vec<Script>, SchemaError> {
     let lua = entries(folder)?.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "lua"));
     lua.map(|path| {
-        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        let text = files::read_text(&path, LARGEST).map_err(|error| unreadable(&path, &error))?;
         Ok(script(&name_of(&path.with_extension("")), text))
     })
     .collect()

@@ -261,3 +261,18 @@ fn a_step_that_cannot_be_guarded_there_is_a_usage_error_and_a_database_is_a_hint
     let hints = ["hint: a cluster has database 0 alone: leave out -n", "hint: the server has no such database: see -n"];
     assert!(run.code != 0 && hints.iter().any(|hint| run.stderr.contains(hint)), "{}", run.all());
 }
+
+/// Redis 8.0 to 8.2 crash when a client that asked for CLIENT NO-TOUCH names a key of a slot on its way to another node.
+#[test]
+fn a_cluster_survives_every_command_on_a_slot_that_is_being_moved() {
+    let cluster = Cluster::start(3);
+    cluster.set("idempotency:k1", DONE, 80_000_000);
+    let (from, slot) = (cluster.owner("idempotency:k1"), cluster.slot("idempotency:k1"));
+    cluster.begin_to_move(slot, from, (from + 1) % 3);
+    for words in [&["inspect", "k1"][..], &["list"], &["purge", "--match", "k*", "--dry-run"]] {
+        cluster.idemctl_at(from, words).exits(0);
+        cluster.idemctl_at((from + 2) % 3, words).exits(0);
+    }
+    cluster.idemctl(&["purge", "--match", "k*", "--yes"]).exits(0);
+    assert_eq!(cluster.size(), 0);
+}

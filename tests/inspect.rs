@@ -3,8 +3,11 @@
 
 mod support;
 
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use support::Server;
+use support::{Run, Server};
 
 /// Two hours and a bit, so that the text says `2h` for a while.
 const TWO_HOURS: u64 = 7_230_000;
@@ -159,6 +162,54 @@ fn a_body_is_written_as_the_client_would_get_it() {
 }
 
 #[test]
+fn a_body_is_its_owners_and_takes_the_place_of_nothing() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let out = server.folder().join("out");
+    let write = |words: &[&str]| server.idemctl(&[&["inspect", "order-1", "--body", "out"], words].concat());
+    write(&[]).exits(0);
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::write(&out, "kept").unwrap();
+    let run = write(&[]).exits(2);
+    assert!(run.stderr.contains("out is there already") && run.stderr.contains("--force"), "{}", run.stderr);
+    assert_eq!(std::fs::read(&out).unwrap(), b"kept");
+    std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o644)).unwrap();
+    write(&["--force"]).exits(0);
+    assert!(std::fs::read(&out).unwrap().starts_with(b"{\"id\""));
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_body_is_not_written_through_a_link() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let in_folder = |name: &str| server.folder().join(name);
+    std::fs::write(in_folder("kept"), "kept").unwrap();
+    symlink(in_folder("kept"), in_folder("link")).unwrap();
+    symlink(in_folder("nowhere"), in_folder("loose")).unwrap();
+    for link in ["link", "loose"] {
+        server.idemctl(&["inspect", "order-1", "--body", link]).exits(2);
+        server.idemctl(&["inspect", "order-1", "--body", link, "--force"]).exits(0);
+        assert!(std::fs::symlink_metadata(in_folder(link)).unwrap().is_file(), "{link} was replaced");
+    }
+    assert_eq!(std::fs::read(in_folder("kept")).unwrap(), b"kept");
+    assert!(!in_folder("nowhere").exists());
+    for no_file in ["/dev/null", "."] {
+        server.idemctl(&["inspect", "order-1", "--body", no_file, "--force"]).exits(2);
+    }
+    server.idemctl(&["inspect", "order-1", "--force"]).exits(2);
+}
+
+#[test]
+fn keys_without_end_on_stdin_are_refused() {
+    let server = Server::start();
+    let mut command = server.command();
+    command.args(["inspect", "-"]).stdin(std::fs::File::open("/dev/zero").unwrap());
+    let run = Run::from(command.output().unwrap()).exits(2);
+    assert!(run.stderr.contains("cannot read keys from stdin: it is larger than 16 MiB"), "{}", run.stderr);
+}
+
+#[test]
 fn a_body_goes_through_a_pipe_byte_for_byte() {
     let server = Server::start();
     let body = b"\x1b[31mred\x1b[0m \xff\x00 \xc2\x9b31m";
@@ -190,7 +241,7 @@ fn watch_ends_with_the_state_it_waits_for() {
     server.set("idempotency:order-1", PENDING, 60_000);
     let socket = server.socket();
     let worker = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         let mut connection =
             redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
         redis::cmd("SET").arg("idempotency:order-1").arg(COMPLETED).arg("EX").arg(9_000).exec(&mut connection).unwrap();
@@ -216,4 +267,18 @@ fn reading_leaves_the_server_as_it_was() {
     server.idemctl(&["inspect", "order-1"]).exits(0);
     server.idemctl(&["list"]).exits(0);
     assert_eq!(writes(), before);
+}
+
+#[test]
+fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    let knows_no_touch: redis::RedisResult<()> =
+        redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
+    std::thread::sleep(Duration::from_millis(2_100));
+    for words in [&["inspect", "order-1"][..], &["list"]] {
+        server.idemctl(words).exits(0);
+    }
+    let idle: u64 = server.send(&[b"OBJECT", b"IDLETIME", b"idempotency:order-1"]);
+    assert!(knows_no_touch.is_err() || idle >= 1, "the key was touched: idle for {idle} s");
 }

@@ -1,4 +1,5 @@
 //! `idemctl race`, against a real server.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod support;
 
@@ -256,9 +257,134 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let run = server.idemctl(&words).exits(0);
     let text = run.text();
     assert!(text.starts_with("50 workers, 3 rounds, each on one fresh key\n"), "{text}");
-    assert!(text.contains("\natomic      go-middleware"), "{text}");
-    assert!(text.contains("\nnot-atomic    check-then-act"), "{text}");
+    assert!(text.contains("\nnone in 150 begins  go-middleware"), "{text}");
+    assert!(text.contains("\nnot-atomic            check-then-act"), "{text}");
     assert!(text.contains("Latency of go-middleware, schema\n"), "{text}");
     assert!(text.contains("Round 1 of go-middleware, check-then-act cannot have been atomic:"), "{text}");
     assert_eq!(text.matches('▶').count(), 2, "{text}");
+}
+
+/// A race of so many rounds while something befalls the server again and again, until the race is over.
+fn race_while(server: &Server, rounds: &str, mut befalls: impl FnMut(&Server, u32)) -> Run {
+    let mut command = server.command();
+    let words = ["race", "--schema", "express", "--strategy", "schema", "-o", "json", "--rounds", rounds];
+    command.args(words).args(["--concurrency", "8", "--fail-every", "3"]);
+    let config = server.folder().join("config.toml");
+    let brief = "default_context = \"brief\"\n[contexts.brief.deployment.express]\nlock_ttl = \"1s\"\n";
+    std::fs::write(&config, brief).unwrap();
+    command.arg("--config").arg(config);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while child.try_wait().unwrap().is_none() {
+        befalls(server, child.id());
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    Run::from(child.wait_with_output().unwrap())
+}
+
+fn void_rounds(run: &Run) -> u64 {
+    runs(run)[0]["void_rounds"].as_u64().unwrap()
+}
+
+#[test]
+fn keys_that_somebody_removes_make_rounds_void_and_accuse_nobody() {
+    let by_pattern = "for _, key in ipairs(redis.call('KEYS', 'idem*')) do redis.call('DEL', key) end return 0";
+    for removal in [&["FLUSHALL"][..], &["EVAL", by_pattern, "0"]] {
+        let server = Server::start();
+        let run = race_while(&server, "400", |server, _| {
+            let words: Vec<_> = removal.iter().map(|word| word.as_bytes()).collect();
+            server.send::<redis::Value>(&words);
+        });
+        let run = run.exits(0);
+        assert!(void_rounds(&run) > 0, "nothing was removed within a round");
+        assert_eq!((&runs(&run)[0]["verdict"], &runs(&run)[0]["first_offence"]), (&"atomic".into(), &Value::Null));
+        nothing_is_left(&server);
+    }
+}
+
+#[test]
+fn a_stop_longer_than_the_locks_ttl_makes_its_round_void_and_accuses_nobody() {
+    let signal = |name: &str, pid: u32| {
+        assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+    };
+    for stops_idemctl in [true, false] {
+        let server = Server::start();
+        let mut left = 4;
+        let run = race_while(&server, "1500", |server, idemctl| {
+            if left > 0 && server.send::<i64>(&[b"DBSIZE"]) > 1 {
+                left -= 1;
+                let pid = if stops_idemctl { idemctl } else { server.pid() };
+                signal("-STOP", pid);
+                std::thread::sleep(Duration::from_millis(1_200));
+                signal("-CONT", pid);
+            }
+        });
+        let run = run.exits(0);
+        assert!(void_rounds(&run) > 0, "no stop was within a round");
+        assert_eq!(runs(&run)[0]["verdict"], "atomic", "{}", run.all());
+        nothing_is_left(&server);
+    }
+}
+
+#[test]
+fn a_race_in_which_every_round_was_void_has_no_verdict() {
+    let server = Server::start();
+    // Somebody removes each key as soon as it is there: nothing can be judged.
+    let folder = server.folder().join("schemas");
+    copy_of_express(&folder, "local record = KEYS[1]", "local record = KEYS[1]\nredis.call('FLUSHALL')");
+    let words = ["race", "--schema-dir", folder.to_str().unwrap(), "--schema", "own", "--strategy", "schema"];
+    let run = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(3);
+    assert_eq!((&runs(&run)[0]["verdict"], &runs(&run)[0]["void_rounds"]), (&"void".into(), &20.into()));
+    let text = server.idemctl(&words).exits(3).text();
+    assert!(text.contains("own, schema: 20 rounds void: a lock ended or vanished within the round\n"), "{text}");
+    assert!(text.contains("\nvoid     own") && !text.contains("none in"), "{text}");
+}
+
+/// The schema `own`, which is `express` with something else in the script of its begin.
+fn copy_of_express(folder: &std::path::Path, from: &str, to: &str) {
+    let own = folder.join("own");
+    std::fs::create_dir_all(&own).unwrap();
+    let express = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("lua/express");
+    for entry in std::fs::read_dir(express).unwrap() {
+        let entry = entry.unwrap();
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        let text = text.replace("name = \"express\"", "name = \"own\"").replace(from, to);
+        std::fs::write(own.join(entry.file_name()), text).unwrap();
+    }
+}
+
+#[test]
+fn a_rare_flaw_that_was_not_seen_is_not_called_atomic() {
+    let server = Server::start();
+    let folder = server.folder().join("schemas");
+    // One begin in ten thousand takes the lock away from whoever has it.
+    let leak =
+        "local record = KEYS[1]\nif redis.call('INCR', 'begins') % 10000 == 0 then redis.call('DEL', record) end";
+    copy_of_express(&folder, "local record = KEYS[1]", leak);
+    let words = ["race", "--schema-dir", folder.to_str().unwrap(), "--schema", "own", "--strategy", "schema"];
+    let text = server.idemctl(&words).exits(0).text();
+    assert!(text.contains("\nnone in 1000 begins  own") && text.contains("rarer flaws stay unseen"), "{text}");
+    assert!(!text.contains("\natomic"), "{text}");
+    let many = ["--rounds", "400", "-o", "json"];
+    let run = server.idemctl(&[&words[..], &many].concat()).exits(1);
+    assert_eq!(runs(&run)[0]["verdict"], "not-atomic", "the flaw is there, and seen in enough begins");
+}
+
+#[test]
+fn keys_of_a_killed_race_live_minutes() {
+    let server = Server::start();
+    let mut seen = 0;
+    for round in 0..12 {
+        let mut command = server.command();
+        command.args(["race", "--schema", "all", "--overlap", "--rounds", "1000"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while server.send::<i64>(&[b"DBSIZE"]) < 2 {
+            assert!(child.try_wait().unwrap().is_none(), "the race is over");
+        }
+        std::thread::sleep(Duration::from_millis(round * 17));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        seen += server.keys_live_at_most(Duration::from_secs(360));
+        server.send::<()>(&[b"FLUSHALL"]);
+    }
+    assert!(seen > 12, "the killed races left {seen} keys");
 }

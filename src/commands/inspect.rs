@@ -1,8 +1,8 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
 
+mod body;
 mod watch;
 
-use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
@@ -15,6 +15,7 @@ use crate::domain::catalog::Catalog;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::exit::{Exit, Stop};
+use crate::files;
 use crate::lookup::{Found, Lookup};
 use crate::render::record::View;
 use crate::render::style::Palette;
@@ -23,6 +24,9 @@ use crate::store::{Head, Reader};
 
 /// Bytes of a value that are read unless `--full` asks for all.
 const HEAD_BYTES: usize = 64 * 1024;
+
+/// Bytes of keys that are taken from stdin: what is found is kept until all of it is shown.
+const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Show a key's records, what is wrong with them, and what the next request with the key gets
 ///
@@ -50,9 +54,14 @@ pub struct Args {
     #[arg(long)]
     reveal: bool,
 
-    /// Write the response's body, as the client would get it, to FILE (`-`: stdout, and nothing else)
+    /// Write the response's body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and
+    /// nothing else)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "until"])]
     body: Option<PathBuf>,
+
+    /// Let --body replace a file that is there; a link is replaced, never followed
+    #[arg(long, requires = "body")]
+    force: bool,
 
     /// Follow the record, looking every INTERVAL [default: 1s]
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1)]
@@ -116,7 +125,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         Exit::Done
     };
     match &args.body {
-        Some(file) => write_body(context, &found, file)?,
+        Some(file) => body::write(context, &found, file, args.force)?,
         None => show(context, &found, &args)?,
     }
     tell(context, &catalog, &reader, &found);
@@ -147,8 +156,8 @@ fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
     let mut keys = Vec::new();
     for word in &args.keys {
         if word == "-" {
-            let mut stdin = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut stdin).context("cannot read keys from stdin")?;
+            let stdin = std::io::stdin().lock();
+            let stdin = files::up_to(stdin, MOST_KEYS_BYTES).context("cannot read keys from stdin")?;
             let end = if args.null { 0 } else { b'\n' };
             keys.extend(stdin.split(|byte| *byte == end).filter(|key| !key.is_empty()).map(<[u8]>::to_vec));
         } else {
@@ -217,28 +226,4 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
     if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {
         context.ui.hint("--schema NAME looks at that schema's keys alone");
     }
-}
-
-fn write_body(context: &mut Context, found: &[Found], file: &PathBuf) -> Result<()> {
-    let with_body = found.iter().flat_map(|found| &found.records).filter_map(Record::response);
-    let bodies: Vec<_> = with_body.map(|response| &response.body).collect();
-    let body = match bodies.as_slice() {
-        [body] => *body,
-        [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
-        [] => return Err(Stop::new(Exit::No, "--body: the record holds no response").into()),
-        _ => {
-            return Err(Stop::usage("--body: several records hold a response")
-                .hint("name one KEY and one --schema")
-                .into());
-        }
-    };
-    if file.as_os_str() == "-" {
-        context.ui.data(body)?;
-        context.ui.flush()?;
-        return Ok(());
-    }
-    let mut target = std::fs::File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
-    target.write_all(body).with_context(|| format!("cannot write {}", file.display()))?;
-    context.ui.status(&format!("wrote {} bytes to {}", body.len(), file.display()));
-    Ok(())
 }

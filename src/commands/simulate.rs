@@ -10,6 +10,7 @@ use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::simulation::{Accepted, Difference, Story};
 use crate::exit::{Exit, Stop};
+use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, Shown};
 use crate::render::style::Palette;
@@ -17,6 +18,9 @@ use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simula
 
 /// `--schema` takes this word for every schema there is.
 const ALL: &str = "all";
+
+/// Larger than any matrix.
+const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 
 /// In place of a scenario: show which there are.
 const LIST: &str = "list";
@@ -33,7 +37,8 @@ const LIST: &str = "list";
 ///
 /// Without a server that is named or answers, a private throw-away server is used. What a shared server must not be put
 /// through (no memory left, failover, a cluster, SCRIPT FLUSH, locks without TTL) always runs on private ones. Keys are
-/// named idemctl-simulate-*, and are removed at the end, however it ends.
+/// named idemctl-simulate-*, and are removed at the end, however it ends; should idemctl be killed, they live less than
+/// six minutes. Times that are told are the schema's.
 ///
 /// Exit status 1 when a cell is worse than `blocked`; with --expect, when a cell is not as it was accepted.
 #[derive(Debug, ClapArgs)]
@@ -160,6 +165,6 @@ fn plan(context: &Context, args: &Args) -> Result<Plan> {
 
 fn accepted(file: &Path) -> Result<Accepted> {
     let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
-    let json = std::fs::read(file).map_err(|error| named(error.to_string()))?;
+    let json = files::read_or_receive(file, LARGEST_MATRIX).map_err(|error| named(error.to_string()))?;
     Ok(Accepted::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
 }

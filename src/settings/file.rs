@@ -9,6 +9,10 @@ use super::environment::Environment;
 use super::origin::{Origin, Sourced};
 use crate::args::ConnectionArgs;
 use crate::exit::Stop;
+use crate::files;
+
+/// Larger than any config file.
+const LARGEST: u64 = 1024 * 1024;
 
 /// The config file as it was read; nothing stands in one that is not there.
 #[derive(Debug, Clone, Default)]
@@ -28,13 +32,13 @@ impl ConfigFile {
         let usual = environment.config_dir().map(|folder| folder.join("config.toml"));
         match (named, usual) {
             (Some(path), _) => Self::parse(path, environment),
-            (None, Some(path)) if path.is_file() => Self::parse(path, environment),
+            (None, Some(path)) if path.exists() => Self::parse(path, environment),
             (None, path) => Ok(Self { path, ..Self::default() }),
         }
     }
 
     fn parse(path: PathBuf, environment: &Environment) -> Result<Self, Stop> {
-        let text = std::fs::read_to_string(&path)
+        let text = files::read_text(&path, LARGEST)
             .map_err(|error| Stop::usage(format!("cannot read the config file {}: {error}", path.display())))?;
         let mut config: Config = toml::from_str(&text).map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| line_at(&text, span.start));

@@ -6,9 +6,10 @@ use std::path::Path;
 use super::file::{READABLE, chmod, others_can_read};
 use super::secret::Secret;
 use crate::exit::Stop;
+use crate::files;
 
 /// Longer than any password.
-const LONGEST: usize = 64 * 1024;
+const LONGEST: u64 = 64 * 1024;
 
 /// The first line of a file, or of stdin where the file is `-`; and what is to be said of the file.
 ///
@@ -17,7 +18,7 @@ const LONGEST: usize = 64 * 1024;
 pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<String>), Stop> {
     let wrong = |why: String| Stop::usage(format!("{from}: {}: {why}", path.display()));
     let stdin = path == Path::new("-");
-    let text = if stdin { first_line_of_stdin() } else { std::fs::read(path) };
+    let text = if stdin { first_line_of_stdin() } else { files::read_or_receive(path, LONGEST) };
     let text = String::from_utf8(text.map_err(|error| wrong(error.to_string()))?)
         .map_err(|_| wrong("a password is UTF-8 text".to_owned()))?;
     let password = text.strip_suffix('\n').unwrap_or(&text);
@@ -37,7 +38,8 @@ pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<Strin
 fn first_line_of_stdin() -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut byte = [0];
-    while line.len() < LONGEST && rustix::io::read(rustix::stdio::stdin(), &mut byte)? == 1 && byte[0] != b'\n' {
+    while (line.len() as u64) < LONGEST && rustix::io::read(rustix::stdio::stdin(), &mut byte)? == 1 && byte[0] != b'\n'
+    {
         line.push(byte[0]);
     }
     Ok(line)

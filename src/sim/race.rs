@@ -1,17 +1,18 @@
 //! A race: rounds on fresh keys, judged one by one, and nothing left behind.
 
+use std::time::Instant;
+
 use uuid::Uuid;
 
-use crate::domain::race::{Plan, Run, Strategy, Ttls};
+use crate::domain::race::{Plan, Round, Run, Strategy, Ttls};
 use crate::domain::schema::Schema;
 use crate::interrupt::Interrupt;
+use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::round;
 use crate::sim::service::Service;
 use crate::sim::track::Track;
+use crate::sim::witness::Witness;
 use crate::store::StoreError;
-
-/// After how many rounds their keys are removed, so that a long race does not fill the server.
-const ROUNDS_BETWEEN_CLEANING: usize = 200;
 
 /// How many names are tried for a key that a cluster's node serves: of a hundred masters each serves one in a hundred.
 const MOST_NAMES: usize = 10_000;
@@ -48,49 +49,44 @@ pub async fn race(
     interrupt: &Interrupt,
     mut on_round: impl FnMut(),
 ) -> Raced {
+    let schema = &schema.living_at_most(TEST_KEYS_LIVE);
     let plan = adapted(strategy, plan);
     let ttls = Ttls { lock: schema.lock_ttl, result: schema.result_ttl };
     let mut run = Run::new(&schema.name, strategy, plan, ttls);
     let mut keys = Keys { schema, name: Uuid::new_v4(), made: Vec::new() };
-    let (mut left_behind, mut ended) = (None, Ended::Played);
-    match Service::introduce(schema, strategy, track.broom()).await {
-        Ok(service) => {
-            while run.rounds < run.plan.rounds && matches!(ended, Ended::Played) {
-                ended = one_round(track, &service, &mut run, &mut keys, interrupt).await;
-                on_round();
-                if keys.made.len() >= ROUNDS_BETWEEN_CLEANING {
-                    left_behind = track.remove(&keys.take()).await.err().or(left_behind);
-                }
-            }
-        }
-        Err(error) => ended = Ended::Failed(error),
-    }
-    left_behind = track.remove(&keys.take()).await.err().or(left_behind);
+    let ended = rounds(track, (schema, strategy), (&mut run, &mut keys), interrupt, &mut on_round).await;
+    let ended = ended.unwrap_or_else(Ended::Failed);
+    let left_behind = track.remove(&keys.made).await.err();
     Raced { run, ended, left_behind }
 }
 
-async fn one_round(
+async fn rounds(
     track: &mut Track,
-    service: &Service<'_>,
-    run: &mut Run,
-    keys: &mut Keys<'_>,
+    (schema, strategy): (&Schema, Strategy),
+    (run, keys): (&mut Run, &mut Keys<'_>),
     interrupt: &Interrupt,
-) -> Ended {
-    if interrupt.is_raised() {
-        return Ended::Interrupted;
-    }
-    if let Err(error) = track.mend().await {
-        return Ended::Failed(error);
-    }
-    let (number, key) = (run.rounds + 1, keys.make(run.rounds + 1, |redis_keys| track.serves(redis_keys)));
-    match round::play(&mut track.workers, service, (&run.plan, number), &key, interrupt).await {
-        Ok(Some(round)) => {
-            run.add(round);
-            Ended::Played
+    on_round: &mut impl FnMut(),
+) -> Result<Ended, StoreError> {
+    let service = Service::introduce(schema, strategy, track.broom()).await?;
+    let mut witness = Witness::new(schema, &keys.make("witness", track), "nobody");
+    let standing = keys.made.len();
+    witness.renew(track).await?;
+    while run.rounds < run.plan.rounds {
+        if interrupt.is_raised() {
+            return Ok(Ended::Interrupted);
         }
-        Ok(None) => Ended::Interrupted,
-        Err(error) => Ended::Failed(error),
+        track.mend().await?;
+        let (number, began) = (run.rounds + 1, Instant::now());
+        let key = keys.make(&number.to_string(), track);
+        let played = round::play(&mut track.workers, &service, (&run.plan, number), &key, interrupt).await?;
+        let Some(round) = played else { return Ok(Ended::Interrupted) };
+        let has_witness = witness.renew(track).await?;
+        run.add(Round { has_witness, lasted: began.elapsed(), ..round });
+        on_round();
+        // At once, so that a killed race leaves the keys of one round.
+        track.remove(&keys.made.split_off(standing)).await?;
     }
+    Ok(Ended::Played)
 }
 
 /// SET NX shows its flaw only where steps overlap and locks are released.
@@ -102,7 +98,7 @@ fn adapted(strategy: Strategy, plan: Plan) -> Plan {
     }
 }
 
-/// The keys of a race: named by it, so that they are nobody else's, and by the round.
+/// The keys of a race: named by it, so that they are nobody else's, and by what they are for.
 struct Keys<'a> {
     schema: &'a Schema,
     name: Uuid,
@@ -111,21 +107,16 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// A round's key: one of those that the track's node serves.
-    fn make(&mut self, round: usize, is_served: impl Fn(&[Vec<u8>]) -> bool) -> Vec<u8> {
-        let mut key = format!("idemctl-race-{}-{round}", self.name.simple());
+    /// A key by what it is for: one of those that the track's node serves.
+    fn make(&mut self, what: &str, track: &Track) -> Vec<u8> {
+        let mut key = format!("idemctl-race-{}-{what}", self.name.simple());
         for number in 1..=MOST_NAMES {
-            if is_served(&self.schema.redis_keys(key.as_bytes())) {
+            if track.serves(&self.schema.redis_keys(key.as_bytes())) {
                 break;
             }
-            key = format!("idemctl-race-{}-{round}-{number}", self.name.simple());
+            key = format!("idemctl-race-{}-{what}-{number}", self.name.simple());
         }
         self.made.extend(self.schema.redis_keys(key.as_bytes()));
         key.into_bytes()
-    }
-
-    /// Every Redis key that may be there; from here on they count as removed.
-    fn take(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.made)
     }
 }

@@ -3,8 +3,9 @@
 use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
+use crate::domain::step::StepReply;
 use crate::sim::worker::Worker;
-use crate::store::{Link, StoreError, Wire, Writable, pack};
+use crate::store::{Link, Packed, StoreError, Wire, Writable, pack};
 
 /// How many connections are opened at a time: servers queue a few hundred, some fewer.
 const OPENED_AT_ONCE: usize = 32;
@@ -70,21 +71,24 @@ impl Track {
         Ok(())
     }
 
-    /// Removes Redis keys, on a new connection should the old one be broken.
+    /// Removes Redis keys.
     pub(super) async fn remove(&mut self, redis_keys: &[Vec<u8>]) -> Result<(), StoreError> {
         // The keys of several rounds are in several slots, which no command may name together.
         let at_once = if self.link.is_cluster() { 1 } else { REMOVED_AT_ONCE };
         for batch in redis_keys.chunks(at_once) {
-            let unlink = pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)));
-            match self.broom.ask(&unlink).await {
-                Err(error) if error.lost_the_reply() => {
-                    self.broom = Wire::connect(&self.target).await?;
-                    self.broom.ask(&unlink).await?;
-                }
-                Err(error) => return Err(error),
-                Ok(_) => {}
-            }
+            self.ask(&pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)))).await?;
         }
         Ok(())
+    }
+
+    /// Asks on the connection that is no worker's what may be asked twice: on a new one should the old one be broken.
+    pub(super) async fn ask(&mut self, request: &Packed) -> Result<StepReply, StoreError> {
+        match self.broom.ask(request).await {
+            Err(error) if error.lost_the_reply() => {
+                self.broom = Wire::connect(&self.target).await?;
+                self.broom.ask(request).await
+            }
+            answered => answered,
+        }
     }
 }

@@ -88,7 +88,7 @@ impl Node {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
-        let greeting = self.greeting();
+        let greeting = self.greeting().await?;
         let mut pipeline = commands;
         if !greeting.is_empty() {
             let asked = std::mem::take(&mut pipeline);
@@ -99,14 +99,8 @@ impl Node {
                 pipeline.add_command(command.clone());
             }
         }
-        let mut connection = self.connection.clone();
-        let replies: Vec<redis::RedisResult<Value>> = match pipeline.ignore_errors().query_async(&mut connection).await
-        {
-            Ok(replies) => replies,
-            Err(error) => return Err(self.look_closer(self.error(&error)).await),
-        };
-        self.answered.store(true, Ordering::Relaxed);
-        let mut replies = replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error)));
+        let replies = self.send(&mut pipeline).await?;
+        let mut replies = replies.into_iter();
         for (courtesy, reply) in greeting.into_iter().zip(replies.by_ref()) {
             // What else is wrong the commands behind it are told, too.
             let _ = self.target.manners.heard(courtesy, reply);
@@ -114,15 +108,35 @@ impl Node {
         Ok(replies.collect())
     }
 
-    /// Names the connection and asks not to disturb eviction data, as far as the server did not refuse that before.
-    /// Goes out with the first commands, so that it costs no round trip.
-    fn greeting(&self) -> Vec<Courtesy> {
+    async fn send(&self, pipeline: &mut Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+        let mut connection = self.connection.clone();
+        let replies: Vec<redis::RedisResult<Value>> = match pipeline.ignore_errors().query_async(&mut connection).await
+        {
+            Ok(replies) => replies,
+            Err(error) => return Err(self.look_closer(self.error(&error)).await),
+        };
+        self.answered.store(true, Ordering::Relaxed);
+        Ok(replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error))).collect())
+    }
+
+    /// What is asked of the server with the first commands, as far as it did not refuse that before: the connection's
+    /// name, and not to disturb eviction data. The first connection of all takes a round trip to learn what the server is.
+    ///
+    /// # Errors
+    /// As [`Node::ask_all`].
+    async fn greeting(&self) -> Result<Vec<Courtesy>, StoreError> {
         if self.greeted.swap(true, Ordering::Relaxed) {
-            return Vec::new();
+            return Ok(Vec::new());
+        }
+        if self.target.manners.is_first_hello() {
+            let mut hello = redis::pipe();
+            hello.cmd("HELLO");
+            let reply = self.send(&mut hello).await?.pop();
+            self.target.manners.met(reply.and_then(Result::ok));
         }
         let mut greeting = vec![Courtesy::Name, Courtesy::NoTouch];
         greeting.retain(|courtesy| self.target.manners.does(*courtesy));
-        greeting
+        Ok(greeting)
     }
 
     /// A connection that broke before its first reply may be no Redis at all, or one that speaks TLS only.

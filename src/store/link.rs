@@ -19,6 +19,7 @@ use tokio::sync::OnceCell;
 use super::access::{Permit, Writable};
 use super::connect::{self, Node};
 use super::error::{Place, StoreError};
+use super::manners;
 use super::read::Reader;
 use super::reply;
 use super::slots::SlotMap;
@@ -250,13 +251,8 @@ impl Link {
 
     /// True when the server's greeting says so, which everybody may ask for.
     async fn says_it_is_a_node(&self) -> bool {
-        let Ok(greeting) = self.home.ask(&redis::cmd("HELLO")).await else { return false };
-        let parts = match greeting {
-            Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
-            other => reply::array(other).unwrap_or_default(),
-        };
-        let words: Vec<_> = parts.into_iter().map(reply::word).collect();
-        words.windows(2).any(|pair| pair[0].as_deref() == Some("mode") && pair[1].as_deref() == Some("cluster"))
+        let greeting = self.home.ask(&redis::cmd("HELLO")).await;
+        greeting.ok().and_then(manners::mode).is_some_and(|mode| mode == "cluster")
     }
 
     fn needs_slots(&self) -> StoreError {

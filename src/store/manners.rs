@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use redis::Value;
+
 use super::error::StoreError;
+use super::reply;
 
 /// Remembers for every connection to one server. All are equal: what is remembered says nothing of which server it is.
 #[derive(Debug, Clone, Default)]
@@ -12,7 +15,8 @@ pub struct Manners(Arc<Remembered>);
 #[derive(Debug, Default)]
 struct Remembered {
     no_name: AtomicBool,
-    no_no_touch: AtomicBool,
+    may_no_touch: AtomicBool,
+    said_hello: AtomicBool,
     looked_closer: AtomicBool,
 }
 
@@ -21,7 +25,8 @@ struct Remembered {
 pub(super) enum Courtesy {
     /// `CLIENT SETNAME`: so that others see whose connection it is.
     Name,
-    /// `CLIENT NO-TOUCH`, from 7.2: so that reading does not keep keys from being evicted.
+    /// `CLIENT NO-TOUCH`, from 7.2: so that reading does not keep keys from being evicted. A cluster's nodes are never
+    /// asked: releases 8.0 to 8.2 of Redis crash when such a client names a key of a slot that is being moved.
     NoTouch,
 }
 
@@ -31,9 +36,23 @@ impl Manners {
         !self.0.looked_closer.swap(true, Ordering::Relaxed)
     }
 
-    /// False when the server refused it before.
+    /// True the first time: what a server is has to be known before it is asked for [`Courtesy::NoTouch`].
+    pub(super) fn is_first_hello(&self) -> bool {
+        !self.0.said_hello.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes how the server answered HELLO. Of one that does not say what it is nothing is asked that might harm it.
+    pub(super) fn met(&self, greeting: Option<Value>) {
+        let mode = greeting.and_then(mode);
+        self.0.may_no_touch.store(mode.is_some_and(|mode| mode != "cluster"), Ordering::Relaxed);
+    }
+
+    /// False when the server refused it before, or may not be asked.
     pub(super) fn does(&self, courtesy: Courtesy) -> bool {
-        !self.flag(courtesy).load(Ordering::Relaxed)
+        match courtesy {
+            Courtesy::Name => !self.0.no_name.load(Ordering::Relaxed),
+            Courtesy::NoTouch => self.0.may_no_touch.load(Ordering::Relaxed),
+        }
     }
 
     /// Notes what the server said to it.
@@ -44,17 +63,13 @@ impl Manners {
         match reply {
             Ok(_) => Ok(()),
             Err(error) if error.is_permission() || error.is_unknown_command() => {
-                self.flag(courtesy).store(true, Ordering::Relaxed);
+                match courtesy {
+                    Courtesy::Name => self.0.no_name.store(true, Ordering::Relaxed),
+                    Courtesy::NoTouch => self.0.may_no_touch.store(false, Ordering::Relaxed),
+                }
                 Ok(())
             }
             Err(error) => Err(error),
-        }
-    }
-
-    fn flag(&self, courtesy: Courtesy) -> &AtomicBool {
-        match courtesy {
-            Courtesy::Name => &self.0.no_name,
-            Courtesy::NoTouch => &self.0.no_no_touch,
         }
     }
 }
@@ -75,4 +90,14 @@ impl Courtesy {
             Self::NoTouch => ["CLIENT", "NO-TOUCH", "ON"],
         }
     }
+}
+
+/// What a server says that it is in its answer to HELLO: `standalone`, `cluster`, `sentinel`.
+pub(super) fn mode(greeting: Value) -> Option<String> {
+    let parts = match greeting {
+        Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
+        other => reply::array(other).unwrap_or_default(),
+    };
+    let words: Vec<_> = parts.into_iter().map(reply::word).collect();
+    words.windows(2).find(|pair| pair[0].as_deref() == Some("mode")).and_then(|pair| pair[1].clone())
 }

@@ -149,6 +149,9 @@ impl Pages {
 
     fn ask_for_page(&mut self) {
         let count = self.pace.count().to_string();
+        if self.scan.cursor().is_some() && self.scan.ask(self.pace.count()) {
+            self.stream.ask(&[b"DBSIZE"]);
+        }
         let cursor = self.scan.cursor();
         if let Some(cursor) = cursor {
             self.stream.ask(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", count.as_bytes()]);
@@ -162,14 +165,19 @@ impl Pages {
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<(usize, Vec<(Candidate, usize)>), StoreError> {
+        if self.scan.awaits_size() {
+            let there = reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
+            self.scan.there_are(there).map_err(|why| self.stream.endless(why))?;
+        }
         match self.stream.token().await? {
             Token::Array(2) => {}
             Token::Error(text) => return Err(self.stream.refusal(text)),
             _ => return Err(self.stream.unexpected("SCAN")),
         }
         let Token::Text(cursor) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
-        self.scan.turn(self.stream.bytes(cursor));
+        let cursor = self.stream.bytes(cursor).to_vec();
         let Token::Array(count) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+        self.scan.turn(&cursor, count).map_err(|why| self.stream.endless(why))?;
         let mut looked_at = 0;
         let mut places = Vec::new();
         for _ in 0..count {

@@ -141,7 +141,8 @@ fn set_deadlines(seen: &mut Observation, after: Option<u64>) {
     }
 }
 
-async fn number(stream: &mut Stream, asked: &str) -> Result<Result<i64, StoreError>, StoreError> {
+/// Reads a reply that is a number, or an error of one Redis key.
+pub(super) async fn number(stream: &mut Stream, asked: &str) -> Result<Result<i64, StoreError>, StoreError> {
     match stream.token().await? {
         Token::Integer(number) => Ok(Ok(number)),
         Token::Error(text) => about_the_key(stream, text).map(Err),

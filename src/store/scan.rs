@@ -1,7 +1,11 @@
 //! Where a walk over one node's keyspace stands.
 
+mod end;
+
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
+
+use self::end::End;
 
 /// How many pages back a Redis key is remembered. SCAN repeats keys when a table shrinks, and then within
 /// neighbouring pages, for it walks the parts that fall together one after another.
@@ -15,6 +19,9 @@ pub(super) struct Scan {
     hasher: RandomState,
     recent: HashSet<u64, BuildHasherDefault<Hashed>>,
     pages: VecDeque<Vec<u64>>,
+    end: End,
+    /// Redis keys that the page on its way was asked for.
+    count: usize,
 }
 
 impl Scan {
@@ -28,8 +35,32 @@ impl Scan {
         (!self.ended).then_some(&self.cursor)
     }
 
-    /// Starts a page, which came with the cursor of the next.
-    pub(super) fn turn(&mut self, cursor: &[u8]) {
+    /// Notes how many Redis keys the next page is asked for; true when the server has to be asked before it, by DBSIZE,
+    /// how many there are.
+    pub(super) fn ask(&mut self, count: usize) -> bool {
+        self.count = count;
+        self.end.asks_how_many()
+    }
+
+    /// True when the answer to DBSIZE comes before the page.
+    pub(super) fn awaits_size(&self) -> bool {
+        self.end.asks_how_many()
+    }
+
+    /// Takes in the answer to DBSIZE; `None` where that may not be asked.
+    ///
+    /// # Errors
+    /// Why the walk has no end.
+    pub(super) fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
+        self.end.there_are(keys)
+    }
+
+    /// Starts a page, which came with the cursor of the next and holds so many Redis keys.
+    ///
+    /// # Errors
+    /// Why the walk has no end.
+    pub(super) fn turn(&mut self, cursor: &[u8], keys: usize) -> Result<(), &'static str> {
+        self.end.page(&self.cursor, cursor, (self.count as u64, keys as u64))?;
         self.cursor.clear();
         self.cursor.extend_from_slice(cursor);
         self.ended = cursor == b"0";
@@ -41,6 +72,7 @@ impl Scan {
             }
         }
         self.pages.push_back(page);
+        Ok(())
     }
 
     /// True the first time that a Redis key is seen in these pages.
@@ -77,12 +109,12 @@ mod tests {
     #[test]
     fn a_key_is_new_once_until_its_page_is_forgotten() {
         let mut scan = Scan::new();
-        scan.turn(b"17");
+        scan.turn(b"17", 1).unwrap();
         assert!(scan.is_new(b"a"));
         assert!(!scan.is_new(b"a"));
-        scan.turn(b"3");
+        scan.turn(b"3", 1).unwrap();
         assert!(!scan.is_new(b"a"));
-        (0..REMEMBERED_PAGES).for_each(|_| scan.turn(b"5"));
+        (0..REMEMBERED_PAGES).for_each(|page| scan.turn(format!("5{page}").as_bytes(), 0).unwrap());
         assert!(scan.is_new(b"a"));
     }
 
@@ -90,9 +122,9 @@ mod tests {
     fn it_ends_with_the_cursor_zero() {
         let mut scan = Scan::new();
         assert_eq!(scan.cursor(), Some(&b"0"[..]));
-        scan.turn(b"17");
+        scan.turn(b"17", 0).unwrap();
         assert_eq!(scan.cursor(), Some(&b"17"[..]));
-        scan.turn(b"0");
+        scan.turn(b"0", 0).unwrap();
         assert_eq!(scan.cursor(), None);
     }
 }

@@ -110,6 +110,11 @@ impl Stream {
         StoreError::UnexpectedReply { target: self.target.to_string(), asked: asked.to_owned() }
     }
 
+    /// A SCAN that does not come to an end.
+    pub(super) fn endless(&self, why: &str) -> StoreError {
+        StoreError::NotRedis { target: self.target.to_string(), why: format!("its SCAN has no end: {why}") }
+    }
+
     /// Waits for more bytes.
     async fn receive(&mut self) -> Result<(), StoreError> {
         self.inbox.drain(..self.taken);

@@ -7,6 +7,7 @@
 //! | LOADING, BUSY, max clients, NOAUTH, WRONGPASS, NOPERM | all | `refusing`; rights one by one in `guarded.rs`, `failures.rs` |
 //! | READONLY, OOM, MISCONF, NOREPLICAS | all | `refusing` |
 //! | protocol garbage, huge headers, nesting, a line without end | all | `garbage` |
+//! | a SCAN without end, lengths that are promised and never come | inspect, list, race | `endless` |
 //! | a connection cut at any byte of requests or replies | every change | `lost`; the moments one by one in `guarded.rs`, `kill.rs` |
 //! | a proxy that forwards a change and answers an error of its own, odd reply types | every change | `forwarded` |
 //! | cut off or stopped in the middle of many records | sweep, purge, restore | `middle`; list in `failures.rs`, simulate in `simulate/server.rs` |
@@ -27,6 +28,8 @@ mod backup;
 mod cluster;
 #[path = "../support/fault.rs"]
 mod fault;
+#[path = "../support/memory.rs"]
+mod memory;
 #[path = "../support/proxy.rs"]
 mod proxy;
 #[path = "../support/mod.rs"]
@@ -35,6 +38,7 @@ mod support;
 mod stage;
 
 mod between;
+mod endless;
 mod forwarded;
 mod garbage;
 mod lost;

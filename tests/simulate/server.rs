@@ -116,6 +116,23 @@ fn interrupted_it_says_how_far_it_got_and_leaves_nothing() {
 }
 
 #[test]
+fn keys_of_a_killed_simulation_live_minutes() {
+    let server = Server::start();
+    let mut seen = 0;
+    for moment in 0..6 {
+        let mut command = command(&server, &["--all", "--schema", "all"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        begins(&server);
+        std::thread::sleep(Duration::from_millis(moment * 300));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        seen += server.keys_live_at_most(Duration::from_secs(360));
+        server.send::<()>(&[b"FLUSHALL"]);
+    }
+    assert!(seen > 30, "the killed simulations left {seen} keys");
+}
+
+#[test]
 fn a_server_that_goes_away_is_exit_status_5() {
     let mut server = Server::start();
     let words = ["crash-before-complete", "--schema", "all"];

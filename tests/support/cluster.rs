@@ -204,12 +204,8 @@ impl Cluster {
 
     /// Moves a slot with all that is in it to another node, as `redis-cli --cluster reshard` does: while both serve it.
     pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
-        let (mut source, mut target) = (self.connect(from), self.connect(to));
-        let set = |connection: &mut Connection, state: &str, node: usize| {
-            redis::cmd("CLUSTER").arg("SETSLOT").arg(slot).arg(state).arg(self.id(node)).exec(connection).unwrap();
-        };
-        set(&mut target, "IMPORTING", from);
-        set(&mut source, "MIGRATING", to);
+        self.begin_to_move(slot, from, to);
+        let mut source = self.connect(from);
         loop {
             let keys: Vec<Vec<u8>> =
                 redis::cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(10).query(&mut source).unwrap();
@@ -221,8 +217,20 @@ impl Cluster {
             migrate.exec(&mut source).unwrap();
         }
         for node in [to, from].into_iter().chain((0..self.nodes.len()).filter(|node| ![to, from].contains(node))) {
-            set(&mut self.connect(node), "NODE", to);
+            self.set_slot(slot, node, "NODE", to);
         }
+    }
+
+    /// Opens a slot for moving, and moves nothing yet.
+    pub fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
+        self.set_slot(slot, to, "IMPORTING", from);
+        self.set_slot(slot, from, "MIGRATING", to);
+    }
+
+    /// Tells a node what another one is to a slot.
+    fn set_slot(&self, slot: u16, told: usize, state: &str, other: usize) {
+        let mut set = redis::cmd("CLUSTER");
+        set.arg("SETSLOT").arg(slot).arg(state).arg(self.id(other)).exec(&mut self.connect(told)).unwrap();
     }
 
     /// The slot of a Redis key.

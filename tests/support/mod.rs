@@ -119,6 +119,19 @@ impl Server {
         self.send(&[b"GET", key.as_bytes()])
     }
 
+    /// Asserts that every key ends by itself within this time; gives how many keys there are.
+    #[track_caller]
+    pub fn keys_live_at_most(&self, most: Duration) -> usize {
+        let keys: Vec<Vec<u8>> = self.send(&[b"KEYS", b"*"]);
+        for key in &keys {
+            let left: i64 = self.send(&[b"PTTL", key]);
+            // One that ended just now has -2.
+            let ends = left == -2 || (left >= 0 && left.unsigned_abs() <= most.as_millis() as u64);
+            assert!(ends, "{} lives for {left} ms", String::from_utf8_lossy(key));
+        }
+        keys.len()
+    }
+
     /// The binary on this server.
     pub fn idemctl(&self, words: &[&str]) -> Run {
         let mut command = self.command();
@@ -159,7 +172,7 @@ pub fn program() -> PathBuf {
         return PathBuf::from(program);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let engines = ["redis-system", "valkey-9", "redis-6.2"]
+    let engines = ["redis-system", "valkey-9", "redis-8", "redis-6.2"]
         .map(|engine| Path::new(env!("CARGO_MANIFEST_DIR")).join(".engines").join(engine));
     std::env::split_paths(&path)
         .chain(engines)

@@ -1,11 +1,14 @@
 //! The body of a response, from where `--body` says.
 
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::exit::Stop;
+use crate::files;
+
+/// The largest string that Redis takes.
+const LARGEST: u64 = 512 * 1024 * 1024;
 
 /// Reads `@FILE`, `-` (stdin) or the text itself; `@@TEXT` is a text that begins with one `@`.
 ///
@@ -14,15 +17,11 @@ use crate::exit::Stop;
 pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, Stop> {
     let wrong = |what: String, error: std::io::Error| Stop::usage(format!("--body: cannot read {what}: {error}"));
     match given.as_bytes() {
-        b"-" => {
-            let mut body = Vec::new();
-            std::io::stdin().read_to_end(&mut body).map_err(|error| wrong("stdin".to_owned(), error))?;
-            Ok(body)
-        }
+        b"-" => files::up_to(std::io::stdin().lock(), LARGEST).map_err(|error| wrong("stdin".to_owned(), error)),
         [b'@', text @ ..] if text.starts_with(b"@") => Ok(text.to_vec()),
         [b'@', file @ ..] => {
             let file = Path::new(OsStr::from_bytes(file));
-            std::fs::read(file).map_err(|error| {
+            files::read_or_receive(file, LARGEST).map_err(|error| {
                 wrong(file.display().to_string(), error).hint("a text that begins with @ is written @@TEXT")
             })
         }

@@ -8,6 +8,6 @@ mod verdict;
 
 pub use event::{Act, Answer, Event};
 pub use latency::Latencies;
-pub use run::{Offending, Plan, Round, Run};
+pub use run::{Offending, Plan, Round, Run, Verdict};
 pub use strategy::Strategy;
 pub use verdict::{Offence, Rule, Ruling, Ttls, judge};

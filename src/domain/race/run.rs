@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::race::event::{Answer, Event};
+use crate::domain::race::event::{Act, Answer, Event};
 use crate::domain::race::latency::Latencies;
 use crate::domain::race::strategy::Strategy;
 use crate::domain::race::verdict::{Offence, Rule, Ttls, judge};
@@ -31,6 +31,18 @@ pub struct Round {
     pub raced: u64,
     /// The time from each such release to the last reply, added up.
     pub released: Duration,
+    /// How long it took, by idemctl's clock.
+    pub lasted: Duration,
+    /// True when a lock that nobody raced for was still there afterwards.
+    pub has_witness: bool,
+}
+
+impl Round {
+    /// True when a lock or a result may have ended, or was removed by somebody, within the round: nothing that was seen
+    /// then tells whether the steps are atomic.
+    fn is_void(&self, ttls: Ttls) -> bool {
+        !self.has_witness || self.lasted >= ttls.lock.min(ttls.result)
+    }
 }
 
 /// One schema raced with one strategy.
@@ -44,6 +56,10 @@ pub struct Run {
     pub plan: Plan,
     /// Rounds played.
     pub rounds: usize,
+    /// Rounds among them in which a lock ended or vanished. They are judged by nobody, and count nowhere else.
+    pub void_rounds: usize,
+    /// Begin steps, those of retries aside, that were answered in the rounds that are judged.
+    pub begins: u64,
     /// Fewest winners of a round.
     pub winners_min: usize,
     /// Most winners of a round.
@@ -71,6 +87,28 @@ pub struct Run {
     ttls: Ttls,
 }
 
+/// What a race comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was seen that an atomic service does not do, in as many begins as there were. A rarer flaw stays unseen.
+    NoneSeen,
+    /// A round cannot have been atomic.
+    NotAtomic,
+    /// No round could be judged.
+    Void,
+}
+
+impl Verdict {
+    /// The stable word for it. `atomic` has been the word since before races counted begins, and stays.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NoneSeen => "atomic",
+            Self::NotAtomic => "not-atomic",
+            Self::Void => "void",
+        }
+    }
+}
+
 /// A round that cannot have been atomic.
 #[derive(Debug, Clone)]
 pub struct Offending {
@@ -90,6 +128,8 @@ impl Run {
             strategy,
             plan,
             rounds: 0,
+            void_rounds: 0,
+            begins: 0,
             winners_min: 0,
             winners_max: 0,
             rounds_with_many_winners: 0,
@@ -106,13 +146,17 @@ impl Run {
         }
     }
 
-    /// Judges a round and adds it.
+    /// Judges a round, unless it is void, and adds it.
     pub fn add(&mut self, mut round: Round) {
+        self.rounds += 1;
+        if round.is_void(self.ttls) {
+            self.void_rounds += 1;
+            return;
+        }
         round.events.sort_by_key(|event| event.start);
         let ruling = judge(&round.events, self.ttls);
-        self.winners_min = if self.rounds == 0 { ruling.winners } else { self.winners_min.min(ruling.winners) };
+        self.winners_min = if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };
         self.winners_max = self.winners_max.max(ruling.winners);
-        self.rounds += 1;
         self.rounds_with_many_winners += usize::from(ruling.winners > 1);
         self.wrong_replies += ruling.offences.iter().filter(|offence| offence.rule != Rule::ManyWinners).count() as u64;
         for event in &round.events {
@@ -136,17 +180,22 @@ impl Run {
             _ => {}
         }
         self.steps += 1;
+        self.begins += u64::from(event.act == Act::Begin);
         self.latencies.add(event.end - event.start);
     }
 
-    /// True when everything seen can have been atomic.
-    pub fn is_atomic(&self) -> bool {
-        self.offending.is_none()
+    /// Rounds that were judged.
+    pub fn judged(&self) -> usize {
+        self.rounds - self.void_rounds
     }
 
-    /// `atomic` or `not-atomic`.
-    pub fn verdict(&self) -> &'static str {
-        if self.is_atomic() { "atomic" } else { "not-atomic" }
+    /// What the rounds that were judged come to.
+    pub fn verdict(&self) -> Verdict {
+        match self.offending {
+            Some(_) => Verdict::NotAtomic,
+            None if self.judged() == 0 => Verdict::Void,
+            None => Verdict::NoneSeen,
+        }
     }
 
     /// Steps answered in a second of the time that all workers, or all losers, were released. A winner that finishes
@@ -155,5 +204,49 @@ impl Run {
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let steps = self.raced as f64;
         if self.released.is_zero() { 0.0 } else { steps / self.released.as_secs_f64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTLS: Ttls = Ttls { lock: Duration::from_secs(30), result: Duration::from_secs(60) };
+
+    /// Two workers get the lock of one key: what no atomic service lets happen.
+    fn two_winners() -> Round {
+        let acquired = |worker| Event { worker, act: Act::Begin, answer: Answer::Acquired, start: 0, end: 10 };
+        Round { events: vec![acquired(1), acquired(2)], has_witness: true, ..Round::default() }
+    }
+
+    fn run(rounds: impl IntoIterator<Item = Round>) -> Run {
+        let plan = Plan { concurrency: 2, rounds: 9, think_time: Duration::ZERO, overlap: false, fail_every: 0 };
+        let mut run = Run::new("own", Strategy::Schema, plan, TTLS);
+        rounds.into_iter().for_each(|round| run.add(round));
+        run
+    }
+
+    #[test]
+    fn a_round_in_which_a_lock_may_have_ended_accuses_nobody() {
+        let stopped = |lasted| Round { lasted, ..two_winners() };
+        let robbed = Round { has_witness: false, ..two_winners() };
+        for (round, verdict) in [
+            (two_winners(), Verdict::NotAtomic),
+            (stopped(Duration::from_millis(29_999)), Verdict::NotAtomic),
+            (stopped(Duration::from_secs(30)), Verdict::Void),
+            (robbed, Verdict::Void),
+        ] {
+            assert_eq!(run([round]).verdict(), verdict);
+        }
+    }
+
+    #[test]
+    fn void_rounds_are_counted_and_nothing_in_them_is() {
+        let begun = Event { worker: 1, act: Act::Begin, answer: Answer::Acquired, start: 0, end: 10 };
+        let clean = Round { events: vec![begun], has_witness: true, ..Round::default() };
+        let run = run([Round { has_witness: false, ..two_winners() }, clean.clone(), clean]);
+        assert_eq!((run.rounds, run.void_rounds, run.judged()), (3, 1, 2));
+        assert_eq!((run.begins, run.steps, run.winners_min, run.winners_max), (2, 2, 1, 1));
+        assert_eq!(run.verdict(), Verdict::NoneSeen);
     }
 }

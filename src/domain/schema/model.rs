@@ -72,6 +72,12 @@ impl Schema {
         self.slots.iter().map(|slot| slot.template.redis_key(key)).collect()
     }
 
+    /// The same schema with TTLs of at most this: what the steps are sent, and what is expected of them.
+    #[must_use]
+    pub fn living_at_most(&self, most: Duration) -> Self {
+        Self { lock_ttl: self.lock_ttl.min(most), result_ttl: self.result_ttl.min(most), ..self.clone() }
+    }
+
     /// True when both keep their records at the same Redis keys.
     pub fn has_templates_of(&self, other: &Self) -> bool {
         self.slots.iter().map(|slot| &slot.template).eq(other.slots.iter().map(|slot| &slot.template))

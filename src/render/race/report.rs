@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{chart, table, timeline};
 use crate::domain::duration;
-use crate::domain::race::{Plan, Run, Strategy};
+use crate::domain::race::{Plan, Run, Strategy, Verdict};
 use crate::render::style::Palette;
 
 /// The whole report, for a terminal this wide; `None` takes lines of any length.
@@ -17,8 +17,8 @@ pub fn text(runs: &[Run], width: Option<usize>, palette: Palette) -> String {
     // The schema's own failure is what matters most.
     let offender = runs
         .iter()
-        .find(|run| run.strategy == Strategy::Schema && !run.is_atomic())
-        .or_else(|| runs.iter().find(|run| !run.is_atomic()));
+        .find(|run| run.strategy == Strategy::Schema && run.offending.is_some())
+        .or_else(|| runs.iter().find(|run| run.offending.is_some()));
     parts.extend(offender.and_then(|run| timeline::text(run, width, palette)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -43,6 +43,14 @@ fn heading(runs: &[Run]) -> String {
     let lost: u64 = runs.iter().map(|run| run.lost_replies).sum();
     if lost > 0 {
         lines.push_str(&format!("replies lost: {lost}; each may or may not have been executed\n"));
+    }
+    for run in runs.iter().filter(|run| run.void_rounds > 0) {
+        let (void, name) = (count(run.void_rounds, "round"), run.strategy.word());
+        lines.push_str(&format!("{}, {name}: {void} void: a lock ended or vanished within the round\n", run.schema));
+    }
+    if runs.iter().any(|run| run.verdict() == Verdict::NoneSeen) {
+        lines
+            .push_str("`none in N`: nothing in N begins that an atomic service does not do; rarer flaws stay unseen\n");
     }
     lines
 }

@@ -4,19 +4,23 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Tab
 
 use super::chart;
 use super::report::latency;
-use crate::domain::race::{Run, Strategy};
+use crate::domain::race::{Run, Strategy, Verdict};
 use crate::render::style::Palette;
 
 /// From this width on both halves stand side by side.
 const WIDE: usize = 120;
+
+/// What is said of a race without offence, before the number of begins.
+const NONE_IN: &str = "none in";
 
 /// Characters of the little chart.
 const SPARKS: usize = 12;
 
 /// The table; in a narrow terminal two, one below the other.
 pub(super) fn text(runs: &[Run], width: Option<usize>, palette: Palette) -> String {
-    let rows = rows(runs);
-    if width.is_none_or(|width| width >= WIDE) {
+    let is_wide = width.is_none_or(|width| width >= WIDE);
+    let rows = rows(runs, is_wide);
+    if is_wide {
         let heads: Vec<_> = NAME.iter().chain(&VERDICT[1..]).chain(&SPEED[1..]).copied().collect();
         let whole = |row: &Row| [&row.verdict[..], &row.speed[1..]].concat();
         return lay_out(&[&VERDICT[..1], &heads].concat(), rows.iter().map(whole).collect(), palette);
@@ -40,7 +44,7 @@ struct Row {
 }
 
 /// A schema's own row bears its name; what is played beside it stands indented below.
-fn rows(runs: &[Run]) -> Vec<Row> {
+fn rows(runs: &[Run], is_wide: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut headed = "";
     for run in runs {
@@ -52,21 +56,26 @@ fn rows(runs: &[Run]) -> Vec<Row> {
         }
         headed = &run.schema;
         let name = if own { run.schema.clone() } else { format!("  {}", run.strategy.word()) };
-        rows.push(Row { verdict: verdict(run, name.clone()), speed: speed(run, name) });
+        rows.push(Row { verdict: verdict(run, name.clone(), is_wide), speed: speed(run, name) });
     }
     rows
 }
 
-fn verdict(run: &Run, name: String) -> Vec<String> {
+fn verdict(run: &Run, name: String, is_wide: bool) -> Vec<String> {
     let winners = match (run.winners_min, run.winners_max) {
         (min, max) if min == max => max.to_string(),
         (min, max) => format!("{min}–{max}"),
     };
+    let seen = match run.verdict() {
+        Verdict::NoneSeen if is_wide => format!("{NONE_IN} {} begins", run.begins),
+        Verdict::NoneSeen => format!("{NONE_IN} {}", run.begins),
+        verdict => verdict.word().to_owned(),
+    };
     vec![
-        run.verdict().to_owned(),
+        seen,
         name,
         winners,
-        format!("{}/{}", run.rounds_with_many_winners, run.rounds),
+        format!("{}/{}", run.rounds_with_many_winners, run.judged()),
         run.conflicts.to_string(),
         run.replays.to_string(),
         run.wrong_replies.to_string(),
@@ -115,7 +124,8 @@ fn lay_out(heads: &[&str], rows: Vec<Vec<String>>, palette: Palette) -> String {
 
 fn colored(text: String, palette: Palette) -> Cell {
     let color = match text.as_str() {
-        "atomic" => Some(Color::Green),
+        clean if clean.starts_with(NONE_IN) => Some(Color::Green),
+        "void" => Some(Color::Yellow),
         "not-atomic" => Some(Color::Red),
         _ => None,
     };

@@ -10,6 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::Cell;
 use crate::interrupt::Interrupt;
+use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::simulate::scenario::Scenario;
 use crate::sim::simulate::servers::Servers;
 use crate::sim::simulate::stage::{Cut, Left, Stage, Venue};
@@ -109,9 +110,10 @@ async fn cell(
     (venue, servers): (Venue<'_>, &Servers),
     left: &Left,
 ) -> Result<Cell, StoreError> {
+    let played = schema.living_at_most(TEST_KEYS_LIVE);
     for lock_ttl in LOCK_TTLS {
         let chance = (plan.repeat, plan.seed);
-        let stage = Stage::new((schema, &plan.all), (venue, servers), lock_ttl, chance, left);
+        let stage = Stage::new((&played, schema, &plan.all), (venue, servers), lock_ttl, chance, left);
         match (scenario.play)(&stage).await {
             Ok(()) => return Ok(Cell::played(&schema.name, scenario.story, stage.histories())),
             Err(Cut::NotApplicable(why)) => return Ok(Cell::not_applicable(&schema.name, scenario.story, why)),

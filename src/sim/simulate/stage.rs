@@ -53,8 +53,10 @@ pub(super) struct Venue<'s> {
 
 /// One scenario, one schema.
 pub(super) struct Stage<'s> {
-    /// The schema whose service plays.
+    /// The schema whose service plays, with the TTLs that it plays with.
     pub(super) schema: &'s Schema,
+    /// The same schema with its own TTLs: those that are told of.
+    own: &'s Schema,
     /// Every schema there is.
     pub(super) all: &'s [Arc<Schema>],
     venue: Venue<'s>,
@@ -72,14 +74,14 @@ pub(super) struct Stage<'s> {
 
 impl<'s> Stage<'s> {
     pub(super) fn new(
-        (schema, all): (&'s Schema, &'s [Arc<Schema>]),
+        (schema, own, all): (&'s Schema, &'s Schema, &'s [Arc<Schema>]),
         (venue, servers): (Venue<'s>, &'s Servers),
         lock_ttl: Duration,
         (repeat, seed): (usize, u64),
         left: &Left,
     ) -> Self {
         let (left, histories) = (Rc::clone(left), RefCell::default());
-        Self { schema, all, venue, servers, lock_ttl, repeat, seed, left, histories }
+        Self { schema, own, all, venue, servers, lock_ttl, repeat, seed, left, histories }
     }
 
     /// A take on the operator's server, on a key of its own.
@@ -114,7 +116,7 @@ impl<'s> Stage<'s> {
     async fn roll(&self, title: &str, key: Vec<u8>, server: (&Writable, bool)) -> Played<Rc<Take<'s>>> {
         let history = Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
         self.histories.borrow_mut().push(Rc::clone(&history));
-        Ok(Rc::new(Take::begin(self.schema, key, server, self.lock_ttl, history).await?))
+        Ok(Rc::new(Take::begin((self.schema, self.own), key, server, self.lock_ttl, history).await?))
     }
 
     /// What happened in all takes.

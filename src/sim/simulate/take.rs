@@ -1,6 +1,6 @@
 //! One take: the story once on one key, with the workers in it and the world around them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use crate::domain::schema::{Meaning, Schema};
 use crate::domain::simulation::{Block, Event, History, Told};
 use crate::domain::step::StepReply;
 use crate::domain::value;
+use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::{Service, words};
 use crate::sim::simulate::cluster::Cluster;
 use crate::sim::simulate::instance::{Begun, Instance, LONG, Lock, Operation};
@@ -31,6 +32,10 @@ pub(super) struct Take<'s> {
     pub(super) target: Writable,
     /// How long a lock lives that is to run out.
     pub(super) lock_ttl: Duration,
+    /// How long a lock of the schema lives, in the schema's own time.
+    own_lock_ttl: Duration,
+    /// How long the result lives that may stand there, in its schema's own time.
+    own_result_ttl: Cell<Duration>,
     /// The server's time when it began, in milliseconds since the epoch.
     pub(super) now_ms: u64,
     pub(super) history: Rc<RefCell<History>>,
@@ -45,7 +50,7 @@ pub(super) struct Take<'s> {
 
 impl<'s> Take<'s> {
     pub(super) async fn begin(
-        schema: &'s Schema,
+        (schema, own): (&'s Schema, &Schema),
         key: Vec<u8>,
         (target, is_private): (&Writable, bool),
         lock_ttl: Duration,
@@ -59,6 +64,8 @@ impl<'s> Take<'s> {
             key,
             target: target.clone(),
             lock_ttl,
+            own_lock_ttl: own.lock_ttl,
+            own_result_ttl: Cell::new(own.result_ttl),
             now_ms,
             history,
             is_private,
@@ -228,9 +235,23 @@ impl<'s> Take<'s> {
         Ok(Observation { server_ms: None, atomic: false, slots })
     }
 
-    /// A time that was played, in the time of the schema: locks are played much shorter than they are.
+    /// A time that was played, in the time of the schema: locks and results are played much shorter than they are.
     fn in_the_schemas_time(&self, ms: u64) -> u64 {
-        if ms <= millis(self.lock_ttl) { millis(self.schema().lock_ttl) } else { ms.div_ceil(1_000) * 1_000 }
+        if ms <= millis(self.lock_ttl) {
+            return millis(self.own_lock_ttl);
+        }
+        let own = millis(self.own_result_ttl.get());
+        let played = own.min(millis(TEST_KEYS_LIVE));
+        // What has this much left was set within this take, with the TTL of a result.
+        let passed = millis(self.clock.elapsed()) + 1_000;
+        let is_a_results = (played.saturating_sub(passed)..=played).contains(&ms);
+        let left = if is_a_results { ms + (own - played) } else { ms };
+        left.div_ceil(1_000) * 1_000
+    }
+
+    /// From here on the result that stands there is another schema's.
+    pub(super) fn has_result_of(&self, other: &Schema) {
+        self.own_result_ttl.set(other.result_ttl);
     }
 
     /// Time passes until the lock is gone.

@@ -8,7 +8,11 @@ use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::TlsOptions;
+use crate::files;
 use crate::store::error::StoreError;
+
+/// Larger than any file of certificates: a system's own take some 250 KiB.
+const LARGEST: u64 = 8 * 1024 * 1024;
 
 /// The issuers that are trusted: the operator's where there are any, else the system's.
 pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, StoreError> {
@@ -43,7 +47,8 @@ pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, StoreError> {
 
 /// The certificates of a PEM file.
 pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+    let pem = read(file)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found {
         Ok(certificates) if certificates.is_empty() => Err(wrong(file, "it holds no certificate (PEM)".to_owned())),
         Ok(certificates) => Ok(certificates),
@@ -53,8 +58,9 @@ pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, 
 
 /// The private key of a PEM file.
 pub(super) fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, StoreError> {
-    let encrypted = || fs::read_to_string(file).is_ok_and(|text| text.contains("ENCRYPTED"));
-    PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
+    let pem = read(file)?;
+    let encrypted = || String::from_utf8_lossy(&pem).contains("ENCRYPTED");
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| match error {
         PemError::NoItemsFound if encrypted() => wrong(
             file,
             "the key is encrypted: `openssl pkey -in FILE -out FILE` writes it without a passphrase".to_owned(),
@@ -63,9 +69,12 @@ pub(super) fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, StoreEr
     })
 }
 
+fn read(file: &Path) -> Result<Vec<u8>, StoreError> {
+    files::read_or_receive(file, LARGEST).map_err(|error| wrong(file, error.to_string()))
+}
+
 fn in_words(error: &PemError, what: &str) -> String {
     match error {
-        PemError::Io(error) => error.to_string(),
         PemError::NoItemsFound => format!("it holds no {what} (PEM)"),
         error => format!("it is no {what} (PEM): {error}"),
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Instance;
 use crate::domain::schema::Schema;
 use crate::domain::write::Request;
+use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::words;
 use crate::sim::simulate::stage::Played;
 use crate::store::pack;
@@ -36,7 +37,9 @@ impl Instance<'_> {
         if let Some(execution) = self.take.history.borrow_mut().executions.last_mut() {
             execution.response = response;
         }
-        let reply = self.sets(Schema::result_slot, &value, &[b"EX", &seconds(other.result_ttl)]).await?;
+        let lives = seconds(other.result_ttl.min(TEST_KEYS_LIVE));
+        let reply = self.sets(Schema::result_slot, &value, &[b"EX", &lives]).await?;
+        self.take.has_result_of(other);
         self.take.note(&self.name, &format!("sets the result of {}", other.name), Some(reply), None);
         Ok(())
     }

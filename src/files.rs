@@ -1,0 +1,201 @@
+//! Files that are read or written whole: how large one may be, and who may read it afterwards.
+//!
+//! A file is named by the operator, and a name can stand for anything: a device without end, a folder, a pipe that nobody
+//! writes to. Whatever it is, reading takes no more memory than the limit and ends.
+
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+
+/// How long a pipe may be silent. Somebody may have to type a passphrase before the pipe's writer goes on.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Reads a file of at most this many bytes; only a regular file, for nobody else says in advance where the bytes end.
+///
+/// # Errors
+/// The file cannot be read, is no regular file, or is larger.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (file, metadata) = open(path)?;
+    refuse_unless(metadata.is_file(), &metadata)?;
+    if metadata.len() > most {
+        return Err(too_large(most));
+    }
+    up_to(file, most)
+}
+
+/// Reads a file as [`read`] does, and a pipe, too: shells hand over what a program prints as `<(…)`.
+///
+/// # Errors
+/// As [`read`]; a pipe to which nobody writes for a minute.
+pub fn read_or_receive(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (file, metadata) = open(path)?;
+    if !metadata.file_type().is_fifo() {
+        return read(path, most);
+    }
+    up_to(Pipe(file), most)
+}
+
+/// Reads a text file as [`read`] does.
+///
+/// # Errors
+/// As [`read`]; the bytes are not UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read(path, most)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
+/// Reads all there is, which is at most this many bytes.
+///
+/// # Errors
+/// Reading fails, or there is more.
+pub fn up_to(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
+}
+
+/// Writes a file that only its owner may read. The file appears whole, or not at all.
+///
+/// Nothing is written through a link. Without `overwrite` the name has to be free; with it a regular file or a link of
+/// that name gives way, and what a link points to stays as it is.
+///
+/// # Errors
+/// `AlreadyExists` where the name is taken; the file cannot be written.
+pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
+    if overwrite && let Ok(metadata) = path.symlink_metadata() {
+        refuse_unless(metadata.is_file() || metadata.is_symlink(), &metadata)?;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Temporary files are made with mode 0600.
+    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+    beside.write_all(bytes)?;
+    if overwrite {
+        beside.persist(path)?
+    } else {
+        beside.persist_noclobber(path)?
+    };
+    Ok(())
+}
+
+/// Opens without waiting: opening a pipe would wait until somebody writes to it.
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let no_waiting = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(no_waiting).open(path)?;
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
+}
+
+fn refuse_unless(fits: bool, metadata: &Metadata) -> io::Result<()> {
+    let kind = kind(metadata.file_type());
+    if fits { Ok(()) } else { Err(io::Error::other(format!("it is {kind}, not a regular file"))) }
+}
+
+fn kind(of: FileType) -> &'static str {
+    match of {
+        of if of.is_dir() => "a folder",
+        of if of.is_fifo() => "a pipe",
+        of if of.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+fn too_large(most: u64) -> io::Error {
+    let most = if most < 1024 * 1024 { format!("{} KiB", most / 1024) } else { format!("{} MiB", most / 1024 / 1024) };
+    io::Error::other(format!("it is larger than {most}"))
+}
+
+/// A pipe opened without waiting.
+struct Pipe(File);
+
+impl Read for Pipe {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let patience = Timespec::try_from(PATIENCE).unwrap_or_default();
+        if poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&patience))? == 0 {
+            let why = format!("it is a pipe, and nobody wrote to it for {} s", PATIENCE.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        self.0.read(into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::process::Command;
+
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let folder = folder();
+        let file = folder.path().join("f");
+        std::fs::write(&file, [b'x'; 1024]).unwrap();
+        assert_eq!(read(&file, 1024).unwrap().len(), 1024);
+        assert_eq!(read(&file, 1023).unwrap_err().to_string(), "it is larger than 0 KiB");
+        assert_eq!(read_or_receive(&file, 1024).unwrap().len(), 1024);
+        assert!(read_or_receive(&file, 1023).is_err());
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_named_and_not_waited_for() {
+        let folder = folder();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for (path, is) in [(folder.path(), "a folder"), (&pipe, "a pipe"), (Path::new("/dev/zero"), "a device")] {
+            assert_eq!(read(path, 9).unwrap_err().to_string(), format!("it is {is}, not a regular file"));
+        }
+        assert!(read_or_receive(Path::new("/dev/zero"), 9).is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_received_up_to_the_limit() {
+        let folder = folder();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for (sent, most, comes) in [(5, 9, true), (10, 9, false)] {
+            std::thread::scope(|scope| {
+                scope.spawn(|| std::fs::write(&pipe, vec![b'x'; sent]));
+                assert_eq!(read_or_receive(&pipe, most).is_ok_and(|bytes| bytes.len() == sent), comes);
+            });
+        }
+    }
+
+    #[test]
+    fn a_file_is_its_owners_and_overwritten_only_on_demand() {
+        let folder = folder();
+        let file = folder.path().join("f");
+        write(&file, b"1", false).unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(write(&file, b"2", false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&file).unwrap(), b"1");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        write(&file, b"2", true).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"2");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the file");
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = folder();
+        let (kept, link, loose) = (folder.path().join("kept"), folder.path().join("link"), folder.path().join("loose"));
+        std::fs::write(&kept, b"kept").unwrap();
+        symlink(&kept, &link).unwrap();
+        symlink(folder.path().join("nowhere"), &loose).unwrap();
+        for link in [&link, &loose] {
+            assert_eq!(write(link, b"new", false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        }
+        write(&link, b"new", true).unwrap();
+        assert_eq!((std::fs::read(&kept).unwrap(), std::fs::read(&link).unwrap()), (b"kept".into(), b"new".into()));
+        assert!(link.symlink_metadata().unwrap().is_file());
+        assert!(write(folder.path(), b"new", true).unwrap_err().to_string().contains("a folder"));
+    }
+}

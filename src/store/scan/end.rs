@@ -1,0 +1,150 @@
+//! Whether a walk can still come to its end.
+//!
+//! SCAN promises an end, and servers keep that promise. What only looks like a server may answer cursors for ever. Each
+//! rule here asks for more than any server can do, so that none ends the walk over a real keyspace:
+//!
+//! - A page never ends where it began, unless it is the last: a server moves its cursor with every page.
+//! - A cursor comes again only where the server's table shrinks within the walk, which takes a keyspace that grows and
+//!   then falls to a tenth: not [`MOST_RETURNS`] times.
+//! - The Redis keys that were answered, repeated ones included, are no more than a multiple of those that are there, plus
+//!   what others may have removed since ([`SLACK`]).
+//! - A page holds about as many Redis keys as were asked for.
+//! - A page of COUNT n passes n keys or ten times n empty places of the table. No machine holds tables of so many places
+//!   that pages of [`MOST_PASSED`] altogether do not pass all of them.
+
+/// How often one cursor may come again.
+const MOST_RETURNS: u32 = 16;
+
+/// How many Redis keys may come beyond a multiple of those that are there.
+const SLACK: u64 = 100_000;
+
+/// How many times those that are there may come.
+const FACTOR: u64 = 16;
+
+/// How many times what was asked for a page may hold.
+const PAGE_FACTOR: u64 = 100;
+
+/// The COUNTs of all pages together.
+const MOST_PASSED: u64 = 1 << 34;
+
+/// How far a walk has come.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pages: u64,
+    passed: u64,
+    keys: u64,
+    /// A cursor to be recognised, which is moved on whenever the number of pages has doubled: every circle comes by.
+    mark: Vec<u8>,
+    marked_at: u64,
+    returns: u32,
+    /// The most Redis keys that were there at a time.
+    most_there: u64,
+    /// From how many Redis keys on the server is asked how many are there.
+    asks_at: u64,
+}
+
+impl End {
+    /// True when it is time to ask how many Redis keys are there: at the beginning, for others may remove them while they
+    /// are walked, and whenever twice as many have come.
+    pub(super) fn asks_how_many(&self) -> bool {
+        self.keys >= self.asks_at
+    }
+
+    /// Takes in how many are there; `None` where that may not be asked.
+    pub(super) fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
+        self.asks_at = self.asks_at.saturating_mul(2).max(SLACK / 2);
+        self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
+        let most = self.most_there.saturating_mul(FACTOR).saturating_add(SLACK);
+        if self.keys > most { Err("it answers many times the keys that it holds") } else { Ok(()) }
+    }
+
+    /// Takes in a page: from one cursor to the next, asked for so many Redis keys, and holding so many.
+    pub(super) fn page(&mut self, from: &[u8], to: &[u8], (count, keys): (u64, u64)) -> Result<(), &'static str> {
+        if to == b"0" {
+            return Ok(());
+        }
+        self.pages += 1;
+        self.passed = self.passed.saturating_add(count);
+        self.keys = self.keys.saturating_add(keys);
+        self.returns += u32::from(to == self.mark);
+        if to == from {
+            return Err("a page ends where it began");
+        }
+        if self.returns > MOST_RETURNS {
+            return Err("it goes in a circle");
+        }
+        if keys > count.saturating_mul(PAGE_FACTOR).saturating_add(SLACK) {
+            return Err("a page holds many times what was asked for");
+        }
+        if self.passed > MOST_PASSED {
+            return Err("it is longer than any keyspace");
+        }
+        if self.pages >= self.marked_at * 2 {
+            (self.mark, self.marked_at, self.returns) = (to.to_vec(), self.pages, 0);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goes on until the walk is given up; how many pages that took, and why.
+    fn walk(cursor: impl Fn(u64) -> u64, keys: u64, there: Option<u64>) -> (u64, &'static str) {
+        let mut end = End::default();
+        for page in 0.. {
+            let (from, to) = (cursor(page).to_string(), cursor(page + 1).to_string());
+            let asked = if end.asks_how_many() { end.there_are(there) } else { Ok(()) };
+            if let Err(why) = asked.and_then(|()| end.page(from.as_bytes(), to.as_bytes(), (500, keys))) {
+                return (page, why);
+            }
+        }
+        (0, "")
+    }
+
+    #[test]
+    fn what_has_no_end_is_given_up() {
+        assert_eq!(walk(|_| 17, 0, None), (0, "a page ends where it began"));
+        for length in [2, 3, 100, 1_000] {
+            let (pages, why) = walk(|page| 7 + page % length, 0, None);
+            assert!(why == "it goes in a circle" && pages < 60 * length + 60, "{pages}: {why}");
+        }
+        let (pages, why) = walk(|page| page + 1, 500, Some(10));
+        assert!(why == "it answers many times the keys that it holds" && pages < 4_100, "{pages}: {why}");
+        let mut end = End { passed: MOST_PASSED - 500, ..End::default() };
+        assert_eq!(end.page(b"1", b"2", (500, 0)), Ok(()));
+        assert_eq!(end.page(b"2", b"3", (500, 0)), Err("it is longer than any keyspace"));
+        assert_eq!(walk(|page| page + 1, 150_001, None).1, "a page holds many times what was asked for");
+    }
+
+    #[test]
+    fn a_walk_of_one_page_ends_where_it_began() {
+        assert_eq!(End::default().page(b"0", b"0", (500, 3)), Ok(()));
+        assert!(End::default().page(b"7", b"7", (500, 3)).is_err());
+    }
+
+    #[test]
+    fn a_keyspace_that_others_empty_meanwhile_is_walked_to_its_end() {
+        let mut end = End::default();
+        let mut there: u64 = 3_000_000;
+        for page in 0..6_000_u64 {
+            if end.asks_how_many() {
+                assert_eq!(end.there_are(Some(there)), Ok(()), "after {page} pages");
+            }
+            assert_eq!(end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)), Ok(()));
+            there = there.saturating_sub(3_000);
+        }
+    }
+
+    #[test]
+    fn a_table_that_shrinks_again_and_again_is_walked_to_its_end() {
+        // Each time half of the cursors come again.
+        let mut end = End::default();
+        for shrinks in 0..10_u64 {
+            for page in shrinks * 50..shrinks * 50 + 100 {
+                assert_eq!(end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)), Ok(()));
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Files without end, folders, pipes that nobody writes to: whatever a setting names, reading it ends, and takes little
+//! memory.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+#[path = "support/memory.rs"]
+mod memory;
+mod support;
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use memory::peak_of;
+use support::{Run, idemctl};
+
+/// More than idemctl takes for itself, far less than what is offered to it.
+const LITTLE: u64 = 64 * 1024 * 1024;
+
+/// A file in every sense but that of a regular file of sensible size.
+fn strange_files(folder: &Path) -> Vec<(String, &'static str)> {
+    let (pipe, huge) = (folder.join("pipe"), folder.join("huge"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Sparse: it takes no room on the disk.
+    File::create(&huge).unwrap().set_len(1024 * 1024 * 1024).unwrap();
+    let name = |path: &Path| path.to_str().unwrap().to_owned();
+    vec![
+        ("/dev/zero".to_owned(), "a device"),
+        (name(&pipe), "a pipe"),
+        (name(folder), "a folder"),
+        (name(&huge), "larger than"),
+    ]
+}
+
+#[track_caller]
+fn is_refused(command: Command, says: &str) {
+    let started = Instant::now();
+    let (run, peak): (Run, u64) = peak_of(command);
+    let run = run.exits(2);
+    assert!(run.stderr.contains(says), "{}", run.all());
+    assert!(peak < LITTLE, "{peak} bytes; {}", run.all());
+    assert!(started.elapsed() < Duration::from_secs(10), "{}", run.all());
+}
+
+#[test]
+fn a_config_file_is_a_regular_file_of_sensible_size() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, is) in strange_files(folder.path()) {
+        let says = format!("cannot read the config file {file}: it is {is}");
+        let mut command = idemctl(folder.path());
+        command.env("IDEMCTL_CONFIG", &file).args(["context", "list"]);
+        is_refused(command, &says);
+        let mut command = idemctl(folder.path());
+        command.args(["--config", &file, "context", "list"]);
+        is_refused(command, &says);
+    }
+}
+
+#[test]
+fn the_config_file_at_its_usual_place_is_looked_at_as_closely() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join(".config/idemctl/config.toml")).unwrap();
+    let mut command = idemctl(folder.path());
+    command.args(["context", "list"]);
+    is_refused(command, "it is a folder, not a regular file");
+}
+
+#[test]
+fn schemas_and_their_scripts_are_regular_files_of_sensible_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("schemas/own");
+    std::fs::create_dir_all(&own).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/lua/express/schema.toml");
+    let strange = strange_files(folder.path());
+    for name in ["schema.toml", "begin.lua"] {
+        // Only a folder with a regular `schema.toml` holds a schema at all.
+        for (file, is) in strange.iter().filter(|(_, is)| name != "schema.toml" || *is == "larger than") {
+            let _ = std::fs::remove_file(own.join("schema.toml"));
+            std::fs::copy(schema, own.join("schema.toml")).unwrap();
+            let _ = std::fs::remove_file(own.join(name));
+            std::os::unix::fs::symlink(file, own.join(name)).unwrap();
+            let mut command = idemctl(folder.path());
+            command.args(["schema", "check", own.to_str().unwrap()]);
+            let (run, peak) = peak_of(command);
+            let run = run.exits(1);
+            let says = format!("{name}:1: error: cannot be read: it is {is}");
+            assert!(run.text().contains(&says) && peak < LITTLE, "{}", run.all());
+        }
+    }
+}
+
+#[test]
+fn passwords_and_certificates_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    // Certificates are read once somebody is there.
+    let somebody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = somebody.local_addr().unwrap().port().to_string();
+    let strange = strange_files(folder.path());
+    for (file, is) in strange.iter().filter(|(_, is)| *is != "a pipe") {
+        let mut command = idemctl(folder.path());
+        command.args(["-p", &port, "--pass-file", file, "list"]);
+        is_refused(command, is);
+        let mut command = idemctl(folder.path());
+        command.args(["-p", &port, "--tls", "--cacert", file, "list"]);
+        is_refused(command, is);
+    }
+}
+
+#[test]
+fn a_password_comes_out_of_a_pipe() {
+    let server = support::Server::start_with(&["requirepass s3cret"]);
+    let script = format!(
+        "'{}' -s '{}' --pass-file <(sleep 0.2; echo s3cret) list",
+        env!("CARGO_BIN_EXE_idemctl"),
+        server.socket().display()
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).env_clear().env("HOME", server.folder()).env("PATH", "/usr/bin:/bin");
+    Run::of(command, &[]).exits(0);
+}

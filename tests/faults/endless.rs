@@ -1,0 +1,94 @@
+//! What has no end, or promises more than ever comes: given up, with little memory.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::fault;
+use crate::memory::peak_of;
+use crate::stage::Stage;
+
+/// More than idemctl takes for itself, far less than what is promised.
+const LITTLE: u64 = 96 * 1024 * 1024;
+
+/// A server that answers SCAN with whatever `page` says for the n-th one, and knows hardly anything else.
+fn scans(page: impl Fn(u64) -> String + Send + Sync + 'static) -> u16 {
+    let pages = AtomicU64::new(0);
+    fault::fake(move |stream| {
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+        while let Some(count) = lines.next() {
+            let count = count.trim_start_matches('*').parse().unwrap_or(0);
+            let words: Vec<_> = (0..count).filter_map(|_| lines.by_ref().nth(1)).collect();
+            let answer = match words.first().map(String::as_str) {
+                Some("SCAN") => page(pages.fetch_add(1, Ordering::Relaxed)),
+                Some("DBSIZE") => ":3\r\n".to_owned(),
+                Some("TIME") => "*2\r\n$1\r\n1\r\n$1\r\n0\r\n".to_owned(),
+                Some("GETRANGE") => "$0\r\n\r\n".to_owned(),
+                Some("PTTL") => ":-2\r\n".to_owned(),
+                Some("CLUSTER") => "-ERR This instance has cluster support disabled\r\n".to_owned(),
+                _ => "+OK\r\n".to_owned(),
+            };
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+fn page(cursor: u64, keys: impl Iterator<Item = String>) -> String {
+    let keys: Vec<_> = keys.map(|key| format!("${}\r\n{key}\r\n", key.len())).collect();
+    let cursor = cursor.to_string();
+    format!("*2\r\n${}\r\n{cursor}\r\n*{}\r\n{}", cursor.len(), keys.len(), keys.concat())
+}
+
+#[test]
+fn a_scan_without_end_is_given_up() {
+    let stage = Stage::new(&[]);
+    let none = std::iter::empty::<String>;
+    let fresh = |number: u64| (0..500).map(move |key| format!("other:{number}:{key}"));
+    let servers: [(u16, &str); 3] = [
+        (scans(move |_| page(17, none())), "a page ends where it began"),
+        (scans(move |number| page(5 + number % 7, none())), "it goes in a circle"),
+        (scans(move |number| page(5 + number, fresh(number))), "it answers many times the keys that it holds"),
+    ];
+    for (port, says) in servers {
+        let began = Instant::now();
+        let (run, peak) = peak_of(stage.command_at(port, &["list"]));
+        // What was listed before is no whole list.
+        assert!([3, 5].contains(&run.code), "{}", run.all());
+        assert!(run.stderr.contains(&format!("its SCAN has no end: {says}")), "{}", run.all());
+        assert!(peak < LITTLE && began.elapsed() < Duration::from_secs(60), "{peak} bytes, {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn what_is_promised_takes_no_memory_before_it_comes() {
+    let stage = Stage::new(&[]);
+    let nested = "*1\r\n".repeat(1_000_000);
+    let promises = [
+        "$536870912\r\nabc",
+        "$9223372036854775807\r\nabc",
+        "*1000000000\r\n",
+        "*1000000000\r\n:1\r\n",
+        "*2\r\n$1\r\n7\r\n*1000000000\r\n",
+        &nested,
+    ];
+    for promise in promises {
+        let said = promise.to_owned();
+        let port = fault::fake(move |stream| {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            while lines.next().is_some() {
+                let _ = stream.write_all(said.as_bytes());
+            }
+        });
+        for words in [&["inspect", "k"][..], &["list"], &["race", "--rounds", "1", "--concurrency", "1"]] {
+            let began = Instant::now();
+            let (run, peak) = peak_of(stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
+            assert!([3, 5, 70].contains(&run.code), "{words:?}: {}", run.all());
+            assert!(!run.stderr.contains("panicked"), "{words:?}: {}", run.all());
+            let shown = &promise[..promise.len().min(40)];
+            assert!(peak < LITTLE, "{words:?} took {peak} bytes for {shown:?}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{words:?}: {:?}", began.elapsed());
+        }
+    }
+}
