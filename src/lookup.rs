@@ -73,7 +73,7 @@ impl Lookup {
         for (candidate, seen) in candidates.iter().zip(seen) {
             match seen {
                 Ok(seen) => {
-                    found.records.extend(candidates::records(catalog, candidate, &seen, &self.thresholds));
+                    found.records.extend(candidates::records_in(catalog, candidate, seen, &self.thresholds));
                     found.looked_at.extend(candidate.redis_keys.iter().cloned());
                 }
                 // That a node does not answer weighs more than that something is not this user's.

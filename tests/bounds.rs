@@ -1,5 +1,5 @@
 //! Files without end, folders, pipes that nobody writes to: whatever a setting names, reading it ends, and takes little
-//! memory.
+//! memory. So does a value of many megabytes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 #[path = "support/memory.rs"]
@@ -15,7 +15,7 @@ use memory::peak_of;
 use support::{Run, idemctl};
 
 /// More than idemctl takes for itself, far less than what is offered to it.
-const LITTLE: u64 = 64 * 1024 * 1024;
+const LITTLE: u64 = 48 * 1024 * 1024;
 
 /// A file in every sense but that of a regular file of sensible size.
 fn strange_files(folder: &Path) -> Vec<(String, &'static str)> {
@@ -117,4 +117,58 @@ fn a_password_comes_out_of_a_pipe() {
     let mut command = Command::new("bash");
     command.args(["-c", &script]).env_clear().env("HOME", server.folder()).env("PATH", "/usr/bin:/bin");
     Run::of(command, &[]).exits(0);
+}
+
+/// Bytes of a large value.
+const LARGE: usize = 40_000_000;
+
+/// JSON that would take many times its bytes as a tree, whatever stands in front of it and behind.
+fn large(before: &str, after: &str) -> Vec<u8> {
+    [before.as_bytes(), "1,".repeat(LARGE / 2).as_bytes(), after.as_bytes()].concat()
+}
+
+/// The values: what a value is stands in front of a large body, behind one, beside bytes that are not UTF-8, or nowhere.
+fn large_values() -> [Vec<u8>; 4] {
+    let before = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":["#;
+    let mut odd = large(before, "\"?\"]}");
+    let mark = odd.len() - 4;
+    odd[mark] = 0xff;
+    [
+        large(before, "1]}"),
+        large(r#"{"body":["#, r#"1],"status":"COMPLETED","statusCode":200,"headers":{}}"#),
+        odd,
+        large(before, "1]"),
+    ]
+}
+
+#[test]
+fn a_large_value_takes_little_memory_where_it_is_not_wanted_whole() {
+    let server = support::Server::start();
+    for value in large_values() {
+        server.send::<()>(&[b"SET", b"idem:k", &value, b"EX", b"80000"]);
+        for words in [&["inspect", "k"][..], &["list"], &["list", "-o", "json"]] {
+            let mut command = server.command();
+            command.args(words);
+            let (run, peak) = peak_of(command);
+            let run = run.exits(0);
+            let allowed = 2 * LARGE as u64 + LITTLE;
+            assert!(peak < allowed, "{words:?}: {peak} bytes of memory for {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_large_value_that_is_wanted_whole_takes_a_few_times_its_memory() {
+    let server = support::Server::start();
+    let value = &large_values()[0][..LARGE / 2];
+    let value = [value, b"1]}"].concat();
+    server.send::<()>(&[b"SET", b"idem:k", &value, b"EX", b"80000"]);
+    // The client's buffer, the value, the body in it; and what is written of it.
+    for (words, times) in [(&["--body", "-"][..], 4), (&["--full", "-o", "json"], 6), (&["--full"], 6)] {
+        let mut command = server.command();
+        command.args(["inspect", "k"]).args(words);
+        let (run, peak) = peak_of(command);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(peak < times * value.len() as u64 + LITTLE, "{words:?}: {peak} bytes of memory");
+    }
 }

@@ -176,11 +176,11 @@ fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
 }
 
 fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
-    let records: Vec<Record> = found.iter().flat_map(|found| found.records.iter().cloned()).collect();
+    let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     match args.output {
         Output::Json => context.ui.data(json::document(&records, args.reveal))?,
         Output::Jsonl => {
-            for record in &records {
+            for record in records {
                 context.ui.data(format!("{}\n", json::line(record, args.reveal)))?;
             }
         }

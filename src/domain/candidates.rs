@@ -72,10 +72,15 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
 /// The records at a candidate's Redis keys: one for each of its schemas that reads the value; when none does, the one
 /// whose literal prefix it bears (the newest release); none when nothing is there or it is a stranger's.
 pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thresholds: &Thresholds) -> Vec<Record> {
+    records_in(catalog, candidate, seen.clone(), thresholds)
+}
+
+/// The same, which keeps what was seen: a value may be large.
+pub fn records_in(catalog: &Catalog, candidate: &Candidate, seen: Observation, thresholds: &Thresholds) -> Vec<Record> {
     if seen.is_absent() {
         return Vec::new();
     }
-    let mut read: Vec<_> = candidate.schemas.iter().map(|schema| (schema, readings(schema, seen))).collect();
+    let mut read: Vec<_> = candidate.schemas.iter().map(|schema| (schema, readings(schema, &seen))).collect();
     if read.iter().any(|(_, readings)| is_readable(readings)) {
         read.retain(|(_, readings)| is_readable(readings));
     } else {
@@ -84,9 +89,12 @@ pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thr
             prefixed().find(|(_, (schema, _))| schema.older_release_of.is_none()).or_else(|| prefixed().next());
         read = newest.map(|(index, _)| index).map(|index| read.swap_remove(index)).into_iter().collect();
     }
-    let record =
-        |(schema, readings)| record(catalog, schema, readings, (candidate.key.clone(), seen.clone()), thresholds);
-    read.into_iter().map(record).collect()
+    let record = |schema, readings, seen| record(catalog, schema, readings, (candidate.key.clone(), seen), thresholds);
+    let last = read.pop();
+    let mut records: Vec<_> =
+        read.into_iter().map(|(schema, readings)| record(schema, readings, seen.clone())).collect();
+    records.extend(last.map(|(schema, readings)| record(schema, readings, seen)));
+    records
 }
 
 /// The record at a candidate's Redis keys under its first schema, whatever is there; the absent one, too.

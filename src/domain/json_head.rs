@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::domain::json::{self, Json};
+use crate::domain::json::{self, Json, close};
 
 /// Parses JSON bytes, or the beginning of some.
 ///
@@ -22,7 +22,27 @@ use crate::domain::json::{self, Json};
 /// # Errors
 /// Why the bytes are not JSON, for people.
 pub fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
-    json::plain(bytes, whole).map_or_else(|| parse_with_care(bytes, whole).map(Json::from), Ok)
+    if let Some(plain) = json::plain(bytes, whole) {
+        return Ok(plain);
+    }
+    let json = if whole { Cow::Borrowed(bytes) } else { Cow::Owned(close(bytes)) };
+    let sound = with_sound_strings(&json);
+    match json::plain(sound.as_bytes(), true) {
+        Some(plain) => Ok(plain.into_owned()),
+        None if json.len() > LARGEST_TREE => Err(damage(&json)),
+        None => parse_with_care(bytes, whole).map(Json::from),
+    }
+}
+
+/// Bytes of JSON from which on no tree is made of it to learn what is wrong.
+const LARGEST_TREE: usize = 1024 * 1024;
+
+/// Why bytes of which no tree is made are not JSON.
+fn damage(json: &[u8]) -> String {
+    match serde_json::from_slice::<serde::de::IgnoredAny>(json) {
+        Err(error) => error.to_string(),
+        Ok(_) => "an escape sequence in it stands for no character".to_owned(),
+    }
 }
 
 /// The same for what is odd.
@@ -36,7 +56,12 @@ pub(super) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Value, String
 fn with_sound_strings(json: &[u8]) -> String {
     let mut sound = String::with_capacity(json.len());
     let (mut in_string, mut escaped) = (false, false);
-    for character in String::from_utf8_lossy(json).chars() {
+    // As `from_utf8_lossy` does, without a copy of its own.
+    let characters = json.utf8_chunks().flat_map(|chunk| {
+        let replacement = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
+        chunk.valid().chars().chain(replacement)
+    });
+    for character in characters {
         match character {
             '\u{1}'..='\u{1f}' if in_string && !escaped => {
                 let _ = write!(sound, "\\u{:04x}", u32::from(character));
@@ -47,127 +72,6 @@ fn with_sound_strings(json: &[u8]) -> String {
         escaped = in_string && !escaped && character == '\\';
     }
     sound
-}
-
-/// Closes the beginning of a JSON document: every prefix of valid JSON becomes valid JSON, but for the prefixes
-/// that hold no complete value yet.
-fn close(head: &[u8]) -> Vec<u8> {
-    let head = &head[..head.utf8_end()];
-    let mut scan = Scan::default();
-    for (index, byte) in head.iter().enumerate() {
-        scan.step(index, *byte);
-    }
-    scan.finish(head)
-}
-
-trait Utf8End {
-    fn utf8_end(&self) -> usize;
-}
-
-impl Utf8End for [u8] {
-    /// The end of the last whole character, when only the last one is cut; else the end of the bytes.
-    fn utf8_end(&self) -> usize {
-        match std::str::from_utf8(self) {
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            _ => self.len(),
-        }
-    }
-}
-
-/// Where a scan of JSON stands: what is open, and up to where everything is complete.
-#[derive(Default)]
-struct Scan {
-    /// The closing bytes of the open objects and arrays, outermost first.
-    open: Vec<u8>,
-    /// Everything before this index can be kept, once the first `safe_open` containers are closed behind it.
-    safe: usize,
-    safe_open: usize,
-    in_string: bool,
-    /// The open string is a value, not a member's name.
-    value_string: bool,
-    /// Where the open escape sequence began, and how many bytes of it are still to come.
-    escape: Option<(usize, usize)>,
-    after_colon: bool,
-}
-
-impl Scan {
-    fn step(&mut self, index: usize, byte: u8) {
-        if self.in_string {
-            self.step_in_string(index, byte);
-            return;
-        }
-        match byte {
-            b'"' => {
-                self.in_string = true;
-                self.value_string = self.after_colon || self.open.last() != Some(&b'}');
-            }
-            b'{' | b'[' => {
-                self.open.push(if byte == b'{' { b'}' } else { b']' });
-                self.after_colon = false;
-                self.keep(index + 1);
-            }
-            b'}' | b']' => {
-                // A scalar ends where its container does.
-                self.open.pop();
-                self.after_colon = false;
-                self.keep(index + 1);
-            }
-            b',' => {
-                self.after_colon = false;
-                self.keep(index);
-            }
-            b':' => self.after_colon = true,
-            _ => {}
-        }
-    }
-
-    fn step_in_string(&mut self, index: usize, byte: u8) {
-        match (self.escape, byte) {
-            (Some((start, left)), _) => {
-                let left = if left == 1 && byte == b'u' && index == start + 1 { 4 } else { left - 1 };
-                self.escape = (left > 0).then_some((start, left));
-            }
-            (None, b'\\') => self.escape = Some((index, 1)),
-            (None, b'"') => {
-                self.in_string = false;
-                if self.value_string {
-                    self.keep(index + 1);
-                }
-            }
-            (None, _) => {}
-        }
-    }
-
-    fn keep(&mut self, index: usize) {
-        self.safe = index;
-        self.safe_open = self.open.len();
-    }
-
-    fn finish(&self, head: &[u8]) -> Vec<u8> {
-        let mut closed;
-        if self.in_string && self.value_string {
-            let end = self.escape.map_or(head.len(), |(start, _)| start);
-            closed = without_lone_surrogate(&head[..end]).to_vec();
-            closed.push(b'"');
-            closed.extend(self.open.iter().rev());
-        } else if self.open.is_empty() && self.safe == 0 {
-            closed = head.to_vec();
-        } else {
-            closed = head[..self.safe].to_vec();
-            closed.extend(self.open[..self.safe_open].iter().rev());
-        }
-        closed
-    }
-}
-
-/// Drops a trailing `\ud83d` whose second half was cut off.
-fn without_lone_surrogate(text: &[u8]) -> &[u8] {
-    let Some(start) = text.len().checked_sub(6) else { return text };
-    let tail = &text[start..];
-    let high =
-        tail[0] == b'\\' && tail[1] == b'u' && tail[2].eq_ignore_ascii_case(&b'd') && b"89abAB".contains(&tail[3]);
-    // An even number of backslashes before it would make it plain text; cutting it is harmless then.
-    if high { &text[..start] } else { text }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ mod fit;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -14,6 +16,7 @@ use crate::domain::json_head;
 use crate::domain::observation::Content;
 use crate::domain::response::Response;
 use crate::domain::schema::{BodyEncoding, Encoding, Schema, SlotIs, Timestamp, ValueCase};
+use crate::domain::write::compact_json;
 
 /// What a slot turned out to hold under a schema.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,13 +124,13 @@ fn decode(case: &ValueCase, index: usize, head: &[u8], whole: bool, document: Op
     let time = |path: &Option<String>| source.text(path.as_deref()?).and_then(|bytes| millis(&bytes, case.timestamp));
     Decoded {
         case: index,
-        owner: fields.owner.as_deref().and_then(|path| source.text(path)),
+        owner: fields.owner.as_deref().and_then(|path| source.text(path)).map(Cow::into_owned),
         fingerprint: text(&fields.fingerprint),
         created_ms: time(&fields.created_at),
         completed_ms: time(&fields.completed_at),
         response: source.response(case, whole),
         error: text(&fields.error),
-        blob: fields.blob.as_deref().and_then(|path| document?.pointer(path)).map(Json::to_value),
+        blob: fields.blob.as_deref().and_then(|path| document?.pointer(path)).map(|blob| blob.to_value()),
     }
 }
 
@@ -139,13 +142,16 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// A field as text: a JSON string's own text, any other JSON value as JSON.
-    fn text(&self, path: &str) -> Option<Vec<u8>> {
+    fn text(&self, path: &str) -> Option<Cow<'_, [u8]>> {
         match self.document {
-            None => path.is_empty().then(|| self.head.to_vec()),
+            None => path.is_empty().then_some(Cow::Borrowed(self.head)),
             Some(document) => match document.pointer(path)? {
                 Json::Null => None,
-                Json::String(text) => Some(text.as_bytes().to_vec()),
-                other => Some(other.to_value().to_string().into_bytes()),
+                Json::String(Cow::Borrowed(text)) => Some(Cow::Borrowed(text.as_bytes())),
+                Json::String(Cow::Owned(text)) => Some(Cow::Owned(text.into_bytes())),
+                // Without a tree, which takes many times the memory of a large body.
+                Json::Raw(text) => compact_json(text.as_bytes()).map(Cow::Owned),
+                other => Some(Cow::Owned(other.to_value().to_string().into_bytes())),
             },
         }
     }
@@ -157,8 +163,8 @@ impl Source<'_> {
         }
         let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);
         Some(Response {
-            status: at(&fields.status).and_then(Json::as_i64),
-            headers: at(&fields.headers).map(headers).unwrap_or_default(),
+            status: at(&fields.status).and_then(|status| status.as_i64()),
+            headers: at(&fields.headers).map(|found| headers(&found.opened())).unwrap_or_default(),
             body: fields.body.as_deref().and_then(|path| self.body(path, case.body_encoding)).unwrap_or_default(),
             whole,
         })
@@ -167,7 +173,7 @@ impl Source<'_> {
     fn body(&self, path: &str, encoding: BodyEncoding) -> Option<Vec<u8>> {
         let text = self.text(path)?;
         Some(match encoding {
-            BodyEncoding::Text | BodyEncoding::Json => text,
+            BodyEncoding::Text | BodyEncoding::Json => text.into_owned(),
             BodyEncoding::Base64 => base64_bytes(&text),
         })
     }
@@ -185,8 +191,11 @@ fn headers(value: &Json<'_>) -> Vec<(String, String)> {
     let Json::Object(members) = value else { return Vec::new() };
     let mut headers = Vec::with_capacity(members.len());
     for (name, value) in members {
-        let values = if let Json::Array(values) = value { values } else { std::slice::from_ref(value) };
-        for value in values {
+        let values = match value.opened() {
+            Json::Array(values) => values,
+            _ => vec![value.opened()],
+        };
+        for value in &values {
             let text = if let Json::String(text) = value { text.to_string() } else { value.to_value().to_string() };
             headers.push((name.to_string(), text));
         }

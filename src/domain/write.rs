@@ -7,11 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use self::forms::{compact_json, escape_html, header_lists, headers, whole_seconds};
+use self::forms::{escape_html, header_lists, headers, whole_seconds};
 use self::template::Place;
 use crate::domain::response::Response;
 use crate::domain::schema::{Action, Call, Schema, Slot, WriteFormat};
 
+pub(super) use self::forms::compact_json;
 pub use self::template::Template;
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.

@@ -7,9 +7,13 @@ use super::escape;
 /// Bytes of a hex dump that are shown, at most.
 const DUMP_BYTES: usize = 512;
 
+/// Bytes from which on JSON is shown as it is: indenting takes many times its memory, and nobody reads so much.
+const LARGEST_INDENTED: usize = 1024 * 1024;
+
 /// A body as lines that are safe to show.
 pub fn lines(body: &[u8]) -> Vec<String> {
-    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice::<Value>(body)
+    if body.len() <= LARGEST_INDENTED
+        && let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice::<Value>(body)
         && let Ok(pretty) = serde_json::to_string_pretty(&value)
     {
         return pretty.lines().map(|line| escape::json(line.to_owned())).collect();

@@ -42,7 +42,7 @@ pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) ->
 }
 
 /// A whole document: `{"format":1,"records":[…]}`.
-pub fn document(records: &[Record], reveal: bool) -> String {
+pub fn document(records: &[&Record], reveal: bool) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
         format: u32,

@@ -27,8 +27,8 @@ pub(super) fn fits(case: &ValueCase, head: &[u8], whole: bool, document: Option<
     let has = case.tests.has.iter().map(|path| document.pointer(path).map_or(missing, |_| Fit::Yes));
     let fields = case.tests.fields.iter().map(|(path, value)| match document.pointer(path) {
         None => missing,
-        Some(found) if !whole && is_beginning(found, value) => Fit::Open,
-        Some(found) => yes(is_equal(found, value)),
+        Some(found) if !whole && is_beginning(&found, value) => Fit::Open,
+        Some(found) => yes(is_equal(&found, value)),
     });
     has.chain(fields).max().unwrap_or(Fit::Yes)
 }

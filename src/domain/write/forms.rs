@@ -57,7 +57,7 @@ fn canonical(name: &str) -> String {
 
 /// A JSON value in any JSON text as `JSON.stringify` writes it: without spaces, and in strings nothing escaped that need
 /// not be. Numbers stay as they are: digits that JavaScript would lose are kept. `None` when the text is no JSON.
-pub(super) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::domain) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).ok()?;
     let mut compact = Vec::with_capacity(text.len());
     let mut rest = text;

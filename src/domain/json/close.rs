@@ -1,0 +1,122 @@
+//! Closing what is open at the end of the beginning of a JSON document.
+
+/// Closes the beginning of a JSON document: every prefix of valid JSON becomes valid JSON, but for the prefixes
+/// that hold no complete value yet.
+pub(in crate::domain) fn close(head: &[u8]) -> Vec<u8> {
+    let head = &head[..head.utf8_end()];
+    let mut scan = Scan::default();
+    for (index, byte) in head.iter().enumerate() {
+        scan.step(index, *byte);
+    }
+    scan.finish(head)
+}
+
+trait Utf8End {
+    fn utf8_end(&self) -> usize;
+}
+
+impl Utf8End for [u8] {
+    /// The end of the last whole character, when only the last one is cut; else the end of the bytes.
+    fn utf8_end(&self) -> usize {
+        match std::str::from_utf8(self) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.len(),
+        }
+    }
+}
+
+/// Where a scan of JSON stands: what is open, and up to where everything is complete.
+#[derive(Default)]
+struct Scan {
+    /// The closing bytes of the open objects and arrays, outermost first.
+    open: Vec<u8>,
+    /// Everything before this index can be kept, once the first `safe_open` containers are closed behind it.
+    safe: usize,
+    safe_open: usize,
+    in_string: bool,
+    /// The open string is a value, not a member's name.
+    value_string: bool,
+    /// Where the open escape sequence began, and how many bytes of it are still to come.
+    escape: Option<(usize, usize)>,
+    after_colon: bool,
+}
+
+impl Scan {
+    fn step(&mut self, index: usize, byte: u8) {
+        if self.in_string {
+            self.step_in_string(index, byte);
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.value_string = self.after_colon || self.open.last() != Some(&b'}');
+            }
+            b'{' | b'[' => {
+                self.open.push(if byte == b'{' { b'}' } else { b']' });
+                self.after_colon = false;
+                self.keep(index + 1);
+            }
+            b'}' | b']' => {
+                // A scalar ends where its container does.
+                self.open.pop();
+                self.after_colon = false;
+                self.keep(index + 1);
+            }
+            b',' => {
+                self.after_colon = false;
+                self.keep(index);
+            }
+            b':' => self.after_colon = true,
+            _ => {}
+        }
+    }
+
+    fn step_in_string(&mut self, index: usize, byte: u8) {
+        match (self.escape, byte) {
+            (Some((start, left)), _) => {
+                let left = if left == 1 && byte == b'u' && index == start + 1 { 4 } else { left - 1 };
+                self.escape = (left > 0).then_some((start, left));
+            }
+            (None, b'\\') => self.escape = Some((index, 1)),
+            (None, b'"') => {
+                self.in_string = false;
+                if self.value_string {
+                    self.keep(index + 1);
+                }
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn keep(&mut self, index: usize) {
+        self.safe = index;
+        self.safe_open = self.open.len();
+    }
+
+    fn finish(&self, head: &[u8]) -> Vec<u8> {
+        let mut closed;
+        if self.in_string && self.value_string {
+            let end = self.escape.map_or(head.len(), |(start, _)| start);
+            closed = without_lone_surrogate(&head[..end]).to_vec();
+            closed.push(b'"');
+            closed.extend(self.open.iter().rev());
+        } else if self.open.is_empty() && self.safe == 0 {
+            closed = head.to_vec();
+        } else {
+            closed = head[..self.safe].to_vec();
+            closed.extend(self.open[..self.safe_open].iter().rev());
+        }
+        closed
+    }
+}
+
+/// Drops a trailing `\ud83d` whose second half was cut off.
+fn without_lone_surrogate(text: &[u8]) -> &[u8] {
+    let Some(start) = text.len().checked_sub(6) else { return text };
+    let tail = &text[start..];
+    let high =
+        tail[0] == b'\\' && tail[1] == b'u' && tail[2].eq_ignore_ascii_case(&b'd') && b"89abAB".contains(&tail[3]);
+    // An even number of backslashes before it would make it plain text; cutting it is harmless then.
+    if high { &text[..start] } else { text }
+}
