@@ -132,6 +132,10 @@ impl Node {
             let mut hello = redis::pipe();
             hello.cmd("HELLO");
             let reply = self.send(&mut hello).await?.pop();
+            // Nothing more is heard on this connection.
+            if let Some(Err(error)) = reply.as_ref().filter(|reply| reply.as_ref().is_err_and(StoreError::turns_away)) {
+                return Err(error.clone());
+            }
             self.target.manners.met(reply.and_then(Result::ok));
         }
         let mut greeting = vec![Courtesy::Name, Courtesy::NoTouch];

@@ -313,6 +313,11 @@ impl StoreError {
         matches!(self, Self::Permission { .. })
     }
 
+    /// True when the server takes no client, and closes the connection.
+    pub(super) fn turns_away(&self) -> bool {
+        matches!(self, Self::Refused { code, why, .. } if code == "DENIED" || why.starts_with("max number of clients"))
+    }
+
     /// True when the user may not send the command at all, whatever the Redis key.
     pub(super) fn is_of_command(&self) -> bool {
         matches!(self, Self::Permission { why, .. } if why.contains("command"))
