@@ -24,7 +24,7 @@ fn removes_a_stuck_lock_backs_it_up_and_audits() {
     assert_eq!(entry["key"], "order-1");
     assert_eq!(entry["reason"], "INC-7");
     let backup = fs::read_to_string(entry["backup"].as_str().unwrap()).unwrap();
-    let saved: serde_json::Value = serde_json::from_str(backup.trim()).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(backup.lines().last().unwrap()).unwrap();
     restore(&server, &saved);
     assert_eq!(server.get("idempotency:order-1").unwrap(), PENDING.as_bytes());
 }
