@@ -1,11 +1,12 @@
 //! Whose the addresses are that MONITOR names. A storm's clients log in as users of their own, so that CLIENT LIST tells.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use redis::{Connection, RedisResult};
 
 use crate::command::{Line, Who};
+use crate::stage;
 use crate::support::Server;
 
 /// The users of workers and of idemctl, each with a number behind.
@@ -17,15 +18,18 @@ pub struct Callers {
     node: Connection,
     socket: PathBuf,
     known: HashMap<String, Who>,
-    /// Addresses from which somebody logged in.
-    logged_in: HashSet<String>,
+    /// Addresses from which somebody logged in, and how often they were asked for in vain.
+    logged_in: HashMap<String, u32>,
 }
+
+/// So often an address is asked for whose client is not there, it seems.
+const ASKED: u32 = 5;
 
 impl Callers {
     /// Asks this server.
     pub fn of(server: &Server) -> Self {
         let (node, socket) = (server.connect(), server.socket());
-        Self { node, socket, known: HashMap::new(), logged_in: HashSet::new() }
+        Self { node, socket, known: HashMap::new(), logged_in: HashMap::new() }
     }
 
     /// Who says this from this address.
@@ -36,26 +40,39 @@ impl Callers {
         // An address may be another client's by now, which logs in first.
         if line.is("AUTH") || line.is("HELLO") {
             self.known.remove(address);
-            self.logged_in.insert(address.to_owned());
+            self.logged_in.insert(address.to_owned(), 0);
             self.ask();
             return Who::Stranger;
         }
         if let Some(who) = self.known.get(address) {
             return *who;
         }
+        let Some(asked) = self.logged_in.get_mut(address).filter(|asked| **asked < ASKED) else {
+            return self.nobody(address);
+        };
+        *asked += 1;
         self.ask();
-        let who = if self.logged_in.contains(address) { Who::Gone } else { Who::Stranger };
-        *self.known.entry(address.to_owned()).or_insert(who)
+        self.known.get(address).copied().unwrap_or(Who::Gone)
+    }
+
+    /// Who did not log in is a stranger, or the master that the node follows.
+    fn nobody(&mut self, address: &str) -> Who {
+        if self.logged_in.contains_key(address) {
+            return Who::Gone;
+        }
+        self.ask();
+        *self.known.entry(address.to_owned()).or_insert(Who::Stranger)
     }
 
     fn ask(&mut self) {
-        let list = self.list().or_else(|_| {
-            // A node that changes its role ends its clients' connections.
-            let url = format!("unix://{}", self.socket.display());
-            self.node = redis::Client::open(url).unwrap().get_connection().unwrap();
-            self.list()
-        });
-        for client in list.unwrap().lines() {
+        let mut list = self.list();
+        while list.is_err() {
+            if let Ok(anew) = stage::by_socket(&self.socket) {
+                self.node = anew;
+            }
+            list = self.list();
+        }
+        for client in list.unwrap_or_default().lines() {
             let field = |name: &str| client.split(' ').find_map(|field| field.strip_prefix(name)).unwrap_or_default();
             let number = |user: &str| field("user=").strip_prefix(user)?.parse().ok();
             let who = match (number(WORKER), number(OPERATOR)) {

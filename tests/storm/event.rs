@@ -23,6 +23,8 @@ pub enum What {
     Silent { node: usize },
     /// From here on a worker does nothing about a Redis key any more, whatever stands there.
     Dead { worker: usize, key: Vec<u8> },
+    /// A worker is done with a Redis key: what it wrote there before is nobody's, should a failover bring it back.
+    Done { worker: usize, key: Vec<u8> },
     /// A run of idemctl is about to start.
     Begins { operator: usize, rule: Rule },
     /// Its question is on the terminal.

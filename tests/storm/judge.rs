@@ -106,7 +106,7 @@ impl Facts<'_> {
         self.is_lock && self.entry.ends_at.is_none() && !self.names_owner
     }
 
-    /// How old a result is by what is stated of its TTL, in milliseconds.
+    /// How old a result is by what is stated of its TTL, in milliseconds; of one that never ends only its value may tell.
     fn stated_age_ms(&self) -> u64 {
         self.entry.left(self.at).map_or(u64::MAX, |left| self.result_ttl_ms.saturating_sub(left))
     }
@@ -141,7 +141,7 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
         }
         Rule::OldResults(least) => {
             let least = least.as_millis();
-            let is_young = u128::from(facts.stated_age_ms() + SLACK_MS) < least;
+            let is_young = u128::from(facts.stated_age_ms().saturating_add(SLACK_MS)) < least;
             rule_out(Wrong::Result, !facts.is_lock && is_young);
             // A completed record goes whole: the lock beside the result with it.
             rule_out(Wrong::Lock, facts.is_lock && !facts.has_result);
@@ -176,7 +176,7 @@ mod tests {
 
     fn entry(ends_at: Option<u64>, written_ms_ago: u64) -> Entry {
         let written = NOW - written_ms_ago * 1_000;
-        Entry { value: b"1"[..].into(), ends_at, written, by: Who::Worker(0), spoilt: false }
+        Entry { value: b"1"[..].into(), ends_at, written, set: written, by: Who::Worker(0), spoilt: false }
     }
 
     /// A dead worker's lock without expiry, with whatever differs.

@@ -17,6 +17,8 @@ pub struct Entry {
     pub ends_at: Option<u64>,
     /// When its bytes or its expiry were last written, microseconds since the epoch.
     pub written: u64,
+    /// When its bytes were.
+    pub set: u64,
     /// Who wrote the bytes.
     pub by: Who,
     /// A service took its expiry away that did not hold it: nobody can tell any more that its worker lives.
@@ -73,7 +75,7 @@ impl Keyspace {
         let before = self.remove(key, at);
         let kept = before.as_ref().and_then(|before| before.ends_at);
         let ends_at = end(expiry, at, kept);
-        self.entries.insert(key.to_vec(), Entry { value, ends_at, written: at, by, spoilt: false });
+        self.entries.insert(key.to_vec(), Entry { value, ends_at, written: at, set: at, by, spoilt: false });
         before
     }
 

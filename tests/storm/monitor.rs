@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::callers::Callers;
 use crate::command::{Line, Sender, Who};
 use crate::event::{Event, What};
-use crate::stage::Stage;
+use crate::stage::{self, Stage};
 use crate::support::Server;
 
 /// How often every node is made to say something.
@@ -59,9 +59,10 @@ fn tick(stage: &Stage, over: &AtomicBool) {
         last = over.load(Ordering::Relaxed);
         for (node, connection) in nodes.iter_mut().enumerate() {
             let word = if last { OVER } else { TICKS };
-            // A node that changes its role ends its clients' connections.
             while redis::cmd("ECHO").arg(word).exec(connection).is_err() {
-                *connection = stage.node(node).connect();
+                if let Ok(anew) = stage::by_socket(&stage.node(node).socket()) {
+                    *connection = anew;
+                }
             }
         }
         thread::sleep(TICK);
@@ -157,11 +158,12 @@ fn make_out(node: usize, hearing: &Receiver<Heard>, events: &To<Event>) {
                 What::Command { node, who, command }
             }
             Heard::BrokenOff => {
-                events.send(Event::now(What::Missed { node })).unwrap();
+                let _ = events.send(Event::now(What::Missed { node }));
                 continue;
             }
             Heard::Over => What::Silent { node },
         };
-        events.send(Event { at: last, what }).unwrap();
+        // An oracle that failed fails the storm at its end.
+        let _ = events.send(Event { at: last, what });
     }
 }

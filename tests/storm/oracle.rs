@@ -32,6 +32,8 @@ pub struct Oracle {
     pub spaces: Vec<Keyspace>,
     pub(crate) attempts: HashMap<(usize, Who), Attempt>,
     pub(crate) dead: HashSet<(usize, Vec<u8>)>,
+    /// When a worker was done with a Redis key.
+    pub(crate) done: HashMap<(usize, Vec<u8>), u64>,
     pub(crate) runs: HashMap<usize, Run>,
     /// What idemctl removed last, by its Redis key.
     pub(crate) graves: HashMap<Vec<u8>, Entry>,
@@ -53,6 +55,7 @@ impl Oracle {
             deployments,
             attempts: HashMap::new(),
             dead: HashSet::new(),
+            done: HashMap::new(),
             runs: HashMap::new(),
             graves: HashMap::new(),
             unsure: HashSet::new(),
@@ -113,6 +116,7 @@ impl Oracle {
             }
             What::Silent { .. } => {}
             What::Dead { worker, key } => drop(self.dead.insert((worker, key))),
+            What::Done { worker, key } => drop(self.done.insert((worker, key), at)),
             What::Begins { operator, rule } => {
                 let run = Run { is_unsure: self.failing, ..Run::new(rule) };
                 self.runs.insert(operator, run);

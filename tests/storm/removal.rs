@@ -111,16 +111,12 @@ impl Oracle {
         (node, at): (usize, u64),
     ) -> Option<(Facts<'a>, Group)> {
         let (deployment, role) = self.deployments.find(key)?;
-        let is_alive = match entry.by {
-            Who::Worker(worker) => !entry.spoilt && !self.dead.contains(&(worker, key.to_vec())),
-            _ => false,
-        };
         let millis = |ttl: Duration| u64::try_from(ttl.as_millis()).unwrap();
         let facts = Facts {
             at,
             entry,
             is_lock: deployment.is_lock(role, &entry.value),
-            is_alive,
+            is_alive: self.is_alive(key, entry),
             has_result: self.has_result(node, key, at),
             names_owner: deployment.names_owner(),
             is_hot: key.windows(HOT.len()).any(|part| part == HOT),
@@ -129,6 +125,13 @@ impl Oracle {
             asked: run.asked,
         };
         Some((facts, (run.rule.word(), deployment.schema.name.clone(), role)))
+    }
+
+    /// True when its worker may still complete it.
+    fn is_alive(&self, key: &[u8], entry: &Entry) -> bool {
+        let Who::Worker(worker) = entry.by else { return false };
+        let its = (worker, key.to_vec());
+        !entry.spoilt && !self.dead.contains(&its) && self.done.get(&its).is_none_or(|done| *done < entry.set)
     }
 
     /// True when a result stands beside the lock of this Redis key.

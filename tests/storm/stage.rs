@@ -1,5 +1,6 @@
 //! The servers of a storm: one, a cluster, or a service behind Sentinel; and the way to the master of a Redis key.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redis::Connection;
@@ -48,6 +49,11 @@ pub struct Stage {
 }
 
 const MASTERS: usize = 3;
+
+/// A connection to whatever listens on a socket; a node that changes its role ends its clients' connections.
+pub fn by_socket(socket: &Path) -> redis::RedisResult<Connection> {
+    redis::Client::open(format!("unix://{}", socket.display()))?.get_connection()
+}
 
 impl Stage {
     /// Starts the servers, on which these users may do all.
@@ -171,8 +177,8 @@ impl Stage {
         }
         self.find_master_of(part);
         crate::wait_until("the old master follows", || {
-            let info: redis::RedisResult<String> =
-                redis::cmd("INFO").arg("replication").query(&mut self.node(old).connect());
+            let info = by_socket(&self.node(old).socket())
+                .and_then(|mut node| redis::cmd("INFO").arg("replication").query::<String>(&mut node));
             info.is_ok_and(|info| info.contains("role:slave") && info.contains("master_link_status:up"))
         });
         (new, old)

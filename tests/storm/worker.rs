@@ -136,6 +136,8 @@ impl Worker {
     }
 
     fn is_done_with(&mut self, operation: &Operation) {
+        let key = self.redis_keys(&operation.key).remove(0).into_bytes();
+        self.herald.say(What::Done { worker: self.number, key });
         let _ = std::fs::remove_file(self.shared.life(&operation.owner));
         if !self.died(operation) {
             self.avoids.remove(&operation.key);
