@@ -166,7 +166,8 @@ impl Pages {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<(usize, Vec<(Candidate, usize)>), StoreError> {
         if self.scan.awaits_size() {
-            let there = reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
+            let there =
+                reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
             self.scan.there_are(there).map_err(|why| self.stream.endless(why))?;
         }
         match self.stream.token().await? {
