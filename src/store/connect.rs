@@ -99,7 +99,9 @@ impl Node {
                 pipeline.add_command(command.clone());
             }
         }
+        // The answer to the greeting alone tells nothing: a server without room for another client answers it and closes.
         let replies = self.send(&mut pipeline).await?;
+        self.answered.store(true, Ordering::Relaxed);
         let mut replies = replies.into_iter();
         for (courtesy, reply) in greeting.into_iter().zip(replies.by_ref()) {
             // What else is wrong the commands behind it are told, too.
@@ -115,7 +117,6 @@ impl Node {
             Ok(replies) => replies,
             Err(error) => return Err(self.look_closer(self.error(&error)).await),
         };
-        self.answered.store(true, Ordering::Relaxed);
         Ok(replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error))).collect())
     }
 
