@@ -200,11 +200,18 @@ fn a_failover_in_the_middle_of_a_purge_loses_nothing() {
             assert_eq!(run.code, 3, "{}", run.all());
             assert!(run.stderr.contains("a failover came in between"), "{}", run.all());
         }
-        let again = ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", "c"];
-        idemctl(&watched, &again).exits(0);
+        // On a busy machine Sentinels may take their time to agree, and a run meets the failover once more.
+        for backup in ["c", "d", "e"] {
+            let again = ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", backup];
+            let run = idemctl(&watched, &again);
+            if run.code == 0 {
+                break;
+            }
+            assert!(run.code == 3 && run.stderr.contains("a failover came in between"), "{}", run.all());
+        }
         assert_eq!(watched.server(1).send::<usize>(&[b"DBSIZE"]), 0, "{}", run.all());
         // What is gone is in the backups.
-        for backup in ["b", "c"].iter().filter(|backup| watched.server(0).folder().join(backup).exists()) {
+        for backup in ["b", "c", "d", "e"].iter().filter(|backup| watched.server(0).folder().join(backup).exists()) {
             // Some may be there already, from the other one.
             let back = idemctl(&watched, &["restore", backup, "--yes", "-o", "jsonl"]);
             assert!([0, 3].contains(&back.code), "{}", back.all());
