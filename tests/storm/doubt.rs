@@ -37,18 +37,12 @@ impl Oracle {
         self.unsure.extend(unsure.into_iter().map(|key| (node, key)));
     }
 
-    /// Who was gone before it could be asked is the one run that could do this and was not heard of yet, where there is one.
+    /// Only one operator restores: what comes back comes of that one, whose client may be gone before it can be asked.
     pub(crate) fn whose(&self, command: &Command) -> Who {
-        let could = |run: &Run| match command {
-            Command::Restore { .. } => run.rule == Rule::Restore,
-            Command::Remove(_) => run.rule.is_purge(),
-            _ => false,
-        };
-        let mut silent = self.runs.iter().filter(|(_, run)| !run.is_heard && could(run));
-        match (silent.next(), silent.next()) {
-            (Some((operator, _)), None) => Who::Operator(*operator),
-            _ => Who::Gone,
-        }
+        let restores =
+            |(operator, run): (&usize, &Run)| (run.rule == Rule::Restore).then_some(Who::Operator(*operator));
+        let restoring = self.runs.iter().find_map(restores);
+        restoring.filter(|_| matches!(command, Command::Restore { .. })).unwrap_or(Who::Gone)
     }
 
     /// Somebody changed something, and nobody knows who of those that are at it.

@@ -143,11 +143,6 @@ impl Oracle {
 
     fn command(&mut self, node: usize, who: Who, command: Command, at: u64) {
         let who = if who == Who::Gone { self.whose(&command) } else { who };
-        if let Who::Operator(operator) = who
-            && let Some(run) = self.runs.get_mut(&operator)
-        {
-            run.is_heard = true;
-        }
         match command {
             Command::Read(key) => {
                 if let Who::Operator(operator) = who
@@ -227,11 +222,13 @@ impl Oracle {
             self.verdict.wrong(Wrong::Touched, "restore", format!("{} was restored over", key.escape_ascii()));
         }
         self.spaces[node].set(key, value, expiry, (at, who));
+        let back = self.spaces[node].last(key);
+        let is_late = back.is_some_and(|back| back.has_ended(at) || back.is_about_to_end(at));
         self.is_as_before(node, key);
         match who {
             Who::Operator(operator) => {
                 if let Some(run) = self.runs.get_mut(&operator) {
-                    run.restored += 1;
+                    *(if is_late { &mut run.restored_late } else { &mut run.restored }) += 1;
                 }
             }
             _ => self.is_allowed_to_write(who, || format!("{} was restored", key.escape_ascii())),

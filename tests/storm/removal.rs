@@ -10,15 +10,13 @@ use crate::looks::Group;
 use crate::oracle::Oracle;
 use crate::run::{Ended, Held, Run};
 
+/// What came back at the end of its time, or a moment too late.
+pub(crate) const LATE: &str = "at the very end of their time";
+
 /// What stands in a key that is fought for.
 const HOT: &[u8] = b".hot.";
 
 impl Rule {
-    /// True for a `purge`.
-    pub fn is_purge(self) -> bool {
-        matches!(self, Self::OldResults(_) | Self::HotResults | Self::HotLocks | Self::LocksForEver)
-    }
-
     /// What a removal by it is called.
     pub fn word(self) -> &'static str {
         match self {
@@ -151,6 +149,7 @@ impl Oracle {
         self.verdict.count("outcomes", "during a failover", u64::from(run.is_unsure));
         if run.rule == Rule::Restore {
             self.verdict.count("restored", word, run.restored);
+            self.verdict.count("restored", LATE, run.restored_late);
         }
         let left = ["changed", "renewed", "skipped_alive", "left_to_expire", "gone", "present", "expired"];
         for field in left {

@@ -58,14 +58,14 @@ impl Ended {
 pub struct Run {
     pub rule: Rule,
     pub asked: Option<u64>,
-    /// Something came of it.
-    pub is_heard: bool,
     /// A master was replaced meanwhile, or what it changed is not known for sure.
     pub is_unsure: bool,
     /// When each Redis key was read.
     pub reads: HashMap<Vec<u8>, Vec<u64>>,
     pub removed: Vec<Held>,
     pub restored: u64,
+    /// Redis keys that came back at the end of their time, or a moment too late.
+    pub restored_late: u64,
     /// Locks that got an expiry.
     pub expired: u64,
 }
@@ -74,13 +74,13 @@ impl Run {
     /// A run that begins.
     pub fn new(rule: Rule) -> Self {
         Self {
-            is_heard: false,
             rule,
             asked: None,
             is_unsure: false,
             reads: HashMap::new(),
             removed: Vec::new(),
             restored: 0,
+            restored_late: 0,
             expired: 0,
         }
     }
@@ -123,7 +123,7 @@ impl Run {
     /// makes it done, unless that is gone by itself.
     fn counts(&self, deployments: &Deployments) -> (u64, u64) {
         match self.rule {
-            Rule::Restore => (self.restored, self.restored),
+            Rule::Restore => (self.restored, self.restored + self.restored_late),
             Rule::Expire { .. } => (self.expired, self.expired),
             Rule::OldResults(_) | Rule::HotResults => {
                 let whole = |held: &&Held| deployments.find(&held.key).is_some_and(|(_, role)| role != Role::Lock);
