@@ -79,6 +79,14 @@ impl Identity {
     }
 }
 
+impl Observation {
+    /// True when a later look shows the record that was seen, all of which was read.
+    pub fn is_still(&self, later: &Self) -> bool {
+        let is_whole = self.slots.iter().all(|slot| slot.content.is_whole());
+        is_whole && Identity::of(self).compare(later) == Comparison::Same
+    }
+}
+
 impl Print {
     /// Of at most `most` bytes from the beginning, for the look to compare with may have read no more.
     fn of(slot: &SeenSlot, most: usize) -> Self {
@@ -191,6 +199,33 @@ mod tests {
             assert!(!first.differs(&now) && first.compare(&now) == Comparison::Renewed);
         }
         assert!(Identity::of(&observation(Deadline::At(9))).differs(&observation(Deadline::At(8))));
+    }
+
+    fn slot(content: Content, deadline: Deadline) -> Observation {
+        let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
+        seen.slots[0].deadline = deadline;
+        seen
+    }
+
+    #[test]
+    fn only_the_record_that_was_seen_is_still_there() {
+        let was = slot(text("a"), Deadline::At(500));
+        assert!(was.is_still(&was));
+        for now in [
+            slot(text("a"), Deadline::At(501)),
+            slot(text("a"), Deadline::Never),
+            slot(text("b"), Deadline::At(500)),
+            slot(Content::Absent, Deadline::Never),
+            slot(Content::Other("hash".into()), Deadline::At(500)),
+        ] {
+            assert!(!was.is_still(&now), "{now:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_in_part_is_never_known_to_be_the_same() {
+        let part = slot(Content::Text { head: b"a".to_vec(), length: Some(2) }, Deadline::Never);
+        assert!(!part.is_still(&part));
     }
 
     #[test]

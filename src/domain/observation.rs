@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::domain::deadline::Deadline;
-use crate::domain::identity::{Comparison, Identity};
 
 /// The Redis keys of one record as they were at one moment, in slot order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,12 +24,6 @@ impl Observation {
     /// True when the look did not tell when one of the Redis keys expires.
     pub fn has_unknown_deadline(&self) -> bool {
         self.slots.iter().any(|slot| slot.content != Content::Absent && slot.deadline == Deadline::Unknown)
-    }
-
-    /// True when a later look shows the record that was seen, all of which was read.
-    pub fn is_still(&self, later: &Self) -> bool {
-        let is_whole = self.slots.iter().all(|slot| slot.content.is_whole());
-        is_whole && Identity::of(self).compare(later) == Comparison::Same
     }
 }
 
@@ -144,33 +137,12 @@ impl Expiry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::samples::{schema, seen, text};
+    use crate::domain::samples::{schema, seen};
 
     fn slot(content: Content, deadline: Deadline) -> Observation {
         let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
         seen.slots[0].deadline = deadline;
         seen
-    }
-
-    #[test]
-    fn only_the_record_that_was_seen_is_still_there() {
-        let was = slot(text("a"), Deadline::At(500));
-        assert!(was.is_still(&was));
-        for now in [
-            slot(text("a"), Deadline::At(501)),
-            slot(text("a"), Deadline::Never),
-            slot(text("b"), Deadline::At(500)),
-            slot(Content::Absent, Deadline::Never),
-            slot(Content::Other("hash".into()), Deadline::At(500)),
-        ] {
-            assert!(!was.is_still(&now), "{now:?}");
-        }
-    }
-
-    #[test]
-    fn what_was_read_in_part_is_never_known_to_be_the_same() {
-        let part = slot(Content::Text { head: b"a".to_vec(), length: Some(2) }, Deadline::Never);
-        assert!(!part.is_still(&part));
     }
 
     #[test]

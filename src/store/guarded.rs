@@ -12,7 +12,7 @@ use redis::Value;
 
 use super::backup::{About, Backup, Saved};
 use super::error::StoreError;
-use super::link::knows_pexpiretime;
+use super::link::{TRIED, knows_pexpiretime};
 use super::observed::observation;
 use super::read::Head;
 use super::reply;
@@ -141,7 +141,7 @@ impl Writer {
         let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.as_slice()).collect();
         let mut wire = Wire::dial(&self.node_of(&keys).await?).await?;
         // Tried before MULTI: an unknown command there would end the transaction.
-        let reads = self.reads_there(&mut wire, keys[0]).await?;
+        let reads = self.reads_there(&mut wire).await?;
         wire.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
         let before = self.before(&mut wire, seen, reads).await?;
         self.link().can_compare([seen, &before])?;
@@ -199,8 +199,8 @@ impl Writer {
     }
 
     /// How the node tells of a Redis key.
-    async fn reads_there(&self, wire: &mut Wire, key: &[u8]) -> Result<Reads, StoreError> {
-        let tried = match wire.exchange(&pack([&b"PEXPIRETIME"[..], key])).await? {
+    async fn reads_there(&self, wire: &mut Wire) -> Result<Reads, StoreError> {
+        let tried = match wire.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
             Value::ServerError(error) => Err(self.link().error(&error.into())),
             value => Ok(value),
         };

@@ -6,7 +6,7 @@ mod deadlines;
 mod routing;
 mod scripted;
 
-pub(super) use deadlines::is_known as knows_pexpiretime;
+pub(super) use deadlines::{TRIED, is_known as knows_pexpiretime};
 pub(super) use scripted::Script;
 
 use std::collections::HashMap;

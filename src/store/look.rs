@@ -25,8 +25,7 @@ impl Reader {
     /// # Errors
     /// When the server could not be asked at all.
     pub async fn look(&mut self, records: &[Vec<Vec<u8>>], least: usize) -> Result<Vec<Seen>, StoreError> {
-        let Some(first) = records.first().and_then(|keys| keys.first()) else { return Ok(Vec::new()) };
-        let mut seen: Vec<_> = match least <= MOST_WHOLE && self.link().tells_deadlines(first).await? {
+        let mut seen: Vec<_> = match least <= MOST_WHOLE && self.link().tells_deadlines().await {
             true => self.look_plainly(records).await.into_iter().map(Some).collect(),
             false => vec![None; records.len()],
         };
@@ -57,14 +56,16 @@ impl Reader {
 
     async fn look_plainly(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
         let mut pipeline = redis::Pipeline::with_capacity(records.len() * PER_KEY + 1);
-        pipeline.cmd("TIME");
         for key in records.iter().flatten() {
             // One byte more tells a value that is longer.
             pipeline.cmd("GETRANGE").arg(key).arg(0).arg(MOST_WHOLE);
             pipeline.cmd("PEXPIRETIME").arg(key);
         }
-        let mut replies = self.link().ask_each(&pipeline).await.into_iter();
-        let server_ms = replies.next().and_then(Result::ok).and_then(reply::millis);
+        // Behind the reads: what is left of a lock that is renewed meanwhile is never more than its TTL.
+        pipeline.cmd("TIME");
+        let mut replies = self.link().ask_each(&pipeline).await;
+        let server_ms = replies.pop().and_then(Result::ok).and_then(reply::millis);
+        let mut replies = replies.into_iter();
         let mut slot = |key: &Vec<u8>| match (replies.next(), replies.next()) {
             (Some(value), Some(at)) => seen_slot(self.link(), key, value?, &at?, server_ms),
             _ => Err(self.link().unexpected("GETRANGE")),

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::error::StoreError;
-use super::link::knows_pexpiretime;
+use super::link::{TRIED, knows_pexpiretime};
 use super::pace::{Gait, Pace};
 use super::read::{Head, Seen};
 use super::reads::{self, Reads};
@@ -75,8 +75,7 @@ impl Pages {
             pages.stream.ask(&[b"READONLY"]);
         }
         pages.stream.ask(&[b"TIME"]);
-        let tried = pages.pattern.clone();
-        pages.stream.ask(&[b"PEXPIRETIME", &tried]);
+        pages.stream.ask(&[b"PEXPIRETIME", TRIED.as_bytes()]);
         pages.ask_for_page();
         pages.stream.send().await?;
         if in_cluster {

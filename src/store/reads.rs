@@ -24,7 +24,9 @@ pub(super) struct Reads {
 impl Reads {
     /// Asks for these records.
     pub(super) fn ask<'a>(self, stream: &mut Stream, records: impl Iterator<Item = &'a Candidate>) {
-        stream.ask(&[b"TIME"]);
+        if !self.exact {
+            stream.ask(&[b"TIME"]);
+        }
         for candidate in records {
             let last_byte = match self.head_of(candidate) {
                 // One byte more tells a value that is longer from one that just fits.
@@ -39,9 +41,7 @@ impl Reads {
                 }
             }
         }
-        if !self.exact {
-            stream.ask(&[b"TIME"]);
-        }
+        stream.ask(&[b"TIME"]);
     }
 
     /// Reads the replies to [`Reads::ask`], one result a record: a record may be out of bounds for the user.
@@ -50,15 +50,14 @@ impl Reads {
         stream: &mut Stream,
         records: impl ExactSizeIterator<Item = &'a Candidate>,
     ) -> Result<Vec<Seen>, StoreError> {
-        let now = time(stream).await?;
+        let before = if self.exact { None } else { time(stream).await? };
         let mut seen = Vec::with_capacity(records.len());
         for candidate in records {
-            seen.push(self.record(stream, candidate, now).await?);
+            seen.push(self.record(stream, candidate, before).await?);
         }
-        if !self.exact {
-            let after = time(stream).await?;
-            seen.iter_mut().flatten().for_each(|seen| set_deadlines(seen, after));
-        }
+        let after = time(stream).await?;
+        let set = if self.exact { set_expiries } else { set_deadlines };
+        seen.iter_mut().flatten().for_each(|seen| set(seen, after));
         Ok(seen)
     }
 
@@ -88,8 +87,8 @@ impl Reads {
                 }
             }
             match (content, expiry) {
-                (Ok(_), Ok(-2)) => slots.push(self.slot(redis_key, Content::Absent, -2, now)),
-                (Ok(content), Ok(expiry)) => slots.push(self.slot(redis_key, content, expiry, now)),
+                (Ok(_), Ok(-2)) => slots.push(self.slot(redis_key, Content::Absent, -2)),
+                (Ok(content), Ok(expiry)) => slots.push(self.slot(redis_key, content, expiry)),
                 (Err(error), _) | (_, Err(error)) => forbidden = Some(error),
             }
         }
@@ -100,12 +99,10 @@ impl Reads {
     }
 
     /// `told` is the reply of PEXPIRETIME or PTTL.
-    fn slot(self, redis_key: &[u8], content: Content, told: i64, now: Option<u64>) -> SeenSlot {
-        let (expiry, deadline) = if self.exact {
-            let deadline = Deadline::from_pexpiretime(told);
-            (Expiry::until(deadline, now.unwrap_or_default()), deadline)
-        } else {
-            (Expiry::from_pttl(told), Deadline::from_pttl(told, None, None))
+    fn slot(self, redis_key: &[u8], content: Content, told: i64) -> SeenSlot {
+        let (expiry, deadline) = match self.exact {
+            true => (Expiry::Never, Deadline::from_pexpiretime(told)),
+            false => (Expiry::from_pttl(told), Deadline::from_pttl(told, None, None)),
         };
         SeenSlot::new(redis_key, content, expiry, deadline)
     }
@@ -129,6 +126,15 @@ impl Reads {
             },
             _ => Err(stream.unexpected("GETRANGE")),
         }
+    }
+}
+
+/// What is left is counted from the time behind the page: a lock that was renewed while the page was read would have more
+/// left than its TTL otherwise.
+fn set_expiries(seen: &mut Observation, after: Option<u64>) {
+    seen.server_ms = after;
+    for slot in &mut seen.slots {
+        slot.expiry = Expiry::until(slot.deadline, after.unwrap_or_default());
     }
 }
 

@@ -126,7 +126,9 @@ impl<R: Rule> Flow<'_, R> {
         }
         let mut removals = Vec::with_capacity(looked.there.len());
         for (record, chosen) in looked.there {
-            match chosen.action {
+            // Also one that the look before took for another: nobody was asked about its owner.
+            let is_left = chosen.ends_by_itself && self.owners.is_none();
+            match chosen.action.filter(|_| !is_left) {
                 Some(action) => removals.push(Removal::of(record, &chosen, action)),
                 None => looked.account.left_to_expire += 1,
             }

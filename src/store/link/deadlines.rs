@@ -10,26 +10,30 @@ use crate::domain::observation::{Content, Observation, SeenSlot};
 use crate::store::error::StoreError;
 use crate::store::reply;
 
+/// The Redis key that PEXPIRETIME is tried on. None of the user's: before Redis 7 a server that does not know the command
+/// repeats the key in its answer, whatever bytes the key has, and an answer has to be text.
+pub(in crate::store) const TRIED: &str = "idemctl";
+
 impl Link {
     /// True when the server tells deadlines and its time to this user, as one try showed. A node of a cluster may be of
-    /// another version than the one that was asked: whoever reads has to put up with a refusal.
-    ///
-    /// # Errors
-    /// When the server could not be asked.
-    pub(in crate::store) async fn tells_deadlines(&self, redis_key: &[u8]) -> Result<bool, StoreError> {
+    /// another version than the one that was asked: whoever reads has to put up with a refusal. Where nobody answers this
+    /// is no word for the next time.
+    pub(in crate::store) async fn tells_deadlines(&self) -> bool {
         let known = *self.deadlines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known {
-            return Ok(known);
+            return known;
         }
         let mut pipeline = redis::pipe();
         pipeline.cmd("TIME");
-        pipeline.cmd("PEXPIRETIME").arg(redis_key);
-        let mut replies = self.ask_all(&pipeline).await?.into_iter();
-        let (time, deadline) = (replies.next(), replies.next());
-        let tells = time.and_then(Result::ok).and_then(reply::millis).is_some()
-            && deadline.is_some_and(|deadline| is_known(deadline.as_ref()));
-        *self.deadlines.lock().unwrap_or_else(PoisonError::into_inner) = Some(tells);
-        Ok(tells)
+        pipeline.cmd("PEXPIRETIME").arg(TRIED);
+        let replies = self.ask_each(&pipeline).await;
+        let [time, deadline] = &replies[..] else { return false };
+        let tells =
+            matches!(time.as_ref().map(|time| reply::millis(time.clone())), Ok(Some(_))) && is_known(deadline.as_ref());
+        if !replies.iter().any(|reply| reply.as_ref().is_err_and(StoreError::lost_the_reply)) {
+            *self.deadlines.lock().unwrap_or_else(PoisonError::into_inner) = Some(tells);
+        }
+        tells
     }
 
     /// Passes when the deadlines of these looks are known, so that a change can be compared with them.
