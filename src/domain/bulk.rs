@@ -33,9 +33,9 @@ pub struct Account {
     pub outcome: Ended,
     /// Records that were changed.
     pub done: u64,
-    /// Redis keys that were changed, whose reply was lost, and of which reading back told.
+    /// Redis keys that were changed, of which no reply told, and reading back did.
     pub read_back: u64,
-    /// Redis keys of which nobody knows: the reply was lost, and reading back could not tell.
+    /// Redis keys of which nobody knows: no reply told, and reading back could not tell.
     pub unknown: u64,
     /// Left alone: no longer as they were seen.
     pub changed: u64,

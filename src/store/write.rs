@@ -48,7 +48,7 @@ pub enum Action {
 pub enum Outcome {
     /// It was made.
     Done,
-    /// It was made: its reply was lost, and reading back tells.
+    /// It was made: no reply told so, and reading back does.
     FoundDone,
     /// The record is no longer as it was seen; nothing was done.
     Changed,
@@ -56,7 +56,7 @@ pub enum Outcome {
     Absent,
     /// Its node of a cluster refuses it; nothing was done.
     Refused,
-    /// It was sent, its reply was lost, and reading back cannot tell.
+    /// It was sent, no reply told what became of it, and reading back cannot tell.
     Unknown,
 }
 
