@@ -23,15 +23,6 @@ local function number_or_unknown(reply)
   return type(reply) == 'number' and reply or -1
 end
 
--- Milliseconds since 1970, -1 when refused.
-local function server_time()
-  local time = redis.pcall('TIME')
-  if time.err then
-    return -1
-  end
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
-
 local function head_of(key)
   if head_length == 0 then
     return '' -- GETRANGE 0 -1 would be all of it
@@ -74,7 +65,7 @@ local function observe(key)
   return {kind, pttl, deadline, exact, idle, memory, length, checksum_of(key, length), head_of(key)}
 end
 
-local reply = {server_time()}
+local reply = {read_clock() or -1}
 for i, key in ipairs(keys) do
   reply[i + 1] = observe(key)
 end

@@ -57,6 +57,12 @@ impl Bench {
         Self { _server: server, connection, script: wire::script(script) }
     }
 
+    /// The same, with this in front of the script.
+    pub fn behind(prelude: &str, script: &str) -> Self {
+        let bench = Self::of(script);
+        Self { script: format!("{prelude}\n{}", bench.script), ..bench }
+    }
+
     /// Sends a plain command.
     pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> StepReply {
         wire::ask(&mut self.connection, words)

@@ -136,6 +136,50 @@ fn the_deadline_is_exact_where_the_server_tells_it() {
     }
 }
 
+/// A server whose script has no PEXPIRETIME, and which the system stops for 5 ms after each of the first `stops` PTTLs.
+fn bench_that_stops(stops: u32) -> Bench {
+    let prelude = format!(
+        "local real, stops = redis, {stops}
+         local function micros() local t = real.call('TIME'); return t[1] * 1000000 + t[2] end
+         local function call(name, ...)
+           local reply = real.call(name, ...)
+           if name == 'PTTL' and stops > 0 then
+             stops = stops - 1
+             local began = micros()
+             while micros() - began < 5000 do end
+           end
+           return reply
+         end
+         local function pcall(name, ...)
+           if name == 'PEXPIRETIME' then return {{err = 'ERR unknown command'}} end
+           return real.pcall(name, ...)
+         end
+         local redis = {{call = call, pcall = pcall, error_reply = real.error_reply}}"
+    );
+    Bench::behind(&prelude, "admin/observe")
+}
+
+#[test]
+fn a_server_that_is_stopped_between_two_readings_tells_the_same_deadline() {
+    let mut bench = bench_that_stops(4);
+    bench.put("a", "value");
+    assert_eq!(bench.ask(&["PEXPIREAT", "a", "4000000000000"]), StepReply::Integer(1));
+    // Servers from 7.2 on tell PTTL by the moment at which the script began; all of them have PEXPIRETIME.
+    if matches!(bench.ask(&["PEXPIRETIME", "a"]), StepReply::Integer(_)) {
+        return;
+    }
+    let (_, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
+    assert!((number(&rows[0][2]) - 4_000_000_000_000).abs() <= 1, "{rows:?}");
+}
+
+#[test]
+fn a_clock_that_leaps_at_each_reading_ends_the_readings() {
+    let mut bench = bench_that_stops(1_000);
+    bench.put_expiring("a", "value");
+    let (_, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
+    assert_eq!(number(&rows[0][3]), 0);
+}
+
 #[test]
 fn a_value_that_is_longer_than_its_head_has_a_checksum_where_asked_for() {
     let mut bench = bench();

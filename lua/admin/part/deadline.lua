@@ -1,8 +1,21 @@
 -- deadline: the moment at which a Redis key expires. The one definition, in front of each script that compares or tells it.
 
--- PEXPIRETIME, from Redis 7.0 on, tells the moment exactly. Without it the moment is TIME + PTTL, asked one right after the
--- other: two such readings of one key lie at most 1 ms apart.
+-- PEXPIRETIME, from Redis 7.0 on, tells the moment exactly. Without it the moment is TIME + PTTL, between two readings of the
+-- clock: a server that the system stops between the two would tell a later moment.
 local has_pexpiretime = true
+
+-- Readings after which a server whose clock leaps each time is taken at its word: the change then leaves the key alone.
+local MOST_READINGS = 50
+
+-- The clock as it was read last, milliseconds since 1970.
+local clock
+
+-- Reads the clock; nothing where the user may not.
+local function read_clock()
+  local time = redis.pcall('TIME')
+  clock = not time.err and tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) or nil
+  return clock
+end
 
 -- Milliseconds since 1970 by the server's clock, and whether that is exact; -1 for no expiry, -2 for an absent key, -3
 -- where the user may ask neither command.
@@ -14,14 +27,22 @@ local function deadline_of(key)
     end
     has_pexpiretime = false
   end
-  local left = redis.call('PTTL', key)
-  if left < 0 then
-    return left, true
+  local moment
+  for _ = 1, MOST_READINGS do
+    local before, left = clock, redis.call('PTTL', key)
+    if left < 0 then
+      return left, true
+    end
+    local after = read_clock()
+    if not after then
+      return -3, false
+    end
+    moment = after + left
+    -- Two such moments of one key lie at most 1 ms apart.
+    if before and after - before <= 1 then
+      break
+    end
   end
-  local time = redis.pcall('TIME')
-  if time.err then
-    return -3, false
-  end
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) + left, false
+  return moment, false
 end
 

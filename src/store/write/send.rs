@@ -143,7 +143,9 @@ impl Writer {
             ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(redis_keys[*only])),
             (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
         };
-        (outcomes, StoreError::OutcomeUnknown { target: self.link().name(), what, why: why.to_string() })
+        // Of a cluster's nodes the one that did not answer, and not the one that was named.
+        let target = why.silent_server().map_or_else(|| self.link().name(), str::to_owned);
+        (outcomes, StoreError::OutcomeUnknown { target, what, why: why.to_string() })
     }
 }
 
