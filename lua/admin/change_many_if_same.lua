@@ -1,9 +1,9 @@
 -- change_many_if_same: remove one Redis key of each of many records, or give it a TTL, if the whole record is still as it was seen.
 --
--- KEYS[1..n]  keys    for each record the one to change, e.g. idem:started:{key}, then the record's others
--- ARGV[1..n]  heads   for each key: the bytes of its value that were read, none for an absent one
--- ARGV[n+1]   rules   what else was seen, a rule a key by the grammar below, e.g. =24,1767225600000;
--- ARGV[n+2]   change  UNLINK, or the new TTL, milliseconds, at least 1
+-- KEYS[1..n]     keys    for each record the one to change, e.g. idem:started:{key}, then the record's others
+-- ARGV[1..n]     heads   for each key: the bytes of its value that were read, none for an absent one
+-- ARGV[n+1..2n]  rules   for each key what else was seen, by the grammar below, e.g. 1767225600000
+-- ARGV[2n+1]     change  UNLINK, or the new TTL, milliseconds, at least 1
 --
 -- Replies
 --   <letters>  for each record, in order: D done, C not as seen and left alone, A gone already
@@ -13,11 +13,12 @@
 
 local keys = KEYS
 local heads = ARGV
-local rules = ARGV[#KEYS + 1]
-local change = ARGV[#KEYS + 2]
+local rules = ARGV
+local n = #KEYS
+local change = ARGV[2 * n + 1]
 
-if #keys == 0 or #ARGV ~= #keys + 2 then
-  return redis.error_reply('ERR expected one head for each key, the rules and the change')
+if n == 0 or #ARGV ~= 2 * n + 1 then
+  return redis.error_reply('ERR expected a head and a rule for each key, and the change')
 end
 -- A TTL of zero and below would delete the keys.
 if change ~= 'UNLINK' and not string.find(change, '^[1-9]%d*$') then
@@ -27,31 +28,38 @@ end
 -- Looked up once: the loops below are what a purge of a million keys spends its time in.
 local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonumber
 
--- A rule is <role><length><mark>,<deadline>;
+-- A rule is <deadline>, or <role><length><mark>,<~?deadline>
 --   role      = the key to change, which starts a record; + another of its keys; - another one that was absent
 --   length    bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
 --   mark      d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too
 --   deadline  the moment at which the key expires, milliseconds since 1970, with ~ in front where TIME and PTTL told;
 --             -1 for no expiry, nothing for an absent key
-local roles, lengths, marks, deadlines, blurred, at = {}, {}, {}, {}, {}, 1
-for i = 1, #keys do
-  local role, length, mark, blur, deadline, rest = match(rules, '^([-+=])(%d*)(d?),(~?)(%-?%d*);()', at)
-  local moment = tonumber(deadline)
-  local is_absent = role == '-'
-  local fits = role and (length == '') == is_absent and (moment == nil) == is_absent and (moment or 0) >= -1
-  if not fits or (i == 1 and role ~= '=') then
+-- A deadline alone is the rule of most: a key to change, whose head is all of its value.
+local roles, lengths, marks, deadlines, blurred = {}, {}, {}, {}, {}
+for i = 1, n do
+  local rule, head_length = rules[n + i], #heads[i]
+  local moment = tonumber(rule)
+  if moment then
+    roles[i], lengths[i] = '=', head_length
+  else
+    local length, deadline
+    roles[i], length, marks[i], blurred[i], deadline = match(rule, '^([-+=])(%d*)(d?),(~?)(%-?%d*)$')
+    moment = tonumber(deadline)
+    local is_absent = roles[i] == '-'
+    if not roles[i] or (length == '') ~= is_absent or (moment == nil) ~= is_absent then
+      return redis.error_reply('ERR a rule is malformed')
+    end
+    lengths[i] = tonumber(length) or 0
+    head_length = head_length - (marks[i] == 'd' and 8 or 0)
+  end
+  deadlines[i] = moment
+  if moment and (moment < -1 or moment % 1 ~= 0) or (i == 1 and roles[i] ~= '=') then
     return redis.error_reply('ERR a rule is malformed')
   end
-  length = tonumber(length) or 0
-  roles[i], lengths[i], marks[i], deadlines[i], blurred[i], at = role, length, mark == 'd', moment, blur == '~', rest
   -- Of a value that is not empty some of it must have been read: its length alone says too little.
-  local head_length = #heads[i] - (marks[i] and 8 or 0)
-  if head_length > length or (head_length < 1 and length > 0) then
+  if head_length > lengths[i] or (head_length < 1 and lengths[i] > 0) then
     return redis.error_reply('ERR a head does not fit its length')
   end
-end
-if at ~= #rules + 1 then
-  return redis.error_reply('ERR expected one rule for each key')
 end
 
 -- Numbers as text, most of which are the same: Redis takes longer to write one than to answer the command it is for.
@@ -65,7 +73,7 @@ end
 -- What is no string answers GETRANGE with an error, which equals no head.
 local function same_value(i)
   local key, head, length = keys[i], heads[i], lengths[i]
-  if marks[i] then
+  if marks[i] == 'd' then
     if string.sub(call('DUMP', key), -8) ~= string.sub(head, -8) then
       return false
     end
@@ -87,7 +95,7 @@ local function same_deadline(i, now, is_exact)
   if now < 0 or seen < 0 then
     return now == seen
   end
-  return math.abs(now - seen) <= ((is_exact and not blurred[i]) and 0 or SLACK)
+  return math.abs(now - seen) <= ((is_exact and blurred[i] ~= '~') and 0 or SLACK)
 end
 
 local may_not_ask = false
@@ -110,13 +118,13 @@ local function same_beside(i)
 end
 
 -- All are compared before any of them changes: two changes to one record's keys both go by what was seen.
-local letters, targets, n = {}, {}, 0
-for i, key in ipairs(keys) do
+local letters, targets, record = {}, {}, 0
+for i = 1, n do
   if roles[i] == '=' then
-    n = n + 1
-    letters[n], targets[n] = letter_for(i), key
-  elseif letters[n] == 'D' and not same_beside(i) then
-    letters[n] = 'C'
+    record = record + 1
+    letters[record], targets[record] = letter_for(i), keys[i]
+  elseif letters[record] == 'D' and not same_beside(i) then
+    letters[record] = 'C'
   end
 end
 if may_not_ask then

@@ -1,7 +1,6 @@
 //! Batches of changes: how many go into one call, what is sent for them, and what the reply says of each.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 use redis::Cmd;
 
@@ -212,7 +211,6 @@ pub(super) fn outcome(letter: u8) -> Option<Outcome> {
 /// A call that changes one Redis key of each of some records.
 fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent<'a>>) -> Cmd {
     let slots: Vec<_> = slots.collect();
-    let mut rules = String::with_capacity(slots.len() * 22);
     let mut command = match script {
         Script::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
         Script::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
@@ -223,9 +221,10 @@ fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent
     }
     for slot in &slots {
         command.arg(slot.head());
-        slot.rule(&mut rules);
     }
-    command.arg(rules);
+    for slot in &slots {
+        command.arg(slot.rule());
+    }
     match action {
         Action::Remove => command.arg("UNLINK"),
         Action::ExpireIn(ttl) => command.arg(ttl),
@@ -273,20 +272,18 @@ impl Sent<'_> {
         self.seen.checksum.filter(|_| !self.seen.content.is_whole())
     }
 
-    /// Writes the rule that the header of the script describes.
-    fn rule(&self, rules: &mut String) {
-        let Content::Text { head, length } = &self.seen.content else {
-            rules.push_str("-,;");
-            return;
-        };
+    /// The rule that the header of the script describes.
+    fn rule(&self) -> String {
+        let Content::Text { head, length } = &self.seen.content else { return "-,".to_owned() };
+        let at = self.seen.deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
+        let is_exact = self.seen.deadline.is_exact();
+        if self.changes && is_exact && self.seen.content.is_whole() {
+            return at;
+        }
         let role = if self.changes { '=' } else { '+' };
         let mark = if self.checksum().is_some() { "d" } else { "" };
         let length = length.unwrap_or(head.len() as u64);
-        let blur = if self.seen.deadline.is_exact() { "" } else { "~" };
-        // Writing to a string cannot fail.
-        let _ = match self.seen.deadline.millis() {
-            Some(at) => write!(rules, "{role}{length}{mark},{blur}{at};"),
-            None => write!(rules, "{role}{length}{mark},-1;"),
-        };
+        let blur = if is_exact { "" } else { "~" };
+        format!("{role}{length}{mark},{blur}{at}")
     }
 }

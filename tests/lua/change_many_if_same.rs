@@ -11,9 +11,13 @@ fn bench() -> Bench {
 /// What a call can be asked to do: remove, or give five seconds.
 const CHANGES: [&str; 2] = ["UNLINK", "5000"];
 
-/// Heads and rules, and what is to be done.
+/// Heads, and in the last argument the rules, each with a semicolon behind; and what is to be done.
 fn to(change: &str, args: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {
-    args.iter().map(|arg| arg.as_ref().to_vec()).chain([change.as_bytes().to_vec()]).collect()
+    let (rules, heads) = args.split_last().unwrap();
+    let rules =
+        rules.as_ref().strip_suffix(b";").map_or_else(Vec::new, |rules| rules.split(|byte| *byte == b';').collect());
+    let heads = heads.iter().map(|head| head.as_ref().to_vec());
+    heads.chain(rules.into_iter().map(<[u8]>::to_vec)).chain([change.as_bytes().to_vec()]).collect()
 }
 
 /// Removes; the letters.
@@ -43,6 +47,30 @@ fn removes_what_is_exactly_as_seen() {
         let rules = whole(value, "-1") + &whole(value, &bench.deadline("b"));
         assert_eq!(remove(&mut bench, &["a", "b"], &[value, value, rules.as_bytes()]), "DD");
         assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
+    }
+}
+
+/// Rule: a deadline alone stands for a key to change that was seen whole.
+#[test]
+fn a_deadline_alone_is_the_rule_of_a_whole_value() {
+    let mut bench = bench();
+    for value in STRAY.iter().copied() {
+        bench.put("a", value);
+        let longer = [value, &b"x"[..]].concat();
+        for other in [&longer[..], b"?"] {
+            assert_leaves(&mut bench, &["a"], &[other, b"-1;"], "C");
+            bench.put("a", other);
+            assert_leaves(&mut bench, &["a"], &[value, b"-1;"], "C");
+            bench.put("a", value);
+        }
+        assert_leaves(&mut bench, &["a"], &[value, b"4000000000000;"], "C");
+        bench.put("result", "x");
+        assert_eq!(remove(&mut bench, &["a", "result"], &[value, b"x", b"-1;+1,-1;"]), "D");
+        bench.put("a", value);
+        bench.ask(&["PEXPIREAT", "a", "4000000000000"]);
+        assert_leaves(&mut bench, &["a"], &[value, b"-1;"], "C");
+        assert_leaves(&mut bench, &["a"], &[value, b"4000000000009;"], "C");
+        assert_eq!(remove(&mut bench, &["a"], &[value, b"4000000000000;"]), "D");
     }
 }
 
@@ -246,7 +274,6 @@ fn malformed_arguments_are_an_error_before_anything_is_done() {
         "",
         "=1,-1;",
         "=1,-1;=1,-1;=1,-1;",
-        "=1,-1;=1,-1",
         "=1,-1; =1,-1;",
         "=1,-1;=,-1;",
         "=1,-1;=1,;",
@@ -262,6 +289,13 @@ fn malformed_arguments_are_an_error_before_anything_is_done() {
         "=1,-1;=0,-1;",
         "=1,-1;=1d,-1;",
         "+1,;=1,-1;",
+        "+1,-1;-1;",
+        "-1;-2;",
+        "-1;1.5;",
+        "-1;nan;",
+        "-1;inf;",
+        "-1;;",
+        "-1;~1;",
     ] {
         assert_leaves(&mut bench, &["a", "b"], &["x", "x", rules], "error ERR");
     }

@@ -1,17 +1,20 @@
 //! The flow of a run: places come from a survey or a walk, wait their time, are looked at again, and are changed.
 
-use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::pending;
 use std::time::Duration;
 
 use anyhow::Result;
+use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
+use super::ahead::{Ahead, Waiting};
 use super::owners::Owners;
 use super::place::Place;
 use super::removal::{self, Removal};
 use super::rule::{Chosen, Rule};
-use super::second_look::{Looked, look_again, sharpen};
-use super::source::{Page, Source};
+use super::second_look::{Looked, look_again};
+use super::source::Source;
 use super::survey::{CHUNK, Survey};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
@@ -55,57 +58,68 @@ pub struct Flow<'a, R: Rule> {
 }
 
 impl<R: Rule> Flow<'_, R> {
-    /// Changes what the rule chooses, until the limit or Ctrl-C. While a batch is changed, the next one is read. A node of a
-    /// cluster that does not answer keeps nobody from the others, and is told at the end.
+    /// Changes what the rule chooses, until the limit or Ctrl-C. While a batch is changed, the ones after it are read. A
+    /// node of a cluster that does not answer keeps nobody from the others, and is told at the end.
     ///
     /// # Errors
     /// As every change; what was done before is in the account.
-    pub async fn run(&mut self, context: &Context, supply: Supply<'_>, account: &mut Account) -> Result<Ended> {
-        let progress = context.ui.progress("records dealt with");
-        let (mut waiting, mut source) = match supply {
-            Supply::Kept(places) => (VecDeque::from(places), None),
-            Supply::Source(source) => (VecDeque::new(), Some(source)),
+    pub async fn run(&mut self, context: &Context, mut supply: Supply<'_>, account: &mut Account) -> Result<Ended> {
+        let (places, waiting) = mpsc::channel(self.most_waiting());
+        let mut ahead = Ahead {
+            rule: self.rule,
+            reader: self.reader.clone(),
+            waits: self.waits(),
+            asks_owners: self.owners.is_some(),
+            uncounted: self.uncounted.take(),
         };
+        let reading = async {
+            ahead.read(&mut supply, places).await;
+            pending::<Infallible>().await
+        };
+        let (ended, silence) = tokio::select! {
+            biased;
+            ended = self.change(context, Waiting::new(waiting), account) => ended?,
+            never = reading => match never {},
+        };
+        let missed = match supply {
+            Supply::Source(mut source) if ended == Ended::Whole => source.missed(),
+            _ => None,
+        };
+        StoreError::worse(missed, silence).map_or(Ok(ended), |error| Err(error.into()))
+    }
+
+    /// Changes what waits in line. Gives, beside the end, why a node of a cluster could not be asked, where nothing worse
+    /// ended the run.
+    async fn change(
+        &mut self,
+        context: &Context,
+        mut waiting: Waiting,
+        account: &mut Account,
+    ) -> Result<(Ended, Option<StoreError>)> {
+        let progress = context.ui.progress("records dealt with");
+        let interrupt = self.interrupt;
         let mut silence = None;
-        let (rule, interrupt, full) = (self.rule, self.interrupt, self.pace.batch());
-        let ahead = if self.grace.is_zero() { full } else { CHUNK };
-        let mut found_all = source.is_none();
         loop {
             let room = usize::try_from(self.limit.saturating_sub(account.done)).unwrap_or(usize::MAX);
-            let is_due = found_all || waiting.len() >= ahead;
-            let most = if is_due { full.min(room).min(waiting.len()) } else { 0 };
-            let batch: Vec<_> = waiting.drain(..most).collect();
-            if is_due && batch.is_empty() {
+            let Some(batch) = interrupt.unless_raised(waiting.next(self.pace.batch().min(room))).await else {
+                return Ok((Ended::Interrupted, None));
+            };
+            let batch = batch?;
+            if batch.is_empty() {
                 progress.finish_and_clear();
-                return self.end(source, silence);
+                return Ok((Ended::Whole, silence));
             }
             let count = batch.len();
             let Some(looked) = interrupt.unless_raised(self.look(batch, account)).await else {
-                return Ok(Ended::Interrupted);
+                return Ok((Ended::Interrupted, None));
             };
             let (removals, silent) = looked?;
             silence = StoreError::worse(silence, silent);
-            let wanted = if found_all { 0 } else { ahead.saturating_sub(waiting.len()) };
-            let more = async {
-                match &mut source {
-                    Some(source) => source.read(rule, wanted).await,
-                    None => Ok(Page::default()),
-                }
-            };
             // From here on the batch is in hand.
-            let changed = removal::change(context, (self.journal, &self.writer, self.what), removals, account);
-            let (ended, more) = tokio::join!(changed, interrupt.unless_raised(more));
-            ended?;
+            removal::change(context, (self.journal, &self.writer, self.what), removals, account).await?;
             progress.inc(count as u64);
-            let Some(more) = more else { return Ok(Ended::Interrupted) };
-            let more = more?;
-            found_all |= more.chosen.len() < wanted;
-            if let (Some(survey), Some(source)) = (&mut self.uncounted, &source) {
-                survey.add(&more, source.looked_at());
-            }
-            waiting.extend(self.places(more).await?);
             if interrupt.unless_raised(self.pace.wait(count)).await.is_none() {
-                return Ok(Ended::Interrupted);
+                return Ok((Ended::Interrupted, None));
             }
         }
     }
@@ -138,26 +152,14 @@ impl<R: Rule> Flow<'_, R> {
         Ok((removals, looked.silence))
     }
 
-    /// Places for the chosen records of a page.
-    async fn places(&mut self, page: Page<R::Group>) -> Result<Vec<Place>> {
-        let asks_owners = self.owners.is_some();
-        let is_meant = |chosen: &Chosen<R::Group>| asks_owners || !chosen.ends_by_itself;
-        let chosen = page.chosen.into_iter().filter(|(_, chosen)| is_meant(chosen));
-        let mut records: Vec<_> = chosen.map(|(record, _)| record).collect();
-        // Whatever waits is known by all of its bytes; what does not, at least by its deadline.
-        let waits = !self.grace.is_zero() || self.pace.is_limited();
-        let blurred = records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
-        sharpen(&mut self.reader, self.rule, blurred).await?;
-        let place = |record| if waits { Place::of(record).small() } else { Place::of(record) };
-        Ok(records.into_iter().map(place).collect())
+    /// True when records wait between the look that chose them and the change.
+    fn waits(&self) -> bool {
+        !self.grace.is_zero() || self.pace.is_limited()
     }
 
-    fn end(&mut self, mut source: Option<Box<Source<'_>>>, silence: Option<StoreError>) -> Result<Ended> {
-        if let (Some(survey), Some(source)) = (&mut self.uncounted, &source) {
-            survey.forbidden = source.forbidden();
-        }
-        let missed = source.as_mut().and_then(|source| source.missed());
-        StoreError::worse(missed, silence).map_or(Ok(Ended::Whole), |error| Err(error.into()))
+    /// So many records wait for their change at most: with a grace all of them wait for it together.
+    fn most_waiting(&self) -> usize {
+        if self.grace.is_zero() { self.pace.batch() } else { CHUNK }
     }
 }
 

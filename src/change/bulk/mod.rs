@@ -1,6 +1,7 @@
 //! What purge and sweep share: records are chosen by a rule, counted, looked at again right before the change, changed as
 //! long as they are what was seen, and accounted for.
 
+mod ahead;
 mod flow;
 mod key_file;
 mod owners;

@@ -1,5 +1,7 @@
 //! Changing a batch of records: each Redis key of a record in turn, each against the record as the step before leaves it.
 
+use std::collections::VecDeque;
+
 use anyhow::Result;
 
 use super::rule::Chosen;
@@ -14,23 +16,23 @@ use crate::store::{Action, Change, Outcome, Writer};
 /// A record on its way.
 pub(super) struct Removal {
     action: Action,
-    steps: Vec<Change>,
+    steps: VecDeque<Change>,
     any_done: bool,
 }
 
 impl Removal {
     /// The changes to a record that `action` takes.
     pub(super) fn of<G>(record: Record, chosen: &Chosen<G>, action: Action) -> Self {
-        let about =
-            || About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.word() };
-        let mut seen = record.seen.clone();
-        let mut steps = Vec::with_capacity(chosen.slots.len());
-        for slot in &chosen.slots {
-            if seen.slots[*slot].content != Content::Absent {
-                steps.push(Change { slot: *slot, seen: seen.clone(), about: about() });
-                seen.slots[*slot].content = Content::Absent;
-            }
+        let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.word() };
+        let is_there = |slot: &&usize| record.seen.slots[**slot].content != Content::Absent;
+        let mut there: VecDeque<_> = chosen.slots.iter().filter(is_there).copied().collect();
+        let (mut seen, last) = (record.seen, there.pop_back());
+        let mut steps = VecDeque::with_capacity(there.len() + 1);
+        for slot in there {
+            steps.push_back(Change { slot, seen: seen.clone(), about: about.clone() });
+            seen.slots[slot].content = Content::Absent;
         }
+        steps.extend(last.map(|slot| Change { slot, seen, about }));
         Self { action, steps, any_done: false }
     }
 }
@@ -54,15 +56,13 @@ pub(super) async fn change(
         let same = batch.iter().take_while(|removal| removal.action == action).count();
         let rest = batch.split_off(same);
         let mut left = std::mem::replace(&mut batch, rest);
-        let mut turn = 0;
         while !left.is_empty() {
-            let changes: Vec<_> = left.iter().filter_map(|removal| removal.steps.get(turn).cloned()).collect();
+            let changes: Vec<_> = left.iter_mut().filter_map(|removal| removal.steps.pop_front()).collect();
             let (outcomes, ended) = journal.apply(writer, &changes, (action, what), context.now()).await;
-            turn += 1;
             left = left
                 .into_iter()
                 .zip(outcomes)
-                .filter_map(|(removal, outcome)| removal.went(outcome, turn, account))
+                .filter_map(|(removal, outcome)| removal.went(outcome, account))
                 .collect();
             ended?;
         }
@@ -72,14 +72,14 @@ pub(super) async fn change(
 
 impl Removal {
     /// Enters what became of a step; the record again where another step follows.
-    fn went(mut self, outcome: Outcome, turn: usize, account: &mut Account) -> Option<Self> {
+    fn went(mut self, outcome: Outcome, account: &mut Account) -> Option<Self> {
         self.any_done |= outcome.is_done();
         account.read_back += u64::from(outcome == Outcome::FoundDone);
         match outcome {
             Outcome::Changed => account.changed += 1,
             Outcome::Unknown => account.unknown += 1,
             Outcome::Refused => {}
-            Outcome::Done | Outcome::FoundDone | Outcome::Absent if turn < self.steps.len() => return Some(self),
+            Outcome::Done | Outcome::FoundDone | Outcome::Absent if !self.steps.is_empty() => return Some(self),
             _ if self.any_done => account.done += 1,
             _ => account.gone += 1,
         }

@@ -25,12 +25,6 @@ pub struct Page<G> {
     pub chosen: Vec<(Record, Chosen<G>)>,
 }
 
-impl<G> Default for Page<G> {
-    fn default() -> Self {
-        Self { records: 0, chosen: Vec::new() }
-    }
-}
-
 /// The records, page by page.
 pub struct Source<'a> {
     from: Origin<'a>,
@@ -95,20 +89,14 @@ impl<'a> Source<'a> {
         Ok(Some(Page { records: count, chosen: chosen.collect() }))
     }
 
-    /// The next pages as one, until at least so many records are chosen; fewer at the end.
+    /// The next page of a run that changes what is chosen: from then on the pages bring values whole, where many are.
     ///
     /// # Errors
     /// As every read.
-    pub async fn read<R: Rule>(&mut self, rule: &R, wanted: usize) -> Result<Page<R::Group>> {
-        let mut read = Page::default();
-        while read.chosen.len() < wanted
-            && let Some(mut page) = self.next(rule).await?
-        {
-            self.bring_values(&page);
-            read.records += page.records;
-            read.chosen.append(&mut page.chosen);
-        }
-        Ok(read)
+    pub async fn next_whole<R: Rule>(&mut self, rule: &R) -> Result<Option<Page<R::Group>>> {
+        let page = self.next(rule).await?;
+        page.iter().for_each(|page| self.bring_values(page));
+        Ok(page)
     }
 
     /// Lets the pages to come bring the values whole, where many of the records are chosen.

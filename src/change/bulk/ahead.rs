@@ -1,0 +1,110 @@
+//! Reading ahead: while a batch is changed, the records after it are found, and wait in line.
+
+use anyhow::{Error, Result};
+use tokio::sync::mpsc::{Receiver, Sender};
+
+use super::flow::Supply;
+use super::place::Place;
+use super::rule::{Chosen, Rule};
+use super::second_look::sharpen;
+use super::source::{Page, Source};
+use super::survey::Survey;
+use crate::store::Reader;
+
+/// What finds the records of a run.
+pub(super) struct Ahead<'a, R: Rule> {
+    /// Which records it is about.
+    pub rule: &'a R,
+    /// What looks.
+    pub reader: Reader,
+    /// True when records wait between the look that chose them and the change.
+    pub waits: bool,
+    /// True when owners are asked whether they are alive.
+    pub asks_owners: bool,
+    /// Where nobody counted before: what is found.
+    pub uncounted: Option<&'a mut Survey<R::Group>>,
+}
+
+impl<R: Rule> Ahead<'_, R> {
+    /// Puts all places of a supply in line, and behind them why no more could be read, until nobody waits for them any
+    /// longer.
+    pub async fn read(&mut self, supply: &mut Supply<'_>, line: Sender<Result<Place>>) {
+        let read = match supply {
+            Supply::Kept(places) => queue(std::mem::take(places), &line).await,
+            Supply::Source(source) => self.walk(source, &line).await,
+        };
+        if let Err(error) = read {
+            let _ = line.send(Err(error)).await;
+        }
+    }
+
+    async fn walk(&mut self, source: &mut Source<'_>, line: &Sender<Result<Place>>) -> Result<()> {
+        while let Some(page) = source.next_whole(self.rule).await? {
+            if let Some(survey) = &mut self.uncounted {
+                survey.add(&page, source.looked_at());
+            }
+            queue(self.places(page).await?, line).await?;
+        }
+        if let Some(survey) = &mut self.uncounted {
+            survey.forbidden = source.forbidden();
+        }
+        Ok(())
+    }
+
+    /// Places for the chosen records of a page.
+    async fn places(&mut self, page: Page<R::Group>) -> Result<Vec<Place>> {
+        let is_meant = |chosen: &Chosen<R::Group>| self.asks_owners || !chosen.ends_by_itself;
+        let chosen = page.chosen.into_iter().filter(|(_, chosen)| is_meant(chosen));
+        let mut records: Vec<_> = chosen.map(|(record, _)| record).collect();
+        // Whatever waits is known by all of its bytes; what does not, at least by its deadline.
+        let waits = self.waits;
+        let blurred = records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
+        sharpen(&mut self.reader, self.rule, blurred).await?;
+        let place = |record| if waits { Place::of(record).small() } else { Place::of(record) };
+        Ok(records.into_iter().map(place).collect())
+    }
+}
+
+async fn queue(places: Vec<Place>, line: &Sender<Result<Place>>) -> Result<()> {
+    for place in places {
+        // Nobody waits any longer when the limit is reached.
+        if line.send(Ok(place)).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The places in line.
+pub(super) struct Waiting {
+    line: Receiver<Result<Place>>,
+    failed: Option<Error>,
+}
+
+impl Waiting {
+    /// The end of a line.
+    pub fn new(line: Receiver<Result<Place>>) -> Self {
+        Self { line, failed: None }
+    }
+
+    /// The next places, so many; fewer only at the end.
+    ///
+    /// # Errors
+    /// Why no more could be read, once all places before are taken.
+    pub async fn next(&mut self, most: usize) -> Result<Vec<Place>> {
+        let mut batch = Vec::new();
+        while batch.len() < most
+            && self.failed.is_none()
+            && let Some(place) = self.line.recv().await
+        {
+            match place {
+                Ok(place) => batch.push(place),
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        match self.failed.take_if(|_| batch.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(batch),
+        }
+    }
+}
