@@ -248,6 +248,27 @@ fn two_sweeps_at_once_begin_no_operation_a_second_time() {
     assert!(taken.iter().all(|count| *count == 1));
 }
 
+/// Rule: a lock that was retaken after another sweep removed the one that was seen is no longer that one.
+#[test]
+fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
+    let server = Server::start();
+    server.set("idem:k", LOCK, 28_800_000);
+    let words = ["sweep", "--orphaned", "excess-ttl", "--yes", "--grace", "0", "-o", "json", "--schema", "express"];
+    let mut other = server.command();
+    let mut connection = server.connect();
+    let port = right_before(&server, "UNLINK", move || {
+        other.args(words);
+        let other = Run::of(other, b"").exits(0);
+        assert_eq!(other.json()["done"], 1);
+        query(&mut connection, &["SET", "idem:k", LOCK, "NX", "PX", "30000"]);
+    });
+    let mut command = support::idemctl(server.folder());
+    command.args(["-p", &port.to_string()]).args(words);
+    let json = Run::of(command, b"").exits(0).json();
+    assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    assert!((25_000..=30_000).contains(&server.send::<i64>(&[b"PTTL", b"idem:k"])));
+}
+
 /// Rule: what is put back has the expiry it had, not one counted anew.
 #[test]
 fn a_restored_record_is_the_one_that_was_removed() {

@@ -85,6 +85,19 @@ fn a_lock_that_ends_by_itself_stays_and_is_counted() {
     assert_eq!(keys(&server), ["idem:done:passed", "idem:lock:passed", "idem:started:alive"]);
 }
 
+/// Rule: whether a lock ends by itself is judged on the look right before the change.
+#[test]
+fn a_lock_that_comes_to_end_by_itself_during_the_grace_stays() {
+    let server = Server::start();
+    let lock = r#"{"state":"in-progress","owner":"a","fingerprint":"f","created_at":1735689600123}"#;
+    // A second and a half more than the lock TTL.
+    server.set("idemkey:k", lock, 31_500);
+    let run = sweep(&server, &["--older-than", "10m", "--yes", "--grace", "3s", "-o", "json"]).exits(0);
+    let json = run.json();
+    assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    assert_eq!(keys(&server), ["idemkey:k"]);
+}
+
 #[test]
 fn a_selector_is_needed_and_has_to_make_sense() {
     let server = seeded();
