@@ -7,7 +7,7 @@ mod fault;
 mod support;
 
 use std::process::{Child, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -267,6 +267,32 @@ fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
     let json = Run::of(command, b"").exits(0).json();
     assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
     assert!((25_000..=30_000).contains(&server.send::<i64>(&[b"PTTL", b"idem:k"])));
+}
+
+/// Rule: what is left of a lock is counted from a time behind the reads: one that is renewed while it is read would have
+/// more left than its TTL otherwise.
+#[test]
+fn the_time_is_asked_behind_the_reads() {
+    let server = Server::start();
+    server.set("idem:k", LOCK, 28_800_000);
+    let reads = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&reads);
+    let port = fault::hooked(&server, move |sent| {
+        // The look that waits out the grace is a script where PEXPIRETIME is not known.
+        if says(sent, "GETRANGE") && !says(sent, "UNLINK") && !says(sent, "redis.call") {
+            sink.lock().unwrap().push(sent.to_vec());
+        }
+        Hook::Pass
+    });
+    let mut command = support::idemctl(server.folder());
+    command.args(["-p", &port.to_string(), "sweep", "--orphaned", "excess-ttl", "--yes", "--grace", "100ms"]);
+    Run::of(command, b"").exits(0);
+    let reads = reads.lock().unwrap();
+    let tells_exactly = redis::cmd("PEXPIRETIME").arg("gone").query::<i64>(&mut server.connect()).is_ok();
+    assert!(reads.len() >= if tells_exactly { 2 } else { 1 }, "the walk's page, and the look before the change");
+    for read in reads.iter() {
+        assert!(read.ends_with(b"*1\r\n$4\r\nTIME\r\n"), "{:?}", String::from_utf8_lossy(read));
+    }
 }
 
 /// Rule: what is put back has the expiry it had, not one counted anew.
