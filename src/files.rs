@@ -4,7 +4,7 @@
 //! writes to. Whatever it is, reading takes no more memory than the limit and ends.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
-use std::io::{self, Read, Write as _};
+use std::io::{self, BufRead, Read, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
@@ -58,6 +58,16 @@ pub fn up_to(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
 }
 
+/// Reads on up to and with the byte that ends a line, or to the end, into the emptied `line`; gives how many bytes that were.
+///
+/// # Errors
+/// Reading fails, or the line is longer than this many bytes: a line without end takes no more memory than that.
+pub fn read_line(from: &mut impl BufRead, end: u8, line: &mut Vec<u8>, most: u64) -> io::Result<usize> {
+    line.clear();
+    let read = from.take(most.saturating_add(1)).read_until(end, line)?;
+    if read as u64 > most { Err(io::Error::other(format!("a line {}", larger_than(most)))) } else { Ok(read) }
+}
+
 /// Writes a file that only its owner may read. The file appears whole, or not at all.
 ///
 /// Nothing is written through a link. Without `overwrite` the name has to be free; with it a regular file or a link of
@@ -104,8 +114,12 @@ fn kind(of: FileType) -> &'static str {
 }
 
 fn too_large(most: u64) -> io::Error {
+    io::Error::other(format!("it {}", larger_than(most)))
+}
+
+fn larger_than(most: u64) -> String {
     let most = if most < 1024 * 1024 { format!("{} KiB", most / 1024) } else { format!("{} MiB", most / 1024 / 1024) };
-    io::Error::other(format!("it is larger than {most}"))
+    format!("is larger than {most}")
 }
 
 /// A pipe opened without waiting.
@@ -142,6 +156,15 @@ mod tests {
         assert_eq!(read(&file, 1023).unwrap_err().to_string(), "it is larger than 0 KiB");
         assert_eq!(read_or_receive(&file, 1024).unwrap().len(), 1024);
         assert!(read_or_receive(&file, 1023).is_err());
+    }
+
+    #[test]
+    fn a_line_is_read_up_to_its_limit() {
+        let (mut text, mut line) = (&b"ab\ncdef\n"[..], Vec::new());
+        assert_eq!(read_line(&mut text, b'\n', &mut line, 3).unwrap(), 3);
+        assert_eq!(line, b"ab\n");
+        assert_eq!(read_line(&mut text, b'\n', &mut line, 3).unwrap_err().to_string(), "a line is larger than 0 KiB");
+        assert_eq!(read_line(&mut &b""[..], b'\n', &mut line, 3).unwrap(), 0);
     }
 
     #[test]

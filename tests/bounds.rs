@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use memory::peak_of;
-use support::{Run, idemctl};
+use support::{Run, Server, idemctl};
 
 /// More than idemctl takes for itself, far less than what is offered to it.
 const LITTLE: u64 = 48 * 1024 * 1024;
@@ -123,6 +123,24 @@ fn a_password_comes_out_of_a_pipe() {
 const LARGE: usize = 40_000_000;
 
 /// JSON that would take many times its bytes as a tree, whatever stands in front of it and behind.
+#[test]
+fn a_line_without_end_is_no_key_and_no_change() {
+    let server = Server::start();
+    let huge = server.folder().join("huge");
+    File::create(&huge).unwrap().set_len(1024 * 1024 * 1024).unwrap();
+    for file in ["/dev/zero", huge.to_str().unwrap()] {
+        let mut command = server.command();
+        command.args(["purge", "--key-file", file, "--yes"]);
+        is_refused(command, &format!("cannot read keys from {file}: a line is larger than 1 MiB"));
+    }
+    let log = server.folder().join(".local/state/idemctl");
+    std::fs::create_dir_all(&log).unwrap();
+    std::fs::rename(&huge, log.join("audit.jsonl")).unwrap();
+    let mut command = server.command();
+    command.arg("audit");
+    is_refused(command, "a line is larger than 16 MiB");
+}
+
 fn large(before: &str, after: &str) -> Vec<u8> {
     [before.as_bytes(), "1,".repeat(LARGE / 2).as_bytes(), after.as_bytes()].concat()
 }

@@ -1,10 +1,17 @@
 //! Keys from a file or stdin, read twice: once to count, once to act.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use crate::exit::Stop;
+use crate::files;
+
+/// The most bytes of a key; no service has longer ones.
+const MOST_KEY: u64 = 1 << 20;
+
+/// The most bytes that are kept of what cannot be read twice: a list may have no end.
+const MOST_KEPT: u64 = 4 << 30;
 
 /// A list of keys that can be read more than once.
 pub struct KeyFile {
@@ -22,9 +29,10 @@ impl KeyFile {
     pub fn open(path: &Path, null: bool, temp_dir: &Path) -> Result<Self, Stop> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
-        let file = if is_stdin { spool(io::stdin().lock(), temp_dir) } else { open(path, temp_dir) };
+        let end = if null { 0 } else { b'\n' };
+        let file = if is_stdin { keep(io::stdin().lock(), end, temp_dir) } else { open(path, end, temp_dir) };
         let file = file.map_err(|error| cannot_read(&name, &error).hint("nothing was changed"))?;
-        Ok(Self { file: BufReader::new(file), name, end: if null { 0 } else { b'\n' } })
+        Ok(Self { file: BufReader::new(file), name, end })
     }
 
     /// Starts again at the first key.
@@ -43,7 +51,8 @@ impl KeyFile {
         let mut keys = Vec::with_capacity(most);
         while keys.len() < most {
             let mut key = Vec::new();
-            if self.file.read_until(self.end, &mut key).map_err(|error| cannot_read(&self.name, &error))? == 0 {
+            let read = files::read_line(&mut self.file, self.end, &mut key, MOST_KEY);
+            if read.map_err(|error| cannot_read(&self.name, &error))? == 0 {
                 break;
             }
             if key.last() == Some(&self.end) {
@@ -57,18 +66,30 @@ impl KeyFile {
     }
 }
 
-fn open(path: &Path, temp_dir: &Path) -> io::Result<File> {
+fn open(path: &Path, end: u8, temp_dir: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    if kind.is_file() { Ok(file) } else { spool(file, temp_dir) }
+    if kind.is_file() { Ok(file) } else { keep(BufReader::new(file), end, temp_dir) }
 }
 
-fn spool(mut from: impl io::Read, temp_dir: &Path) -> io::Result<File> {
-    let mut file = tempfile::tempfile_in(temp_dir)?;
-    io::copy(&mut from, &mut file)?;
+fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path) -> io::Result<File> {
+    let mut file = BufWriter::new(tempfile::tempfile_in(temp_dir)?);
+    let (mut line, mut kept) = (Vec::new(), 0);
+    loop {
+        let read = files::read_line(&mut from, end, &mut line, MOST_KEY)? as u64;
+        if read == 0 {
+            break;
+        }
+        kept += read;
+        if kept > MOST_KEPT {
+            return Err(io::Error::other(format!("it is larger than {} GiB", MOST_KEPT >> 30)));
+        }
+        file.write_all(&line)?;
+    }
+    let mut file = file.into_inner()?;
     file.seek(SeekFrom::Start(0))?;
     Ok(file)
 }

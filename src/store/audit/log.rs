@@ -1,10 +1,12 @@
 //! Reading the audit log, a line at a time.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufReader};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use crate::files;
 
 /// One change as the log has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,9 @@ pub struct Logged {
     /// The backup that holds what was removed.
     pub backup: Option<String>,
 }
+
+/// The most bytes of a line: a key of a megabyte, each byte of which is escaped, takes six.
+const MOST_LINE: u64 = 16 << 20;
 
 /// The log, from its first line on.
 #[derive(Debug)]
@@ -64,8 +69,7 @@ impl Log {
     /// When the file cannot be read.
     pub fn next_line(&mut self) -> io::Result<Option<Option<Logged>>> {
         let mut bytes = Vec::new();
-        self.lines.read_until(b'\n', &mut bytes)?;
-        if bytes.is_empty() {
+        if files::read_line(&mut self.lines, b'\n', &mut bytes, MOST_LINE)? == 0 {
             return Ok(None);
         }
         self.line += 1;
