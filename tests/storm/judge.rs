@@ -160,7 +160,8 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
         }
         Rule::Unlock => {
             rule_out(Wrong::Result, !facts.is_lock);
-            rule_out(Wrong::NotWhatWasSeen, facts.asked.is_none_or(|asked| facts.entry.written > asked));
+            let is_seen = facts.asked.is_some_and(|asked| facts.entry.written <= asked);
+            rule_out(Wrong::NotWhatWasSeen, !is_seen && !facts.is_like_any_other());
         }
         Rule::Restore | Rule::Expire { .. } => rule_out(if facts.is_lock { Wrong::Lock } else { Wrong::Result }, true),
     }
@@ -242,5 +243,7 @@ mod tests {
         assert_eq!(judged(Rule::Unlock, &lock, |facts| facts.asked = Some(NOW - 500_000)), []);
         assert_eq!(judged(Rule::Unlock, &lock, |facts| facts.asked = Some(NOW - 1_500_000)), [Wrong::NotWhatWasSeen]);
         assert_eq!(judged(Rule::Unlock, &lock, |_| {}), [Wrong::NotWhatWasSeen]);
+        let like_any_other = |facts: &mut Facts<'_>| (facts.names_owner, facts.asked) = (false, Some(NOW - 1_500_000));
+        assert_eq!(judged(Rule::Unlock, &lock, like_any_other), [], "it is like the one before");
     }
 }

@@ -151,7 +151,7 @@ impl Stage {
     /// A user's connection to a node.
     pub fn connect(&self, node: usize, user: &str) -> redis::RedisResult<Connection> {
         let url = format!("redis://{user}:{PASSWORD}@127.0.0.1:{}", self.port(node));
-        let limit = std::time::Duration::from_secs(2);
+        let limit = std::time::Duration::from_secs(30);
         let connection = redis::Client::open(url)?.get_connection_with_timeout(limit)?;
         connection.set_read_timeout(Some(limit))?;
         Ok(connection)
