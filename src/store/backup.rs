@@ -101,20 +101,18 @@ impl Backup {
         from: &Provenance,
         batch: impl Iterator<Item = (&'a Saved, &'a About, &'a Observation)>,
     ) -> Result<(), StoreError> {
-        let mut held = Vec::new();
+        let mut lines = Vec::new();
         let mut count = 0;
+        if self.from.as_ref() != Some(from) {
+            line::write(&mut lines, &FromLine::new(from));
+        }
         for (saved, about, seen) in batch {
-            line::write(&mut held, &HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()));
+            line::write(&mut lines, &HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()));
             count += 1;
         }
         if count == 0 {
             return Ok(());
         }
-        let mut lines = Vec::new();
-        if self.from.as_ref() != Some(from) {
-            line::write(&mut lines, &FromLine::new(from));
-        }
-        lines.append(&mut held);
         let length = lines.len() as u64;
         if let Err(error) = self.write_synced(lines).await {
             self.cut();

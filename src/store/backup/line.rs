@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{About, Beside, FORMAT, Saved, checksum};
 use crate::domain::provenance::Provenance;
@@ -23,7 +24,8 @@ pub(super) fn write(text: &mut Vec<u8>, line: &impl Serialize) {
 pub(super) struct HeldLine<'a> {
     format: u64,
     redis_key_base64: String,
-    dump_base64: String,
+    #[serde(serialize_with = "in_base64")]
+    dump_base64: &'a [u8],
     ttl_ms: Option<u64>,
     expires_at_ms: Option<u64>,
     schema: &'a str,
@@ -35,6 +37,11 @@ pub(super) struct HeldLine<'a> {
     beside: Option<BesideFields>,
 }
 
+/// Writes as it encodes: a large value is in memory often enough.
+fn in_base64<S: Serializer>(bytes: &&[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&Base64Display::new(bytes, &STANDARD))
+}
+
 #[derive(Serialize)]
 struct BesideFields {
     role: &'static str,
@@ -43,12 +50,12 @@ struct BesideFields {
 }
 
 impl<'a> HeldLine<'a> {
-    pub(super) fn new(saved: &Saved, about: &'a About, beside: Option<&Beside>) -> Self {
+    pub(super) fn new(saved: &'a Saved, about: &'a About, beside: Option<&Beside>) -> Self {
         let key = String::from_utf8_lossy(&about.key);
         Self {
             format: FORMAT,
             redis_key_base64: STANDARD.encode(&saved.redis_key),
-            dump_base64: STANDARD.encode(&saved.dump),
+            dump_base64: &saved.dump,
             ttl_ms: saved.ttl_ms,
             expires_at_ms: saved.expires_at_ms,
             schema: &about.schema,
