@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use redis::Connection;
 
@@ -151,7 +152,7 @@ impl Stage {
     /// A user's connection to a node.
     pub fn connect(&self, node: usize, user: &str) -> redis::RedisResult<Connection> {
         let url = format!("redis://{user}:{PASSWORD}@127.0.0.1:{}", self.port(node));
-        let limit = std::time::Duration::from_secs(30);
+        let limit = Duration::from_secs(30);
         let connection = redis::Client::open(url)?.get_connection_with_timeout(limit)?;
         connection.set_read_timeout(Some(limit))?;
         Ok(connection)
@@ -176,7 +177,16 @@ impl Stage {
             Servers::Cluster(cluster) => cluster.fail_over_to(new),
         }
         self.find_master_of(part);
+        let since = Instant::now();
         crate::wait_until("the old master follows", || {
+            // Sentinels that were stopped for two seconds do nothing for the next thirty (TILT).
+            if since.elapsed() > Duration::from_secs(20)
+                && let Ok(mut node) = by_socket(&self.node(old).socket())
+                && matches!(self.servers, Servers::Watched(_))
+            {
+                let port = self.port(new);
+                let _ = redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec(&mut node);
+            }
             let info = by_socket(&self.node(old).socket())
                 .and_then(|mut node| redis::cmd("INFO").arg("replication").query::<String>(&mut node));
             info.is_ok_and(|info| info.contains("role:slave") && info.contains("master_link_status:up"))
