@@ -108,7 +108,7 @@ fn passwords_and_certificates_are_bounded() {
 
 #[test]
 fn a_password_comes_out_of_a_pipe() {
-    let server = support::Server::start_with(&["requirepass s3cret"]);
+    let server = Server::start_with(&["requirepass s3cret"]);
     let script = format!(
         "'{}' -s '{}' --pass-file <(sleep 0.2; echo s3cret) list",
         env!("CARGO_BIN_EXE_idemctl"),
@@ -161,7 +161,7 @@ fn large_values() -> [Vec<u8>; 4] {
 
 #[test]
 fn a_large_value_takes_little_memory_where_it_is_not_wanted_whole() {
-    let server = support::Server::start();
+    let server = Server::start();
     for value in large_values() {
         server.send::<()>(&[b"SET", b"idem:k", &value, b"EX", b"80000"]);
         for words in [&["inspect", "k"][..], &["list"], &["list", "-o", "json"]] {
@@ -177,7 +177,7 @@ fn a_large_value_takes_little_memory_where_it_is_not_wanted_whole() {
 
 #[test]
 fn a_large_value_that_is_wanted_whole_takes_a_few_times_its_memory() {
-    let server = support::Server::start();
+    let server = Server::start();
     let value = &large_values()[0][..LARGE / 2];
     let value = [value, b"1]}"].concat();
     server.send::<()>(&[b"SET", b"idem:k", &value, b"EX", b"80000"]);
