@@ -6,7 +6,8 @@ mod support;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::process::Stdio;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 
@@ -121,6 +122,45 @@ fn a_torn_last_line_does_not_swallow_the_next_change() {
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
     let run = server.idemctl(&["audit", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 1, "{}", run.all());
+}
+
+/// A server with a lock, and the log of its operators, in which somebody is in the middle of a line.
+fn another_in_the_middle_of_a_line() -> (Server, fs::File) {
+    let server = Server::start();
+    server.set("idem:started:a", "w", 20_000);
+    let log = server.folder().join(".local/state/idemctl/audit.jsonl");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let mut log = fs::OpenOptions::new().append(true).create(true).open(log).unwrap();
+    log.lock().unwrap();
+    log.write_all(b"{\"half\":").unwrap();
+    (server, log)
+}
+
+/// Rule: half of the line that another idemctl is writing is no torn line.
+#[test]
+fn two_operators_lines_never_mix() {
+    let (server, mut log) = another_in_the_middle_of_a_line();
+    let mut command = server.command();
+    let mut unlocks = command.args(["force-unlock", "a", "--yes"]).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while server.get("idem:started:a").is_some() {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing is unlocked");
+    }
+    // The line of the other one is written in between.
+    std::thread::sleep(Duration::from_millis(200));
+    log.write_all(b"true}\n").unwrap();
+    log.unlock().unwrap();
+    assert!(unlocks.wait().unwrap().success());
+    let text = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines.len() == 2 && lines[0] == "{\"half\":true}" && lines[1].contains("\"unlocked\""), "{text}");
+}
+
+#[test]
+fn an_operator_that_was_stopped_in_the_middle_of_a_line_stops_nobody_else() {
+    let (server, _log) = another_in_the_middle_of_a_line();
+    server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
+    assert_eq!(server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines().len(), 1);
 }
 
 #[test]

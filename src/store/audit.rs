@@ -2,9 +2,11 @@
 
 mod log;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -65,11 +67,24 @@ impl Lines {
 pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
     let wrong = |error: io::Error| file_error(path, &error);
     let mut file = open(path)?;
+    wait_for_turn(&file);
     if is_torn(&mut file).map_err(wrong)? {
         lines.insert(0, b'\n');
     }
     // One write, so that two operators' lines never mix.
-    file.write_all(&lines).and_then(|()| file.sync_data()).map_err(wrong)
+    let written = file.write_all(&lines);
+    // Where this fails the end of the process does it.
+    let _ = file.unlock();
+    written.and_then(|()| file.sync_data()).map_err(wrong)
+}
+
+/// Waits until no other idemctl is in the middle of its lines: a half of them would pass for a torn line. Waits no longer than
+/// a second, for that other one may be stopped, and not at all where files have no locks.
+fn wait_for_turn(file: &File) {
+    let since = Instant::now();
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && since.elapsed() < Duration::from_secs(1) {
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// True when the last line has no end, for a disk was full: the next one must not be lost with it.
