@@ -61,9 +61,9 @@ fn positions_are_numbered_without_gaps_keys_first() {
         let many = places.first().is_some_and(|place| place == "KEYS[1..n]");
         let keys = if many { vec!["KEYS[1..n]".to_owned()] } else { numbered("KEYS", 1..=script.count("KEYS")) };
         let args = match script.count("ARGV") {
-            count if places.contains(&"ARGV[1..n]".to_owned()) => {
-                let more = (1..count).map(|index| format!("ARGV[n+{index}]"));
-                std::iter::once("ARGV[1..n]".to_owned()).chain(more).collect()
+            count if places.contains(&"ARGV[n+1..2n]".to_owned()) => {
+                let more = (1..count - 1).map(|index| format!("ARGV[2n+{index}]"));
+                ["ARGV[1..n]".to_owned(), "ARGV[n+1..2n]".to_owned()].into_iter().chain(more).collect()
             }
             count => numbered("ARGV", 1..=count),
         };
@@ -403,8 +403,9 @@ fn idemctl_sends_the_keys_and_arguments_of_the_header() {
             let keys: usize = words[2].parse().unwrap();
             let expected = if script.takes_many_keys() { redis_keys.len() } else { script.count("KEYS") };
             assert_eq!(keys, expected, "{path}: KEYS");
-            let many = script.positions.iter().any(|position| position.list == "ARGV" && position.index == "1..n");
-            let args = script.count("ARGV") + if many { keys - 1 } else { 0 };
+            let is_list = |position: &&Position| position.list == "ARGV" && position.index.contains("..");
+            let lists = script.positions.iter().filter(is_list).count();
+            let args = script.count("ARGV") + lists * (keys - 1);
             assert_eq!(words.len() - 3 - keys, args, "{path}: ARGV");
         }
     }

@@ -14,10 +14,10 @@
 local keys = KEYS
 local heads = ARGV
 local rules = ARGV
-local n = #KEYS
-local change = ARGV[2 * n + 1]
+local change = ARGV[2 * #KEYS + 1]
+local n = #keys
 
-if n == 0 or #ARGV ~= 2 * n + 1 then
+if n == 0 or #heads ~= 2 * n + 1 then
   return redis.error_reply('ERR expected a head and a rule for each key, and the change')
 end
 -- A TTL of zero and below would delete the keys.

@@ -35,8 +35,8 @@ impl Position {
     /// How Lua reads it.
     pub fn expression(&self) -> String {
         match self.index.as_str() {
-            "1..n" => self.list.clone(),
-            index => format!("{}[{}]", self.list, index.replace("n+", "#KEYS + ")),
+            "1..n" | "n+1..2n" => self.list.clone(),
+            index => format!("{}[{}]", self.list, index.replace("2n+", "2 * #KEYS + ").replace("n+", "#KEYS + ")),
         }
     }
 
