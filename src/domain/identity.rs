@@ -127,11 +127,12 @@ mod tests {
     use crate::domain::observation::Expiry;
     use crate::domain::samples::{schema, seen, text};
 
+    fn observation(slots: &[(Content, Deadline)]) -> Observation {
+        let slots: Vec<_> = slots.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
+        seen(&schema("event-consumer"), &slots)
+    }
+
     fn compare(first: &[(Content, Deadline)], now: &[(Content, Deadline)]) -> Comparison {
-        let observation = |slots: &[(Content, Deadline)]| {
-            let slots: Vec<_> = slots.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
-            seen(&schema("event-consumer"), &slots)
-        };
         let (mut before, mut after) = (observation(first), observation(now));
         for (slot, (_, deadline)) in before.slots.iter_mut().zip(first) {
             slot.deadline = *deadline;
@@ -165,6 +166,14 @@ mod tests {
         ] {
             assert_eq!(compare(&lock(first), &lock(now)), Comparison::Renewed, "{first:?} {now:?}");
         }
+    }
+
+    #[test]
+    fn a_look_to_compare_with_reads_as_much_of_each_value_as_was_read() {
+        let read = |slots: &[(Content, Deadline)]| Identity::of(&observation(slots)).read_bytes();
+        assert_eq!(read(&[(text("four"), Deadline::Never), (text("longest"), Deadline::Never)]), 7);
+        assert_eq!(read(&[(text("longest"), Deadline::Never), GONE]), 7);
+        assert_eq!(read(&[GONE, GONE]), 0);
     }
 
     #[test]
