@@ -3,13 +3,20 @@
 use anyhow::{Error, Result};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::flow::Supply;
 use super::place::Place;
 use super::rule::{Chosen, Rule};
 use super::second_look::sharpen;
 use super::source::{Page, Source};
 use super::survey::Survey;
 use crate::store::Reader;
+
+/// Where the records of a run come from.
+pub enum Supply<'a> {
+    /// What was shown.
+    Kept(Vec<Place>),
+    /// A walk, or the keys of a file, from the beginning.
+    Source(Box<Source<'a>>),
+}
 
 /// What finds the records of a run.
 pub(super) struct Ahead<'a, R: Rule> {

@@ -8,13 +8,12 @@ use anyhow::Result;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use super::ahead::{Ahead, Waiting};
+use super::ahead::{Ahead, Supply, Waiting};
 use super::owners::Owners;
 use super::place::Place;
 use super::removal::{self, Removal};
 use super::rule::{Chosen, Rule};
 use super::second_look::{Looked, look_again};
-use super::source::Source;
 use super::survey::{CHUNK, Survey};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
@@ -22,14 +21,6 @@ use crate::domain::bulk::{Account, Ended};
 use crate::domain::record::Record;
 use crate::interrupt::Interrupt;
 use crate::store::{Reader, StoreError, Writer};
-
-/// Where the records of a run come from.
-pub enum Supply<'a> {
-    /// What was shown.
-    Kept(Vec<Place>),
-    /// A walk, or the keys of a file, from the beginning.
-    Source(Box<Source<'a>>),
-}
 
 /// What a run takes.
 pub struct Flow<'a, R: Rule> {

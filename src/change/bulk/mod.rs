@@ -12,7 +12,8 @@ mod second_look;
 mod source;
 mod survey;
 
-pub use flow::{Flow, Supply};
+pub use ahead::Supply;
+pub use flow::Flow;
 pub use key_file::KeyFile;
 pub use owners::Owners;
 pub use rule::{Chosen, Rule, Scope};
