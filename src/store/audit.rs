@@ -73,7 +73,7 @@ pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
     }
     // One write, so that two operators' lines never mix.
     let written = file.write_all(&lines);
-    // Where this fails the end of the process does it.
+    // A lock that cannot be given back here ends when the file is closed.
     let _ = file.unlock();
     written.and_then(|()| file.sync_data()).map_err(wrong)
 }

@@ -1,10 +1,11 @@
 -- deadline: the moment at which a Redis key expires. The one definition, in front of each script that compares or tells it.
 
--- PEXPIRETIME, from Redis 7.0 on, tells the moment exactly. Without it the moment is TIME + PTTL, between two readings of the
--- clock: a server that the system stops between the two would tell a later moment.
+-- PEXPIRETIME, from Redis 7.0 on, tells the moment exactly. Without PEXPIRETIME the moment is TIME + PTTL. The clock is read
+-- before and after PTTL: a server that the system stops between PTTL and TIME would tell a later moment.
 local has_pexpiretime = true
 
--- Readings after which a server whose clock leaps each time is taken at its word: the change then leaves the key alone.
+-- The script gives up after so many readings, each with more than 1 ms around PTTL. The last moment then counts: where it is
+-- wrong, the change takes the key for another one and leaves the key alone.
 local MOST_READINGS = 50
 
 -- The clock as it was read last, milliseconds since 1970.
