@@ -36,12 +36,13 @@ impl<R: Rule> Ahead<'_, R> {
     /// Puts all places of a supply in line, and behind them why no more could be read, until nobody waits for them any
     /// longer.
     pub async fn read(&mut self, supply: &mut Supply<'_>, line: Sender<Result<Place>>) {
-        let read = match supply {
+        match supply {
             Supply::Kept(places) => queue(std::mem::take(places), &line).await,
-            Supply::Source(source) => self.walk(source, &line).await,
-        };
-        if let Err(error) = read {
-            let _ = line.send(Err(error)).await;
+            Supply::Source(source) => {
+                if let Err(error) = self.walk(source, &line).await {
+                    let _ = line.send(Err(error)).await;
+                }
+            }
         }
     }
 
@@ -50,7 +51,7 @@ impl<R: Rule> Ahead<'_, R> {
             if let Some(survey) = &mut self.uncounted {
                 survey.add(&page, source.looked_at());
             }
-            queue(self.places(page).await?, line).await?;
+            queue(self.places(page).await?, line).await;
         }
         if let Some(survey) = &mut self.uncounted {
             survey.forbidden = source.forbidden();
@@ -72,14 +73,13 @@ impl<R: Rule> Ahead<'_, R> {
     }
 }
 
-async fn queue(places: Vec<Place>, line: &Sender<Result<Place>>) -> Result<()> {
+async fn queue(places: Vec<Place>, line: &Sender<Result<Place>>) {
     for place in places {
         // Nobody waits any longer when the limit is reached.
         if line.send(Ok(place)).await.is_err() {
-            break;
+            return;
         }
     }
-    Ok(())
 }
 
 /// The places in line.
