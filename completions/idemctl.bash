@@ -4026,16 +4026,12 @@ _idemctl() {
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
                     ;;
-                --orphaned)
-                    COMPREPLY=($(compgen -W "no-expiry excess-ttl leftover-lock" -- "${cur}"))
-                    return 0
-                    ;;
                 --older-than)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --include)
-                    COMPREPLY=($(compgen -W "unreadable" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "excess-ttl leftover-lock unreadable" -- "${cur}"))
                     return 0
                     ;;
                 --grace)

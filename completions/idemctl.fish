@@ -108,9 +108,9 @@ absent\t'Nothing is left'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -179,9 +179,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l scan-count -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -228,9 +228,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l backup 
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -281,9 +281,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l wait-timeou
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -331,9 +331,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l wait-timeout
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -380,9 +380,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l wait-timeout -
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -417,15 +417,14 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sni -d 'Name t
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l orphaned -d 'Locks with any of these findings: all three where none is named' -r -f -a "no-expiry\t''
-excess-ttl\t''
-leftover-lock\t''"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l older-than -d 'Locks known to be held longer than this (`overdue`)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l include -d 'Values in a lock\'s place that do not decode' -r -f -a "unreadable\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l include -d 'Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no worker can be (`leftover-lock`), or values in a lock\'s place that do not decode (`unreadable`)' -r -f -a "excess-ttl\t''
+leftover-lock\t''
+unreadable\t''"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l grace -d 'How long to wait between the two looks' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l owner-alive -d 'Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends with exit status 0 for one that is. One that takes longer than 10s counts as alive; locks of schemas that keep no owner are not asked about' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l action -d 'What to do to the locks' -r -f -a "unlock\t'Remove the lock: the next request executes'
-expire\t'Give it the schema\'s lock TTL, so that a worker still at it can finish; never more time than it has'"
+expire\t'Give it the lock TTL that is stated, so that a worker still at it can finish; never more time than it has'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s o -l output -d 'How to show what was found and done; both kinds of JSON are one object, jsonl in one line' -r -f -a "table\t'For people'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
@@ -440,9 +439,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l wait-timeout -
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -450,6 +449,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l sandbox -d 'St
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l orphaned -d 'Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l check -d 'Say in one line what is found, change nothing, and end with exit status 1 when it is anything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l dry-run -d 'Show what would be done and change nothing'
@@ -509,9 +509,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l wait-timeout -
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -641,9 +641,9 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l think-time -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l fail-every -d 'Let the winner\'s handler fail in every Nth round, so that it releases; 0 is never (set-nx: 4 then)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -684,9 +684,9 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l no-auth-warning -d 'Do not warn of a password on the command line'
@@ -723,9 +723,9 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l seed -d 'Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of schemas that take one (go-chi)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment, where it differs from the schema\'s' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment, where it differs from the schema\'s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l askpass -d 'Ask for the password'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l no-auth-warning -d 'Do not warn of a password on the command line'

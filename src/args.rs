@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use crate::domain::age;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::rate::Rate;
-use crate::domain::schema::State;
+use crate::domain::schema::{State, TtlOf};
 use crate::store::Gait;
 use crate::ui::Color;
 
@@ -93,17 +93,26 @@ pub struct SchemaArgs {
     #[command(flatten)]
     pub folder: SchemaFolderArgs,
 
-    /// Prefix this deployment puts before the keys of schemas that take one (go-chi)
+    /// Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)
     #[arg(long, value_name = "TEXT")]
     pub prefix: Option<String>,
 
-    /// Lock TTL of this deployment, where it differs from the schema's
+    /// Lock TTL of this deployment for the one schema that is named: what is stated may select for a change
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     pub lock_ttl: Option<Duration>,
 
-    /// Result TTL of this deployment, where it differs from the schema's
+    /// Result TTL of this deployment for the one schema that is named
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     pub result_ttl: Option<Duration>,
+}
+
+impl SchemaArgs {
+    /// An option that says something of a single schema's deployment, where one is given.
+    pub fn of_one_schema(&self) -> Option<&'static str> {
+        let prefix = self.prefix.as_ref().map(|_| "--prefix");
+        let ttl = |ttl: Option<Duration>, of: TtlOf| ttl.map(|_| of.option());
+        prefix.or_else(|| ttl(self.lock_ttl, TtlOf::Lock)).or_else(|| ttl(self.result_ttl, TtlOf::Result))
+    }
 }
 
 /// Where an operator's own schemas are.

@@ -43,6 +43,14 @@ impl Context {
         let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
         let catalog = Catalog::new(all, &self.settings.schema_names(args))
             .map_err(|name| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {known}")))?;
+        if let Some(option) = args.of_one_schema().filter(|_| catalog.chosen().len() != 1) {
+            let chosen = catalog.chosen().len();
+            return Err(Stop::usage(format!("{option} is of one schema, and {chosen} are chosen"))
+                .hint(format!(
+                    "name one with --schema ({known}); a context says it of each: [contexts.NAME.deployment.SCHEMA]"
+                ))
+                .into());
+        }
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
             return Err(Stop::usage("--prefix: none of the chosen schemas takes a prefix").into());
         }

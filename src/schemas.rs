@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::domain::schema::{self, Origin, Schema, SchemaError, SchemaSource, Script};
+use crate::domain::schema::{self, Origin, Schema, SchemaError, SchemaSource, Script, TtlOf};
 use crate::files;
 
 /// Larger than any `schema.toml` or script.
@@ -89,6 +89,8 @@ fn read_built_in(built_in: &BuiltIn, deployment: &Deployment) -> Result<Schema, 
 fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema.lock_ttl = deployment.lock_ttl.unwrap_or(schema.lock_ttl);
     schema.result_ttl = deployment.result_ttl.unwrap_or(schema.result_ttl);
+    let stated = [(TtlOf::Lock, deployment.lock_ttl), (TtlOf::Result, deployment.result_ttl)];
+    schema.stated = stated.into_iter().filter_map(|(of, ttl)| ttl.map(|_| of)).collect();
     schema
 }
 

@@ -94,7 +94,8 @@ fn the_operator_may_change_everything() {
     server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
     run(&server, "idemctl-ops", &["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0);
     server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
-    run(&server, "idemctl-ops", &["sweep", "--orphaned", "--grace", "0s", "--action", "expire", "--yes"]).exits(0);
+    let expire = ["--action", "expire", "--schema", "express", "--lock-ttl", "30s", "--yes"];
+    run(&server, "idemctl-ops", &[&["sweep", "--orphaned", "--grace", "0s"][..], &expire].concat()).exits(0);
     let backup = server.folder().join("backup.jsonl").display().to_string();
     run(&server, "idemctl-ops", &["purge", "--all", "--yes", "--backup", &backup]).exits(0);
     assert!(server.get("idem:done").is_none());

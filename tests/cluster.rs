@@ -116,7 +116,8 @@ fn a_leftover_lock_goes_alone_and_only_while_its_result_is_there() {
         cluster.set(&format!("idem:started:m{number}"), "worker", 20_000);
         cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
     }
-    let run = cluster.idemctl(&["sweep", "--orphaned", "--grace", "100ms", "--yes", "--no-backup"]).exits(0);
+    let run =
+        cluster.idemctl(&["sweep", "--include", "leftover-lock", "--grace", "100ms", "--yes", "--no-backup"]).exits(0);
     assert!(run.stderr.contains("10"), "{}", run.all());
     let (locks, results) = (0..10).fold((0, 0), |(locks, results), number| {
         let there = |name: &str| usize::from(cluster.get(&format!("idem:{name}:m{number}")).is_some());

@@ -117,8 +117,9 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
         }))
     });
     cluster.announce(2, way);
-    let words = ["--timeout", "20s", "sweep", "--orphaned", "excess-ttl", "--yes", "--grace", "0", "--backup", "b"];
-    let run = cluster.idemctl(&words).exits(3);
+    let words = ["--timeout", "20s", "sweep", "--include", "excess-ttl", "--yes", "--grace", "0", "--backup", "b"];
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
+    let run = cluster.idemctl(&[&words[..], &stated].concat()).exits(3);
     assert!(run.stderr.contains("a failover came in between") && run.stderr.contains("3 of 3"), "{}", run.all());
     assert_eq!(cluster.get(&taken).as_deref(), Some(r#"{"status":"PENDING"}"#), "a live worker's lock: {}", run.all());
     assert_eq!(cluster.get(&completed).as_deref(), Some(DONE));

@@ -39,7 +39,7 @@ fn restore(server: &Server, saved: &serde_json::Value) {
 fn explains_before_it_asks_and_refuses_without_a_terminal() {
     let server = Server::start();
     server.set("idem:started:pay-1", "worker-7", 7_230_000);
-    let run = server.idemctl(&["force-unlock", "pay-1", "--lock-ttl", "4h"]).exits(2);
+    let run = server.idemctl(&["force-unlock", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h"]).exits(2);
     insta::assert_snapshot!(run.stable(&server));
     assert!(server.get("idem:started:pay-1").is_some());
 }

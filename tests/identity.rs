@@ -74,7 +74,11 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
     let commands: [(&[&str], &str, &str); 5] = [
         (&["force-unlock", "k", "--schema", "express", "--yes"], "UNLINK", LOCK),
         (&["purge", "--state", "in-progress", "--schema", "express", "--yes"], "UNLINK", LOCK),
-        (&["sweep", "--orphaned", "excess-ttl", "--schema", "express", "--yes", "--grace", "0"], "UNLINK", LOCK),
+        (
+            &["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s", "--yes", "--grace", "0"],
+            "UNLINK",
+            LOCK,
+        ),
         (&["release", "k", "--schema", "express", "--yes"], "MULTI", LOCK),
         (&["complete", "k", "--schema", "express", "--yes", "--status", "201", "--body", "{}"], "MULTI", LOCK),
     ];
@@ -215,6 +219,9 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
     }
 }
 
+/// A sweep of the locks that stay longer than express's lock TTL, which the deployment states.
+const SWEEP: [&str; 8] = ["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s", "--yes"];
+
 /// Rule: two sweeps at once remove no lock that was taken between the look of one and the removal of the other.
 #[test]
 fn two_sweeps_at_once_begin_no_operation_a_second_time() {
@@ -225,7 +232,7 @@ fn two_sweeps_at_once_begin_no_operation_a_second_time() {
         pipeline.cmd("SET").arg(format!("idem:k{index}")).arg(LOCK).arg("PX").arg(28_800_000).ignore();
     }
     pipeline.exec(&mut server.connect()).unwrap();
-    let words = ["sweep", "--orphaned", "excess-ttl", "--yes", "--grace", "300ms", "-o", "json", "--schema", "express"];
+    let words = [&SWEEP[..], &["--grace", "300ms", "-o", "json"]].concat();
     let mut sweeps = [started(&server, &words), started(&server, &words)];
     // Retries take every lock that is free, with the same bytes, and hold it: a second time is one too many.
     let mut connection = server.connect();
@@ -253,11 +260,11 @@ fn two_sweeps_at_once_begin_no_operation_a_second_time() {
 fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
     let server = Server::start();
     server.set("idem:k", LOCK, 28_800_000);
-    let words = ["sweep", "--orphaned", "excess-ttl", "--yes", "--grace", "0", "-o", "json", "--schema", "express"];
+    let words = [&SWEEP[..], &["--grace", "0", "-o", "json"]].concat();
     let mut other = server.command();
     let mut connection = server.connect();
+    other.args(&words);
     let port = right_before(&server, "UNLINK", move || {
-        other.args(words);
         let other = Run::of(other, b"").exits(0);
         assert_eq!(other.json()["done"], 1);
         query(&mut connection, &["SET", "idem:k", LOCK, "NX", "PX", "30000"]);
@@ -285,7 +292,7 @@ fn the_time_is_asked_behind_the_reads() {
         Hook::Pass
     });
     let mut command = support::idemctl(server.folder());
-    command.args(["-p", &port.to_string(), "sweep", "--orphaned", "excess-ttl", "--yes", "--grace", "100ms"]);
+    command.args(["-p", &port.to_string(), "--timeout", "5s"]).args(SWEEP).args(["--grace", "100ms"]);
     Run::of(command, b"").exits(0);
     let reads = reads.lock().unwrap();
     let tells_exactly = redis::cmd("PEXPIRETIME").arg("gone").query::<i64>(&mut server.connect()).is_ok();

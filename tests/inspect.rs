@@ -19,7 +19,7 @@ const COMPLETED: &str = r#"{"status":"COMPLETED","code":201,"headers":{"Content-
 fn shows_a_lock_and_what_the_next_request_gets() {
     let server = Server::start();
     server.set("idempotency:order-1", PENDING, TWO_HOURS);
-    let run = server.idemctl(&["inspect", "order-1", "--lock-ttl", "4h"]).exits(0);
+    let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
 }
 
@@ -27,7 +27,7 @@ fn shows_a_lock_and_what_the_next_request_gets() {
 fn shows_a_response_without_its_secrets() {
     let server = Server::start();
     server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
-    let run = server.idemctl(&["inspect", "order-1", "--result-ttl", "4h"]).exits(0);
+    let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--result-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
     assert!(!run.all().contains("s3cret"));
     let revealed = server.idemctl(&["inspect", "order-1", "--reveal", "-o", "json"]).exits(0).json();
@@ -136,7 +136,7 @@ fn an_absent_key_says_where_it_was_looked_for() {
     let run = server.idemctl(&["inspect", "nowhere"]).exits(1);
     insta::assert_snapshot!(run.stable(&server));
     let document = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
-    assert_eq!(document, json!({ "format": 1, "records": [] }));
+    assert_eq!(document, json!({ "format": 1, "records": [], "complete": true }));
 }
 
 #[test]
@@ -281,4 +281,36 @@ fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
     }
     let idle: u64 = server.send(&[b"OBJECT", b"IDLETIME", b"idempotency:order-1"]);
     assert!(knows_no_touch.is_err() || idle >= 1, "the key was touched: idle for {idle} s");
+}
+
+/// Rule: "there is nothing" is said only of what was looked at.
+#[test]
+fn a_key_that_the_user_may_not_read_is_not_absent() {
+    let server = Server::start();
+    server.set("idem:hidden", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.send::<()>(&[
+        b"ACL",
+        b"SETUSER",
+        b"narrow",
+        b"on",
+        b">pw",
+        b"~idempotency:*",
+        b"+@read",
+        b"+@connection",
+        b"+@scripting",
+        b"+time",
+    ]);
+    let as_narrow = ["--user", "narrow", "-a", "pw", "inspect", "hidden", "-o", "json"];
+    let run = server.idemctl(&as_narrow).exits(4);
+    assert_eq!(run.json(), json!({ "format": 1, "records": [], "complete": false }), "{}", run.all());
+    assert!(run.stderr.contains("where this user may look"), "{}", run.all());
+}
+
+/// Rule: what the next request gets is what the service's begin does, here: a result is handed out as it is.
+#[test]
+fn a_result_that_is_no_json_is_handed_out_where_begin_hands_it_out() {
+    let server = Server::start();
+    server.set("idem:result:k", "no json", 20_000);
+    let json = server.idemctl(&["inspect", "k", "--schema", "event-driven", "-o", "json"]).exits(0).json();
+    assert_eq!(json["records"][0]["next_request"]["answer"], "replay", "{json}");
 }

@@ -106,7 +106,7 @@ fn the_table_is_for_people() {
     let server = Server::start();
     server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, TWO_HOURS);
     server.send::<()>(&[b"SET", b"idempotency:order-2", br#"{"status":"PENDING"}"#]);
-    let run = server.idemctl(&["list", "--sort", "key", "--lock-ttl", "4h"]).exits(0);
+    let run = server.idemctl(&["list", "--sort", "key", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
 }
 

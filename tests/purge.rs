@@ -32,6 +32,8 @@ fn seeded() -> Server {
     server.set("idem:started:one-held", "worker-1", 20_000);
     server.set("bare", r#"{"status":1,"response":{"StatusCode":201,"Header":{},"Body":""}}"#, HOUR);
     server.set("unrelated", "x", HOUR);
+    let result = "result_ttl = \"24h\"";
+    server.states(&[("go-middleware", &format!("lock_ttl = \"5m\"\n{result}")), ("event-driven", result)]);
     server
 }
 

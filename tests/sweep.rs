@@ -28,6 +28,8 @@ fn seeded() -> Server {
     set_for_ever(&server, "idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#);
     server.set("idem:started:left", "worker-1", 20_000);
     server.set("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000);
+    set_for_ever(&server, "idem:started:beside", "worker-2");
+    server.set("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000);
     set_for_ever(&server, "idem:result:broken", "{");
     server
 }
@@ -54,14 +56,17 @@ fn removed(words: &[&str]) -> Vec<String> {
 #[test]
 fn each_selector_removes_its_locks_and_never_a_result() {
     let with = |words: &[&str]| removed(&[words, &["--yes", "--grace", "0"]].concat());
-    assert_eq!(with(&["--orphaned"]), ["idem:started:left", "idempotency:long", "idempotency:stuck"]);
-    assert_eq!(with(&["--orphaned", "no-expiry"]), ["idempotency:stuck"]);
-    assert_eq!(with(&["--orphaned", "excess-ttl,leftover-lock"]), ["idem:started:left", "idempotency:long"]);
-    assert_eq!(with(&["--older-than", "150s"]), [""; 0], "a lock that ends by itself is no orphan on age");
+    assert_eq!(with(&["--orphaned"]), ["idem:started:beside", "idempotency:stuck"]);
+    assert_eq!(with(&["--include", "leftover-lock"]), ["idem:started:beside", "idem:started:left"]);
+    let excess = ["--include", "excess-ttl", "--schema", "go-middleware", "--lock-ttl", "300s"];
+    assert_eq!(with(&excess), ["idempotency:long"]);
+    assert_eq!(with(&["--older-than", "150s"]), [""; 0], "nothing tells an age for certain");
+    let old = ["--older-than", "150s", "--schema", "go-middleware", "--lock-ttl", "300s"];
+    assert_eq!(with(&old), [""; 0], "a lock that ends by itself is no orphan on age");
     assert_eq!(with(&["--include", "unreadable"]), ["idempotency:broken"]);
-    assert_eq!(with(&["--orphaned", "--schema", "event-driven"]), ["idem:started:left"]);
+    assert_eq!(with(&["--orphaned", "--schema", "event-driven"]), ["idem:started:beside"]);
     assert_eq!(with(&["--orphaned", "--schema", "express"]), [""; 0]);
-    assert_eq!(with(&["--orphaned", "no-expiry", "--older-than", "150s"]), ["idempotency:stuck"]);
+    assert_eq!(with(&[&["--orphaned"][..], &excess, &old[..2]].concat()), ["idempotency:long", "idempotency:stuck"]);
 }
 
 /// Rule: a lock that ends by itself is an orphan only on word of its owner's death.
@@ -74,10 +79,11 @@ fn a_lock_that_ends_by_itself_stays_and_is_counted() {
     for owner in ["alive", "dead"] {
         server.set(&format!("idem:started:{owner}"), owner, 10_000);
     }
-    let words = ["--orphaned", "--older-than", "15s", "--yes", "--grace", "0", "-o", "json"];
+    server.states(&[("event-driven", "lock_ttl = \"30s\"")]);
+    let words = ["--include", "leftover-lock", "--older-than", "15s", "--yes", "--grace", "0", "-o", "json"];
     let json = sweep(&server, &words).exits(0).json();
     assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&3.into(), &0.into(), &3.into()), "{json}");
-    let run = sweep(&server, &words[..6]).exits(0);
+    let run = sweep(&server, &words[..words.len() - 2]).exits(0);
     assert!(run.stderr.contains("3 locks end by themselves and are left alone"), "{}", run.all());
     let ask = ["--owner-alive", "[ \"$1\" = alive ]"];
     let json = sweep(&server, &[&words[..], &ask].concat()).exits(0).json();
@@ -105,6 +111,10 @@ fn a_selector_is_needed_and_has_to_make_sense() {
     for words in [
         &["--yes"][..],
         &["--orphaned", "oversized", "--yes"],
+        &["--include", "oversized", "--yes"],
+        &["--include", "excess-ttl", "--yes"],
+        &["--include", "excess-ttl", "--lock-ttl", "5m", "--yes"],
+        &["--orphaned", "--action", "expire", "--yes"],
         &["--older-than", "soon", "--yes"],
         &["--include", "completed", "--yes"],
         &["--orphaned", "--grace", "-1s", "--yes"],
@@ -121,16 +131,18 @@ fn a_selector_is_needed_and_has_to_make_sense() {
 fn a_check_is_one_line_for_monitoring_and_changes_nothing() {
     let server = seeded();
     let before = keys(&server);
-    let run = sweep(&server, &["--orphaned", "--older-than", "150s", "--check"]).exits(1);
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
+    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s", "--check"];
+    let run = sweep(&server, &[&sought[..], &stated].concat()).exits(1);
     let line = run.text();
-    let told = "IDEMCTL CRITICAL - 4 orphaned: 1 excess-ttl, 1 leftover-lock, 1 no-expiry, 1 overdue; oldest 3m 20s \
-        | orphaned=4;0;0 no_expiry=1 excess_ttl=1 leftover_lock=1 overdue=1\n";
+    let told = "IDEMCTL CRITICAL - 3 orphaned: 1 excess-ttl, 1 no-expiry, 1 overdue; oldest 3m 20s \
+        | orphaned=3;0;0 no_expiry=1 excess_ttl=1 leftover_lock=0 overdue=1\n";
     assert_eq!(line, told, "{}", run.all());
     let sound = sweep(&server, &["--orphaned", "--schema", "express", "--check"]).exits(0);
     assert!(sound.text().starts_with("IDEMCTL OK - no orphaned locks among "), "{}", sound.all());
-    assert!(sound.text().ends_with("| orphaned=0;0;0 no_expiry=0 excess_ttl=0 leftover_lock=0\n"), "{}", sound.all());
+    assert!(sound.text().ends_with("| orphaned=0;0;0 no_expiry=0\n"), "{}", sound.all());
     let json = sweep(&server, &["--orphaned", "--check", "-o", "jsonl"]).exits(1);
-    assert_eq!(json.json_lines()[0]["found"]["no-expiry"]["count"], 1);
+    assert_eq!(json.json_lines()[0]["found"]["no-expiry"]["count"], 2);
     assert_eq!(keys(&server), before);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
@@ -143,7 +155,7 @@ fn a_dry_run_shows_and_changes_nothing() {
     assert!(run.text().contains("no-expiry") && run.text().contains("stuck (go-middleware)"), "{}", run.all());
     assert!(run.stderr.contains("nothing was changed"), "{}", run.all());
     let json = sweep(&server, &["--orphaned", "--dry-run", "-o", "json"]).exits(0).json();
-    assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &3.into()));
+    assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &2.into()));
     assert_eq!(keys(&server), before);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
@@ -153,15 +165,15 @@ fn reports_backs_up_and_audits() {
     let server = seeded();
     let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--reason", "INC-9"]].concat()).exits(0);
     let json = run.json();
-    assert_eq!((&json["outcome"], &json["done"], &json["changed"]), (&"done".into(), &3.into(), &0.into()));
-    assert_eq!(json["found"]["leftover-lock"]["sample"][0]["key"], "left");
-    assert_eq!(json["found"]["leftover-lock"]["sample"][0]["schema"], "event-driven");
+    assert_eq!((&json["outcome"], &json["done"], &json["changed"]), (&"done".into(), &2.into(), &0.into()));
+    let sample = json["found"]["no-expiry"]["sample"].as_array().unwrap();
+    assert!(sample.contains(&serde_json::json!({ "schema": "event-driven", "key": "beside" })), "{json}");
     assert_eq!(json["found"]["no-expiry"]["oldest_ms"], serde_json::Value::Null);
     let backup = fs::read_to_string(json["backup"].as_str().unwrap()).unwrap();
-    assert_eq!(backup.lines().filter(|line| line.contains("redis_key_base64\":\"")).count(), 3);
+    assert_eq!(backup.lines().filter(|line| line.contains("redis_key_base64\":\"")).count(), 2);
     let audit = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
     let entries: Vec<serde_json::Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(entries.len(), 3);
+    assert_eq!(entries.len(), 2);
     for entry in entries {
         assert_eq!((&entry["command"], &entry["what"]), (&"sweep".into(), &"swept".into()));
         assert_eq!((&entry["reason"], &entry["backup"]), (&"INC-9".into(), &json["backup"]));
@@ -171,9 +183,12 @@ fn reports_backs_up_and_audits() {
 #[test]
 fn expire_gives_the_schemas_lock_ttl_but_never_more_time() {
     let server = seeded();
-    let words = ["--orphaned", "--older-than", "150s", "--action", "expire", "--yes", "--grace", "0", "-o", "json"];
+    server.states(&[("go-middleware", "lock_ttl = \"300s\"")]);
+    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s"];
+    let words = [&sought[..], &["--action", "expire", "--yes", "--grace", "0", "-o", "json"]].concat();
     let json = sweep(&server, &words).exits(0).json();
-    assert_eq!((&json["done"], &json["left_to_expire"], &json["backup"]), (&2.into(), &2.into(), &().into()));
+    assert_eq!((&json["done"], &json["left_to_expire"], &json["backup"]), (&2.into(), &1.into(), &().into()));
+    assert_eq!(json["unproven"]["lock_ttl"], 2, "event-driven states none");
     let left = |key: &str| server.send::<i64>(&[b"PTTL", key.as_bytes()]);
     for key in ["idempotency:stuck", "idempotency:long"] {
         assert!((295_000..=300_000).contains(&left(key)), "{key}: {}", left(key));
@@ -190,8 +205,9 @@ fn what_changed_or_was_renewed_between_the_looks_stays() {
     }
     set_for_ever(&server, "idempotency:gained", PENDING);
     server.set("idem:started:retaken", "worker-1", 80_000_000);
+    server.states(&[("go-middleware", "lock_ttl = \"300s\""), ("event-driven", "lock_ttl = \"30s\"")]);
     let mut command = server.command();
-    command.args(["sweep", "--orphaned", "--yes", "--grace", "1500ms", "-o", "json"]);
+    command.args(["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "1500ms", "-o", "json"]);
     let running = thread::spawn(move || Run::of(command, &[]));
     thread::sleep(Duration::from_millis(700));
     server.set("idempotency:renewed", PENDING, 86_000_000);
@@ -294,7 +310,7 @@ fn contexts_protect() {
     run("prod", &["--confirm", "staging"]).exits(2);
     assert_eq!(keys(&server), before);
     run("prod", &["--confirm", "prod"]).exits(0);
-    assert_eq!(keys(&server).len(), before.len() - 3);
+    assert_eq!(keys(&server).len(), before.len() - 2);
 }
 
 #[test]
@@ -307,7 +323,7 @@ fn ctrl_c_during_the_grace_changes_nothing() {
     thread::sleep(Duration::from_millis(700));
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let run = Run::from(child.wait_with_output().unwrap()).exits(130);
-    assert!(run.stderr.contains("0 of 3 locks done") && run.stderr.contains("again"), "{}", run.all());
+    assert!(run.stderr.contains("0 of 2 locks done") && run.stderr.contains("again"), "{}", run.all());
     assert_eq!(keys(&server), before);
 }
 

@@ -6,8 +6,9 @@ use serde_json::Value;
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::bulk::Ended;
+use crate::domain::coverage::Coverage;
 use crate::exit::{self, Stop};
-use crate::render::escape;
+use crate::render::{coverage, escape};
 
 /// Shows what was found and done, where JSON is wanted: one object, in one line with `jsonl`.
 ///
@@ -21,6 +22,13 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
     };
     context.ui.data(format!("{}\n", escape::json(text)))?;
     Ok(context.ui.flush()?)
+}
+
+/// Says what was left out, and which assumptions do not hold.
+pub fn say_coverage(context: &mut Context, of: &Coverage) {
+    for line in coverage::lines(of) {
+        context.ui.status(&line);
+    }
 }
 
 /// Says of how many Redis keys only reading back told that the change was made.

@@ -11,7 +11,7 @@ mod subject;
 mod told;
 mod trail;
 
-pub use ending::{came_to_its_end, say_read_back, write_report};
+pub use ending::{came_to_its_end, say_coverage, say_read_back, write_report};
 pub use journal::Journal;
 pub use owner::{of_lock as owner_of_lock, of_new as owner_of_new};
 pub use rate::{BATCH, Pace};

@@ -31,7 +31,7 @@ const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
 /// Show a key's records, what is wrong with them, and what the next request with the key gets
 ///
 /// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema every schema is tried and
-/// each match is shown. Exit status 1 when there is no record.
+/// each match is shown. Exit status 1 when there is no record, 4 when there is none among what the user may read.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
@@ -119,6 +119,9 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let found = lookup.find(&mut reader, &catalog, keys).await?;
     let exit = if found.iter().any(|found| found.silent().is_some()) {
         Exit::Partial
+    } else if found.iter().any(|found| found.records.is_empty() && found.unread.is_some()) {
+        // Nobody knows that there is nothing where the user may not look.
+        Exit::Permission
     } else if found.iter().any(|found| found.records.is_empty()) {
         Exit::No
     } else {
@@ -178,7 +181,10 @@ fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
 fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     match args.output {
-        Output::Json => context.ui.data(json::document(&records, args.reveal))?,
+        Output::Json => {
+            let complete = found.iter().all(|found| found.unread.is_none());
+            context.ui.data(json::document(&records, args.reveal, complete))?;
+        }
         Output::Jsonl => {
             for record in records {
                 context.ui.data(format!("{}\n", json::line(record, args.reveal)))?;
@@ -206,7 +212,8 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
             [] if found.looked_at.is_empty() => {}
             [] => {
                 let places: Vec<_> = found.looked_at.iter().map(|key| escape::text(key)).collect();
-                context.ui.status(&format!("{key}: no record on {}", reader.name()));
+                let part = if found.unread.is_some() { " where this user may look" } else { "" };
+                context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
                 context.ui.hint(&format!("looked at {}", places.join("  ")));
                 if catalog.chosen().iter().any(|schema| schema.takes_prefix && !schema.has_prefix()) {
                     context.ui.hint("a deployment that puts a prefix before its keys needs --prefix");

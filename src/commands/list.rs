@@ -12,13 +12,16 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use self::rows::{Kept, Rows};
 use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, WalkArgs, parse_duration};
+use crate::change::say_coverage;
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::catalog::Catalog;
+use crate::domain::coverage::Coverage;
 use crate::domain::diagnosis::{self, CODES, Thresholds};
+use crate::domain::evidence::Evidence;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::domain::selection::Selection;
+use crate::domain::selection::{Judged, Selection};
 use crate::domain::top::Order;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -139,8 +142,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         walk = walk.without_lengths();
     }
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
-    let ended = walk_all(context, &catalog, (&args, &selection), &mut walk, &mut rows).await?;
-    rows.close(context, matches!(ended, Ended::Whole))?;
+    let mut coverage = Coverage::default();
+    let ended = walk_all(context, &catalog, (&args, &selection), &mut walk, (&mut rows, &mut coverage)).await?;
+    rows.close(context, matches!(ended, Ended::Whole), &coverage)?;
+    say_coverage(context, &coverage);
     if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (walk.forbidden(), &ended) {
         context.ui.warning(&forbidden);
     }
@@ -174,13 +179,13 @@ async fn walk_all(
     catalog: &Catalog,
     (args, selection): (&Args, &Selection),
     walk: &mut Walk,
-    rows: &mut Rows,
+    (rows, coverage): (&mut Rows, &mut Coverage),
 ) -> Result<Ended> {
     let thresholds = args.thresholds.thresholds();
     let progress = context.ui.progress("keys looked at");
     let interrupt = Interrupt::listen()?;
     let ended = loop {
-        let chosen = match interrupt.unless_raised(page(walk, catalog, selection, &thresholds)).await {
+        let chosen = match interrupt.unless_raised(page(walk, catalog, selection, &thresholds, coverage)).await {
             Some(Ok(Some(chosen))) => chosen,
             Some(Ok(None)) => break Ended::Whole,
             Some(Err(error)) => break Ended::Broken(error),
@@ -201,11 +206,19 @@ async fn page(
     catalog: &Catalog,
     selection: &Selection,
     thresholds: &Thresholds,
+    coverage: &mut Coverage,
 ) -> Result<Option<Vec<Record>>, StoreError> {
     // Where two schemas read the same value the record is listed once, under the first.
     let page = lookup::next_page(walk, catalog, thresholds, |key| selection.passes_key(key)).await?;
     let Some(mut chosen) = page else { return Ok(None) };
-    chosen.retain(|record| selection.passes(record));
+    chosen.retain(|record| {
+        coverage.contradictions.note(record);
+        let judged = selection.judge(record);
+        if let Judged::Unproven(missing) = judged {
+            coverage.unproven.add(missing);
+        }
+        judged == Judged::Passes
+    });
     walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
     for record in &mut chosen {
         diagnosis::add_oversized(record, thresholds);
@@ -234,6 +247,7 @@ fn selection(args: &Args) -> Selection {
     Selection {
         states: args.state.iter().map(|state| State::from(*state)).collect(),
         older_than: args.older_than.map(age::millis),
+        evidence: Evidence::Estimated,
         ttl_below: args.ttl_below.map(age::millis),
         ttl_above: args.ttl_above.map(age::millis),
         no_expiry: args.no_expiry,

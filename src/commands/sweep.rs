@@ -14,10 +14,10 @@ use self::orphans::Orphans;
 use self::report::{check, finish, question, report, show};
 use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
 use crate::change::bulk::{Flow, Owners, Rule, Source, Supply, Survey};
-use crate::change::{Journal, Pace};
+use crate::change::{Journal, Pace, say_coverage};
 use crate::context::Context;
 use crate::domain::bulk::{Account, Ended};
-use crate::domain::orphan::{ORPHANED, UNREADABLE};
+use crate::domain::orphan::INCLUDABLE;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::store::{Reader, Writer};
@@ -29,29 +29,26 @@ use crate::store::{Reader, Writer};
 /// still what the second look saw. A stored result is never removed. Schemas without a literal prefix (go-chi) are
 /// swept only when named with --schema.
 ///
+/// Orphaned is a lock that will never end by itself, whatever TTLs the deployment sets. What only a schema's default TTL
+/// tells of a lock selects nothing: such locks are counted, and the option is named that states the deployment's own.
+///
 /// For cron and monitoring: --check prints one line, as monitoring plugins do, and ends with exit status 1 when
 /// anything is found; a wrapper that wants CRITICAL maps 1 to 2.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
 pub struct Args {
-    /// Locks with any of these findings: all three where none is named
-    #[arg(
-        long,
-        value_name = "CODE",
-        value_delimiter = ',',
-        num_args = 0..=1,
-        default_missing_values = ORPHANED,
-        value_parser = PossibleValuesParser::new(ORPHANED)
-    )]
-    orphaned: Vec<String>,
+    /// Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them
+    #[arg(long)]
+    orphaned: bool,
 
     /// Locks known to be held longer than this (`overdue`)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
-    /// Values in a lock's place that do not decode
-    #[arg(long, value_name = "WHAT", value_parser = [UNREADABLE])]
-    include: Option<String>,
+    /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no
+    /// worker can be (`leftover-lock`), or values in a lock's place that do not decode (`unreadable`)
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = PossibleValuesParser::new(INCLUDABLE))]
+    include: Vec<String>,
 
     /// How long to wait between the two looks
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
@@ -90,7 +87,7 @@ pub struct Args {
 enum ActionArg {
     /// Remove the lock: the next request executes.
     Unlock,
-    /// Give it the schema's lock TTL, so that a worker still at it can finish; never more time than it has.
+    /// Give it the lock TTL that is stated, so that a worker still at it can finish; never more time than it has.
     Expire,
 }
 
@@ -119,6 +116,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if let Some(forbidden) = &found.forbidden {
         context.ui.warning(forbidden);
     }
+    say_coverage(context, &found.coverage);
     if args.check {
         let exit = check(context, &args, &orphans, &found, &swept)?;
         return Ok(found.missed.map_or(Ok(exit), Err)?);

@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use crate::domain::evidence::Evidence;
 use crate::domain::observation::{Expiry, Observation};
-use crate::domain::schema::{Schema, State};
+use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::value::Reading;
+
+/// A server counts whole seconds up when it sets a TTL, and its clock may step: a TTL that is longer by this many
+/// milliseconds is still the one that was set.
+pub const TTL_TOLERANCE_MS: u64 = 1_000;
 
 /// How long a lock is held, or a result is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +18,8 @@ pub struct Age {
     pub millis: u64,
     /// Where it comes from.
     pub source: AgeSource,
+    /// How it is known.
+    pub evidence: Evidence,
 }
 
 /// Where an age comes from.
@@ -41,8 +48,8 @@ impl AgeSource {
 /// schema gives.
 pub fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observation) -> Option<Age> {
     let (slot, ttl, source) = match state {
-        State::InProgress => (schema.lock_slot(), schema.lock_ttl, AgeSource::LockTtl),
-        State::Completed => (schema.result_slot(), schema.result_ttl, AgeSource::ResultTtl),
+        State::InProgress => (schema.lock_slot(), TtlOf::Lock, AgeSource::LockTtl),
+        State::Completed => (schema.result_slot(), TtlOf::Result, AgeSource::ResultTtl),
         State::Absent | State::Unreadable => return None,
     };
     let written = readings[slot].decoded().and_then(|value| match state {
@@ -50,11 +57,11 @@ pub fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observatio
         _ => value.created_ms,
     });
     if let (Some(written), Some(now)) = (written, seen.server_ms) {
-        return Some(Age { millis: now.saturating_sub(written), source: AgeSource::Record });
+        return Some(Age { millis: now.saturating_sub(written), source: AgeSource::Record, evidence: Evidence::Known });
     }
     let Expiry::In(left) = seen.slots[slot].expiry else { return None };
-    let millis = millis(ttl).checked_sub(left)?;
-    Some(Age { millis, source })
+    let millis = millis(schema.ttl(ttl)).checked_sub(left)?;
+    Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
 }
 
 /// A duration in whole milliseconds; one too long to count is the longest that can be.
@@ -78,7 +85,7 @@ mod tests {
     #[test]
     fn a_time_in_the_record_counts_by_the_servers_clock() {
         // Read at 1,000,000 ms.
-        let by_record = |millis| Some(Age { millis, source: AgeSource::Record });
+        let by_record = |millis| Some(Age { millis, source: AgeSource::Record, evidence: Evidence::Known });
         assert_eq!(timed(r#"{"done":false,"at":999000}"#), by_record(1_000));
         assert_eq!(timed(r#"{"done":true,"at":1,"until":990000}"#), by_record(10_000));
         assert_eq!(timed(r#"{"done":true,"at":990000}"#), by_record(10_000));
@@ -87,7 +94,8 @@ mod tests {
 
     #[test]
     fn without_a_time_the_ttl_tells() {
-        assert_eq!(timed(r#"{"done":false}"#), Some(Age { millis: 30_000, source: AgeSource::LockTtl }));
+        let by_ttl = Age { millis: 30_000, source: AgeSource::LockTtl, evidence: Evidence::Estimated };
+        assert_eq!(timed(r#"{"done":false}"#), Some(by_ttl));
         assert_eq!(timed(r#"{"done":false,"at":"soon"}"#).map(|age| age.source), Some(AgeSource::LockTtl));
     }
 

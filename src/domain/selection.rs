@@ -1,17 +1,21 @@
 //! Choosing records: the filters that `list` and its kin share.
 
+use crate::domain::evidence::Evidence;
 use crate::domain::glob;
 use crate::domain::observation::Expiry;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
+use crate::domain::unproven::{Missing, missing_age, missing_for};
 
 /// Filters, all of which a record must pass. The default lets everything through.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Any of these states.
     pub states: Vec<State>,
-    /// At least this old, in milliseconds; a record of unknown age does not pass.
+    /// At least this old, in milliseconds.
     pub older_than: Option<u64>,
+    /// The least evidence that an age or a finding must have.
+    pub evidence: Evidence,
     /// Less than this many milliseconds left.
     pub ttl_below: Option<u64>,
     /// More than this many milliseconds left, or no expiry.
@@ -26,20 +30,58 @@ pub struct Selection {
     pub findings: Vec<&'static str>,
 }
 
+/// What a selection makes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// The record passes every filter.
+    Passes,
+    /// The record fails one.
+    Fails,
+    /// The record fails none, but nothing proves that it passes.
+    Unproven(Missing),
+}
+
+impl Judged {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Fails, _) | (_, Self::Fails) => Self::Fails,
+            (Self::Passes, other) => other,
+            (unproven, _) => unproven,
+        }
+    }
+}
+
 impl Selection {
     /// True when the idempotency key passes, which can be told before anything is read.
     pub fn passes_key(&self, key: &[u8]) -> bool {
         self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
     }
 
-    /// True when the record passes every filter.
-    pub fn passes(&self, record: &Record) -> bool {
-        self.passes_key(&record.key)
+    /// Whether the record passes every filter.
+    pub fn judge(&self, record: &Record) -> Judged {
+        let passes = self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
-            && self.older_than.is_none_or(|least| record.age.is_some_and(|age| age.millis >= least))
             && self.passes_ttl(record.expiry())
-            && self.owner.as_ref().is_none_or(|owner| record.owner() == Some(owner))
-            && (self.findings.is_empty() || record.findings.iter().any(|finding| self.findings.contains(&finding.code)))
+            && self.owner.as_ref().is_none_or(|owner| record.owner() == Some(owner));
+        if passes { self.judge_age(record).and(self.judge_findings(record)) } else { Judged::Fails }
+    }
+
+    fn judge_age(&self, record: &Record) -> Judged {
+        let Some(least) = self.older_than else { return Judged::Passes };
+        match record.age.filter(|age| age.evidence >= self.evidence) {
+            Some(age) if age.millis >= least => Judged::Passes,
+            Some(_) => Judged::Fails,
+            None => Judged::Unproven(missing_age(record)),
+        }
+    }
+
+    fn judge_findings(&self, record: &Record) -> Judged {
+        let mut sought = record.findings.iter().filter(|finding| self.findings.contains(&finding.code)).peekable();
+        let first = sought.peek().copied();
+        if self.findings.is_empty() || sought.any(|finding| finding.evidence >= self.evidence) {
+            return Judged::Passes;
+        }
+        first.map_or(Judged::Fails, |finding| Judged::Unproven(missing_for(finding)))
     }
 
     fn passes_ttl(&self, expiry: Option<Expiry>) -> bool {
@@ -61,6 +103,7 @@ mod tests {
     use crate::domain::diagnosis;
     use crate::domain::observation::Content;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+    use crate::domain::schema::TtlOf;
 
     /// A lock of ten seconds' age, held by `w`, as event-driven keeps it.
     fn lock() -> Record {
@@ -70,7 +113,7 @@ mod tests {
     fn passes(record: &Record, change: impl FnOnce(&mut Selection)) -> bool {
         let mut selection = Selection::default();
         change(&mut selection);
-        selection.passes(record)
+        selection.judge(record) == Judged::Passes
     }
 
     #[test]
@@ -92,7 +135,26 @@ mod tests {
     fn age_is_at_least_and_an_unknown_one_does_not_pass() {
         assert!(passes(&lock(), |s| s.older_than = Some(10_000)));
         assert!(!passes(&lock(), |s| s.older_than = Some(10_001)));
-        assert!(!passes(&chi(CHI_LOCK, Expiry::Never), |s| s.older_than = Some(0)));
+        let judge = |record: &Record, older_than, evidence| {
+            Selection { older_than: Some(older_than), evidence, ..Selection::default() }.judge(record)
+        };
+        assert_eq!(judge(&chi(CHI_LOCK, Expiry::Never), 0, Evidence::Estimated), Judged::Unproven(Missing::Age));
+        let by_ttl = Judged::Unproven(Missing::Ttl(TtlOf::Lock));
+        assert_eq!(judge(&lock(), 10_000, Evidence::Stated), by_ttl, "an estimate proves nothing");
+        assert_eq!(judge(&lock(), 10_001, Evidence::Stated), by_ttl, "nor the contrary");
+    }
+
+    #[test]
+    fn an_estimated_finding_proves_nothing() {
+        let mut long = chi(CHI_LOCK, Expiry::In(600_000));
+        long.findings = diagnosis::findings(&long, &diagnosis::Thresholds::default(), None);
+        let judge = |evidence, states: &[State]| {
+            let (findings, states) = (vec!["excess-ttl"], states.to_vec());
+            Selection { findings, evidence, states, ..Selection::default() }.judge(&long)
+        };
+        assert_eq!(judge(Evidence::Estimated, &[]), Judged::Passes);
+        assert_eq!(judge(Evidence::Stated, &[]), Judged::Unproven(Missing::Ttl(TtlOf::Lock)));
+        assert_eq!(judge(Evidence::Stated, &[State::Completed]), Judged::Fails);
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub struct Tally<K> {
 pub struct Group {
     /// How many.
     pub count: u64,
-    /// The age of the oldest in milliseconds; `None` where no age is known.
-    pub oldest_ms: Option<u64>,
+    /// The age of the oldest; `None` where nothing tells an age.
+    pub oldest: Option<Age>,
     /// The first of them.
     pub sample: Vec<Sample>,
 }
@@ -45,7 +45,7 @@ impl<K: Ord> Tally<K> {
     pub fn add(&mut self, group: K, record: &Record, age: Option<Age>) {
         let group = self.groups.entry(group).or_default();
         group.count += 1;
-        group.oldest_ms = group.oldest_ms.max(age.map(|age| age.millis));
+        group.oldest = older(group.oldest, age);
         if group.sample.len() < SAMPLE {
             group.sample.push(Sample { schema: record.schema.name.clone(), key: record.key.clone() });
         }
@@ -61,10 +61,14 @@ impl<K: Ord> Tally<K> {
         self.groups.values().map(|group| group.count).sum()
     }
 
-    /// The age of the oldest of all, where any age is known.
-    pub fn oldest_ms(&self) -> Option<u64> {
-        self.groups.values().filter_map(|group| group.oldest_ms).max()
+    /// The age of the oldest of all, where anything tells an age.
+    pub fn oldest(&self) -> Option<Age> {
+        self.groups.values().map(|group| group.oldest).fold(None, older)
     }
+}
+
+fn older(one: Option<Age>, other: Option<Age>) -> Option<Age> {
+    one.into_iter().chain(other).max_by_key(|age| age.millis)
 }
 
 #[cfg(test)]
@@ -81,9 +85,11 @@ mod tests {
             tally.add("overdue", &record, record.age);
         }
         tally.add("no-expiry", &chi(CHI_LOCK, Expiry::Never), None);
-        let groups: Vec<_> =
-            tally.groups().map(|(name, group)| (*name, group.count, group.oldest_ms, group.sample.len())).collect();
+        let groups: Vec<_> = tally
+            .groups()
+            .map(|(name, group)| (*name, group.count, group.oldest.map(|age| age.millis), group.sample.len()))
+            .collect();
         assert_eq!(groups, [("no-expiry", 1, None, 1), ("overdue", 4, Some(55_000), 3)]);
-        assert_eq!((tally.total(), tally.oldest_ms()), (5, Some(55_000)));
+        assert_eq!((tally.total(), tally.oldest().map(|age| age.millis)), (5, Some(55_000)));
     }
 }

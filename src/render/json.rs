@@ -42,14 +42,15 @@ pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) ->
 }
 
 /// A whole document: `{"format":1,"records":[…]}`.
-pub fn document(records: &[&Record], reveal: bool) -> String {
+pub fn document(records: &[&Record], reveal: bool, complete: bool) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
         format: u32,
         records: Vec<Shown<'a>>,
+        complete: bool,
     }
     let records = records.iter().map(|record| Shown::new(record, reveal)).collect();
-    let document = serde_json::to_string_pretty(&Document { format: 1, records }).unwrap_or_default();
+    let document = serde_json::to_string_pretty(&Document { format: 1, records, complete }).unwrap_or_default();
     format!("{}\n", escape::json(document))
 }
 
@@ -73,6 +74,7 @@ struct Shown<'a> {
     no_expiry: bool,
     age_ms: Option<u64>,
     age_source: Option<&'static str>,
+    age_evidence: Option<&'static str>,
     size_bytes: Option<u64>,
     memory_bytes: Option<u64>,
     idle_seconds: Option<u64>,
@@ -97,6 +99,7 @@ struct NextRequest<'a> {
 struct ShownFinding<'a> {
     code: &'static str,
     severity: &'static str,
+    evidence: &'static str,
     message: &'a str,
     advice: &'a str,
 }
@@ -135,6 +138,7 @@ impl<'a> Shown<'a> {
             no_expiry: record.expiry() == Some(Expiry::Never),
             age_ms: record.age.map(|age| age.millis),
             age_source: record.age.map(|age| age.source.word()),
+            age_evidence: record.age.map(|age| age.evidence.word()),
             size_bytes: record.size_bytes(),
             memory_bytes: record.memory_bytes(),
             idle_seconds: record.idle().map(|idle| idle.as_secs()),
@@ -158,6 +162,7 @@ impl<'a> ShownFinding<'a> {
         Self {
             code: finding.code,
             severity: finding.severity.word(),
+            evidence: finding.evidence.word(),
             message: &finding.message,
             advice: &finding.advice,
         }

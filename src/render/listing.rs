@@ -6,7 +6,6 @@ use super::escape;
 use super::style::Palette;
 use super::words;
 use crate::domain::diagnosis::Severity;
-use crate::domain::duration;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 
@@ -115,7 +114,7 @@ impl Listing {
             Column::State => self.colored(record.state.word(), state_color(record.state)),
             Column::Schema => Cell::new(&record.schema.name),
             Column::Ttl => Cell::new(record.expiry().map_or_else(|| "-".to_owned(), words::expiry)),
-            Column::Age => Cell::new(record.age.map_or_else(|| "-".to_owned(), |age| duration::short(age.millis))),
+            Column::Age => Cell::new(record.age.map_or_else(|| "-".to_owned(), words::short_age)),
             Column::Size => Cell::new(record.size_bytes().map_or_else(|| "-".to_owned(), words::bytes)),
             Column::Owner => {
                 Cell::new(record.owner().map_or_else(|| "-".to_owned(), |owner| cut(&escape::text(owner), 36)))
@@ -159,7 +158,8 @@ impl Listing {
 }
 
 fn codes(record: &Record) -> String {
-    let codes: Vec<_> = record.findings.iter().map(|finding| finding.code).collect();
+    let codes: Vec<_> =
+        record.findings.iter().map(|finding| [finding.evidence.mark(), finding.code].concat()).collect();
     if codes.is_empty() { "-".to_owned() } else { codes.join(" ") }
 }
 

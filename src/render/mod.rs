@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod body;
 pub mod change;
+pub mod coverage;
 pub mod escape;
 pub mod fold;
 mod grid;

@@ -2,11 +2,12 @@
 
 use crate::domain::age::{Age, AgeSource};
 use crate::domain::duration;
+use crate::domain::evidence::Evidence;
 use crate::domain::late_worker::LateWorker;
 use crate::domain::next_request::{Answer, NextRequest};
 use crate::domain::observation::Expiry;
 use crate::domain::record::Record;
-use crate::domain::schema::State;
+use crate::domain::schema::{State, TtlOf};
 use crate::domain::step::StepReply;
 use crate::render::escape;
 
@@ -24,12 +25,27 @@ pub fn expiry(expiry: Expiry) -> String {
 /// An age and where it comes from.
 pub fn age(age: Option<Age>) -> String {
     let Some(age) = age else { return "unknown".to_owned() };
-    let source = match age.source {
-        AgeSource::Record => "by the time in the record",
-        AgeSource::LockTtl => "the schema's lock TTL minus what is left",
-        AgeSource::ResultTtl => "the schema's result TTL minus what is left",
+    let ttl = match age.source {
+        AgeSource::Record => return format!("{} (by the time in the record)", duration::short(age.millis)),
+        AgeSource::LockTtl => TtlOf::Lock,
+        AgeSource::ResultTtl => TtlOf::Result,
     };
-    format!("{} ({source})", duration::short(age.millis))
+    let name = ttl.word();
+    let source = match age.evidence {
+        Evidence::Estimated => {
+            format!(
+                "estimated: the schema's default {name} TTL minus what is left; {} states this deployment's",
+                ttl.option()
+            )
+        }
+        Evidence::Stated | Evidence::Known => format!("this deployment's {name} TTL minus what is left"),
+    };
+    format!("{} ({source})", short_age(age))
+}
+
+/// An age in few characters: an estimate as `~23h`.
+pub fn short_age(age: Age) -> String {
+    format!("{}{}", age.evidence.mark(), duration::short(age.millis))
 }
 
 /// A number of bytes as `512 B`, `64.0 KiB`.

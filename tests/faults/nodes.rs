@@ -115,7 +115,8 @@ fn without_one_master_a_lock_whose_result_would_be_there_stays() {
     let named = ["--schema", "event-consumer", "--yes"];
     let unlock = cluster.idemctl(&[&["force-unlock", &format!("m{}", blind[0])], &named[..]].concat()).exits(5);
     assert!(unlock.stderr.contains(&gone), "{}", unlock.all());
-    let sweep = cluster.idemctl(&[&["sweep", "--orphaned", "--grace", "0"], &named[..]].concat()).exits(3);
+    let sweep =
+        cluster.idemctl(&[&["sweep", "--include", "leftover-lock", "--grace", "0"], &named[..]].concat()).exits(3);
     assert!(sweep.stderr.contains(&gone) && sweep.stderr.contains(&whole.len().to_string()), "{}", sweep.all());
     let purge = ["purge", "--all", "--state", "completed,in-progress", "--no-backup"];
     for words in [

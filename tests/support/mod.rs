@@ -132,6 +132,16 @@ impl Server {
         keys.len()
     }
 
+    /// Lets this deployment state TTLs, by schema: `[("express", "lock_ttl = \"30s\"")]`.
+    pub fn states(&self, deployments: &[(&str, &str)]) {
+        let folder = self.folder().join(".config/idemctl");
+        std::fs::create_dir_all(&folder).unwrap();
+        let of = |(schema, what): &(&str, &str)| format!("[contexts.here.deployment.{schema}]\n{what}\n");
+        let deployments: Vec<_> = deployments.iter().map(of).collect();
+        let config = format!("default_context = \"here\"\n{}", deployments.concat());
+        std::fs::write(folder.join("config.toml"), config).unwrap();
+    }
+
     /// The binary on this server.
     pub fn idemctl(&self, words: &[&str]) -> Run {
         let mut command = self.command();

@@ -54,7 +54,7 @@ impl<R: Rule> Ahead<'_, R> {
             queue(self.places(page).await?, line).await;
         }
         if let Some(survey) = &mut self.uncounted {
-            survey.forbidden = source.forbidden();
+            survey.close(source);
         }
         Ok(())
     }

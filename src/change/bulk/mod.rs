@@ -16,6 +16,6 @@ pub use ahead::Supply;
 pub use flow::Flow;
 pub use key_file::KeyFile;
 pub use owners::Owners;
-pub use rule::{Chosen, Rule, Scope};
+pub use rule::{Chosen, Rule, Scope, Verdict};
 pub use source::Source;
 pub use survey::Survey;

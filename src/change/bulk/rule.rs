@@ -4,6 +4,7 @@ use crate::domain::age::Age;
 use crate::domain::catalog::Catalog;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
+use crate::domain::unproven::Missing;
 use crate::store::Action;
 
 /// What is read for a rule.
@@ -31,8 +32,28 @@ pub trait Rule {
         true
     }
 
-    /// What is to become of a record; `None` for a record that the command is not about.
-    fn choose(&self, record: &Record) -> Option<Chosen<Self::Group>>;
+    /// Whether the command is about a record, and what is to become of that record.
+    fn choose(&self, record: &Record) -> Verdict<Self::Group>;
+}
+
+/// What a rule says of a record.
+pub enum Verdict<G> {
+    /// The command is about the record.
+    Chosen(Chosen<G>),
+    /// The command is not.
+    Passed,
+    /// Perhaps it is: nothing proves what was asked.
+    Unproven(Missing),
+}
+
+impl<G> Verdict<G> {
+    /// What is to become of a record that the command is about.
+    pub fn chosen(self) -> Option<Chosen<G>> {
+        match self {
+            Self::Chosen(chosen) => Some(chosen),
+            Self::Passed | Self::Unproven(_) => None,
+        }
+    }
 }
 
 /// A record that a command is about.

@@ -58,7 +58,7 @@ pub(super) async fn look_again<R: Rule>(
 
 impl<G> Looked<G> {
     fn judge(&mut self, rule: &impl Rule<Group = G>, record: Option<Record>) {
-        match record.and_then(|record| rule.choose(&record).map(|chosen| (record, chosen))) {
+        match record.and_then(|record| rule.choose(&record).chosen().map(|chosen| (record, chosen))) {
             Some(there) => self.there.push(there),
             None => self.account.changed += 1,
         }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use anyhow::Result;
 
 use super::key_file::KeyFile;
-use super::rule::{Chosen, Rule};
+use super::rule::{Chosen, Rule, Verdict};
+use crate::domain::coverage::Coverage;
 use crate::domain::record::Record;
 use crate::lookup::{self, Lookup};
 use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
@@ -30,6 +31,7 @@ pub struct Source<'a> {
     from: Origin<'a>,
     /// Why nodes of a cluster were left out.
     missed: Option<StoreError>,
+    coverage: Coverage,
 }
 
 enum Origin<'a> {
@@ -50,7 +52,7 @@ impl<'a> Source<'a> {
                 Origin::Keys { file, reader: Box::new(reader), looked_at: 0 }
             }
         };
-        Ok(Self { from, missed: None })
+        Ok(Self { from, missed: None, coverage: Coverage::default() })
     }
 
     /// Redis keys, or keys of the file, that were looked at so far.
@@ -69,6 +71,11 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// What was left out so far, and which assumptions do not hold.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
     /// Why nodes of a cluster were left out, where any were.
     pub fn missed(&mut self) -> Option<StoreError> {
         self.missed.take()
@@ -85,7 +92,16 @@ impl<'a> Source<'a> {
             Err(error) => return self.end_with(error).map(|()| None),
         };
         let count = records.len();
-        let chosen = records.into_iter().filter_map(|record| rule.choose(&record).map(|chosen| (record, chosen)));
+        let coverage = &mut self.coverage;
+        let chosen = records.into_iter().filter_map(|record| {
+            coverage.contradictions.note(&record);
+            match rule.choose(&record) {
+                Verdict::Chosen(chosen) => return Some((record, chosen)),
+                Verdict::Unproven(missing) => coverage.unproven.add(missing),
+                Verdict::Passed => {}
+            }
+            None
+        });
         Ok(Some(Page { records: count, chosen: chosen.collect() }))
     }
 

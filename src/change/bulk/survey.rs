@@ -7,6 +7,7 @@ use super::rule::Rule;
 use super::second_look::sharpen;
 use super::source::{Page, Source};
 use crate::context::Context;
+use crate::domain::coverage::Coverage;
 use crate::domain::record::Record;
 use crate::domain::tally::Tally;
 use crate::exit::Stop;
@@ -33,12 +34,15 @@ pub struct Survey<G> {
     pub forbidden: Option<String>,
     /// Why nodes of a cluster were left out, where any were.
     pub missed: Option<StoreError>,
+    /// What was left out, and which assumptions do not hold.
+    pub coverage: Coverage,
 }
 
 impl<G: Ord> Default for Survey<G> {
     fn default() -> Self {
         let (tally, places) = (Tally::default(), Some(Vec::new()));
-        Self { tally, looked_at: 0, records: 0, ending: 0, places, forbidden: None, missed: None }
+        let (forbidden, missed, coverage) = (None, None, Coverage::default());
+        Self { tally, looked_at: 0, records: 0, ending: 0, places, forbidden, missed, coverage }
     }
 }
 
@@ -64,8 +68,15 @@ impl<G: Ord + Clone> Survey<G> {
             progress.set_position(source.looked_at());
         }
         progress.finish_and_clear();
-        (survey.forbidden, survey.missed) = (source.forbidden(), source.missed());
+        survey.missed = source.missed();
+        survey.close(&source);
         Ok(survey)
+    }
+
+    /// Takes over what a source says at its end.
+    pub(super) fn close(&mut self, source: &Source<'_>) {
+        self.forbidden = source.forbidden();
+        self.coverage = source.coverage().clone();
     }
 
     /// Counts a page.

@@ -2,14 +2,17 @@
 
 use std::io;
 
+use serde_json::{Map, Value, json};
+
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::catalog::Catalog;
+use crate::domain::coverage::Coverage;
 use crate::domain::record::Record;
 use crate::domain::top::{Order, Top};
-use crate::render::json;
 use crate::render::listing::Listing;
 use crate::render::style::Palette;
+use crate::render::{coverage, escape, json as shown};
 
 /// Which rows are kept.
 pub(super) enum Kept {
@@ -66,14 +69,18 @@ impl Rows {
     }
 
     /// Shows what sorting kept, and closes the document.
-    pub(super) fn close(&mut self, context: &mut Context, whole: bool) -> io::Result<()> {
+    pub(super) fn close(&mut self, context: &mut Context, whole: bool, of: &Coverage) -> io::Result<()> {
         if let Some(top) = self.top.take() {
             self.cut = top.was_cut();
             self.show(context, &top.into_sorted())?;
         }
         if self.output == Output::Json {
             let open = if self.shown == 0 { "{\"format\":1,\"records\":[" } else { "\n" };
-            context.ui.data(format!("{open}],\"complete\":{whole}}}\n"))?;
+            let mut ends = Map::new();
+            coverage::add_to(&mut ends, of);
+            ends.insert("complete".to_owned(), json!(whole));
+            let ends = Value::Object(ends).to_string();
+            context.ui.data(format!("{open}],{}\n", escape::json(ends.trim_start_matches('{').to_owned())))?;
         }
         context.ui.flush()
     }
@@ -92,11 +99,11 @@ impl Rows {
             }
             Output::Json => {
                 context.ui.data(if first { "{\"format\":1,\"records\":[\n" } else { ",\n" })?;
-                self.page = json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = shown::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
             }
             Output::Jsonl => {
-                self.page = json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = shown::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
                 context.ui.data("\n")?;
             }

@@ -5,15 +5,16 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::Args;
 use crate::args::StateArg;
-use crate::change::bulk::{Chosen, Rule, Scope};
+use crate::change::bulk::{Chosen, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::catalog::LONG_HEAD_BYTES;
 use crate::domain::diagnosis::CODES;
+use crate::domain::evidence::Evidence;
 use crate::domain::observation::Content;
-use crate::domain::orphan::{ORPHANED, OVERDUE, UNREADABLE};
+use crate::domain::orphan::{EXCESS, ORPHANED, OVERDUE, UNREADABLE};
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::domain::selection::Selection;
+use crate::domain::selection::{Judged, Selection};
 use crate::domain::{age, glob};
 use crate::exit::Stop;
 use crate::store::Action;
@@ -46,6 +47,7 @@ impl Choice {
         let selection = Selection {
             states: states(args)?,
             older_than: args.older_than.map(age::millis),
+            evidence: Evidence::Stated,
             key_glob: args.key_glob.as_ref().map(|glob| glob.as_bytes().to_vec()),
             findings: CODES.into_iter().filter(|code| args.finding.iter().any(|asked| asked == code)).collect(),
             ..Selection::default()
@@ -77,14 +79,18 @@ impl Rule for Choice {
 
     /// Every Redis key goes, that of the lock first: were it the result, a retry in between would find the lock alone and
     /// be turned away.
-    fn choose(&self, record: &Record) -> Option<Chosen<Self::Group>> {
-        let is_strings = record.seen.slots.iter().all(|slot| !matches!(slot.content, Content::Other(_)));
-        if !is_strings || !self.selection.passes(record) {
-            return None;
+    fn choose(&self, record: &Record) -> Verdict<Self::Group> {
+        if record.seen.slots.iter().any(|slot| matches!(slot.content, Content::Other(_))) {
+            return Verdict::Passed;
+        }
+        match self.selection.judge(record) {
+            Judged::Passes => {}
+            Judged::Fails => return Verdict::Passed,
+            Judged::Unproven(missing) => return Verdict::Unproven(missing),
         }
         let lock = record.schema.lock_slot();
         let others = (0..record.seen.slots.len()).filter(|slot| *slot != lock);
-        Some(Chosen {
+        Verdict::Chosen(Chosen {
             group: (record.schema.name.clone(), record.state.word()),
             age: record.age,
             slots: std::iter::once(lock).chain(others).collect(),
@@ -114,7 +120,7 @@ fn something_is_chosen(args: &Args) -> Result<(), Stop> {
 
 /// Completed ones, unless said otherwise; locks never unless asked for by state.
 fn states(args: &Args) -> Result<Vec<State>, Stop> {
-    let of_locks = |code: &String| ORPHANED[..2].contains(&code.as_str()) || code == OVERDUE;
+    let of_locks = |code: &String| [ORPHANED, EXCESS, OVERDUE].contains(&code.as_str());
     let takes_locks = args.state.contains(&StateArg::InProgress);
     if let Some(code) = args.finding.iter().find(|code| of_locks(code)).filter(|_| !takes_locks) {
         return Err(Stop::usage(format!("--finding {code} is of locks, which a purge leaves alone"))

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::choice::Choice;
 use super::{Args, Found};
 use crate::args::Output;
-use crate::change::{came_to_its_end, say_read_back, write_report};
+use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::bulk::{Account, Ended};
 use crate::exit::Exit;
@@ -20,6 +20,7 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
     if let Some(forbidden) = &survey.forbidden {
         context.ui.warning(forbidden);
     }
+    say_coverage(context, &survey.coverage);
     if survey.tally.total() == 0 {
         context.ui.status(&format!("no such records among {} keys of {server}", survey.looked_at));
         return Ok(());
@@ -41,7 +42,7 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
 /// # Errors
 /// When stdout cannot be written.
 pub(super) fn report(context: &mut Context, args: &Args, found: &Found, purged: &Account) -> Result<()> {
-    write_report(context, args.output, &change::purge(&found.tally, purged))
+    write_report(context, args.output, &change::purge(&found.tally, purged, &found.coverage))
 }
 
 /// How far it got; `counted` is true when all that is chosen was counted before.

@@ -1,15 +1,20 @@
 //! Which locks a sweep is about.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 
 use super::{ActionArg, Args};
-use crate::change::bulk::{Chosen, Rule, Scope};
+use crate::change::bulk::{Chosen, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::age;
 use crate::domain::catalog::LONG_HEAD_BYTES;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::orphan::{self, ORPHANED, OVERDUE, UNREADABLE};
+use crate::domain::evidence::Evidence;
+use crate::domain::orphan::{self, EXCESS, INCLUDABLE, ORPHANED, OVERDUE, Orphan, Told, UNREADABLE};
 use crate::domain::record::Record;
+use crate::domain::schema::{Schema, TtlOf};
+use crate::domain::unproven::Missing;
 use crate::exit::Stop;
 use crate::store::Action;
 
@@ -28,16 +33,16 @@ impl Orphans {
     /// Makes sense of the options.
     ///
     /// # Errors
-    /// Usage: there is no schema to sweep.
+    /// Usage: there is no schema to sweep, or no lock TTL is stated where one is needed.
     pub(super) fn new(context: &Context, args: &Args) -> Result<Self> {
         let catalog = context.catalog(&args.schemas)?;
         if catalog.scanned().is_empty() {
             return Err(Stop::usage("no schema to sweep").hint("name one with --schema").into());
         }
-        let mut sought: Vec<_> =
-            ORPHANED.into_iter().filter(|code| args.orphaned.iter().any(|asked| asked == code)).collect();
+        let mut sought: Vec<_> = args.orphaned.then_some(ORPHANED).into_iter().collect();
+        sought.extend(INCLUDABLE.into_iter().filter(|code| args.include.iter().any(|asked| asked == code)));
         sought.extend(args.older_than.map(|_| OVERDUE));
-        sought.extend(args.include.as_ref().map(|_| UNREADABLE));
+        needs_a_stated_ttl(&catalog.scanned(), &sought, args.action)?;
         let thresholds = Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let least = if sought.contains(&UNREADABLE) { LONG_HEAD_BYTES } else { HEAD_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
@@ -53,14 +58,49 @@ impl Rule for Orphans {
         &self.scope
     }
 
-    fn choose(&self, record: &Record) -> Option<Chosen<Self::Group>> {
-        let orphan = orphan::of(record, &self.sought)?;
+    fn choose(&self, record: &Record) -> Verdict<Self::Group> {
+        match orphan::of(record, &self.sought) {
+            Told::Orphan(_) if self.action == ActionArg::Expire && !states_lock_ttl(&record.schema) => {
+                Verdict::Unproven(Missing::Ttl(TtlOf::Lock))
+            }
+            Told::Orphan(orphan) => Verdict::Chosen(self.chosen(record, orphan)),
+            Told::Unproven(missing) => Verdict::Unproven(missing),
+            Told::Nothing => Verdict::Passed,
+        }
+    }
+}
+
+impl Orphans {
+    fn chosen(&self, record: &Record, orphan: Orphan) -> Chosen<&'static str> {
         let action = match self.action {
             ActionArg::Unlock => Some(Action::Remove),
             ActionArg::Expire if orphan::expires_anyway(record, orphan.slot) => None,
             ActionArg::Expire => Some(Action::ExpireIn(age::millis(record.schema.lock_ttl))),
         };
         let ends_by_itself = orphan::may_be_held(record, orphan);
-        Some(Chosen { group: orphan.code, age: orphan::age(record), slots: vec![orphan.slot], action, ends_by_itself })
+        Chosen { group: orphan.code, age: orphan::age(record), slots: vec![orphan.slot], action, ends_by_itself }
     }
+}
+
+/// A schema's default lock TTL tells nothing of a lock that stays longer, nor how long a worker may still need.
+///
+/// # Errors
+/// Usage: none of the schemas has a lock TTL that the deployment states.
+fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[&'static str], action: ActionArg) -> Result<(), Stop> {
+    let what = match action {
+        ActionArg::Expire => "--action expire gives locks this deployment's lock TTL",
+        ActionArg::Unlock if sought.contains(&EXCESS) => {
+            "--include excess-ttl compares with this deployment's lock TTL"
+        }
+        ActionArg::Unlock => return Ok(()),
+    };
+    if schemas.iter().any(|schema| states_lock_ttl(schema)) {
+        return Ok(());
+    }
+    Err(Stop::usage(format!("{what}, and none is stated"))
+        .hint("state one with --schema NAME --lock-ttl DURATION, or in the context: [contexts.NAME.deployment.SCHEMA] lock_ttl"))
+}
+
+fn states_lock_ttl(schema: &Schema) -> bool {
+    schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated
 }

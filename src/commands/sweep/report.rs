@@ -59,7 +59,7 @@ pub(super) fn show(context: &mut Context, args: &Args, found: &Found, reader: &R
         ActionArg::Unlock => {
             "The next request with each of these keys executes the operation, or gets the result where one is stored. Where a worker still runs, it executes twice."
         }
-        ActionArg::Expire => "Each gets the schema's lock TTL; those that have less time left are left alone.",
+        ActionArg::Expire => "Each gets the lock TTL that is stated; those that have less time left are left alone.",
     });
     Ok(())
 }
@@ -84,7 +84,8 @@ pub(super) fn report(
     found: &Found,
     swept: &Account,
 ) -> Result<()> {
-    write_report(context, args.output, &change::sweep(&found.tally, &orphans.sought, found.looked_at, swept))
+    let report = change::sweep(&found.tally, &orphans.sought, found.looked_at, (swept, &found.coverage));
+    write_report(context, args.output, &report)
 }
 
 /// How far the sweep got.

@@ -3,13 +3,16 @@
 use super::finding::{Case, Finding, Severity};
 use crate::domain::age;
 use crate::domain::duration;
+use crate::domain::evidence::Evidence;
 use crate::domain::observation::Expiry;
-use crate::domain::schema::State;
+use crate::domain::schema::{State, TtlOf};
 
 pub(super) const CODE: &str = "excess-ttl";
 
-/// A server counts whole seconds up when it sets a TTL, and its clock may step: no lock is blamed for that much.
-const TOLERANCE_MS: u64 = 1_000;
+const STATE_THE_TTL: &str =
+    "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock` the key";
+
+const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl force-unlock` the key";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let lock = case.record.lock().filter(|_| case.record.state == State::InProgress)?;
@@ -18,22 +21,28 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let result_ttl = age::millis(case.record.schema.result_ttl);
     // A TTL in milliseconds given to EX is a thousand times too long; the lock may have lived half of it.
     let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);
-    let cause = if thousandfold.contains(&left) || left > result_ttl.saturating_add(TOLERANCE_MS) {
+    let cause = if thousandfold.contains(&left) || left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS) {
         "milliseconds taken for seconds, perhaps"
     } else if left > result_ttl / 2 {
         "the result's TTL on a lock, perhaps"
     } else {
         "a deployment with a longer lock TTL, or a lock that was renewed, perhaps"
     };
-    (left > allowed.saturating_add(TOLERANCE_MS)).then(|| Finding {
+    let evidence = case.record.schema.ttl_evidence(TtlOf::Lock);
+    let (severity, whose, advice) = match evidence {
+        Evidence::Estimated => (Severity::Warning, "the schema's locks live", STATE_THE_TTL),
+        Evidence::Stated | Evidence::Known => (Severity::Error, "this deployment's locks live", UNLOCK),
+    };
+    (left > allowed.saturating_add(age::TTL_TOLERANCE_MS)).then(|| Finding {
         code: CODE,
-        severity: Severity::Error,
+        severity,
+        evidence,
         message: format!(
-            "the lock stays {} more, but the schema's locks live {}: if its worker died, retries are turned away that long ({cause})",
+            "the lock stays {} more, but {whose} {}: if its worker died, retries are turned away that long ({cause})",
             duration::short(left),
             duration::short(allowed),
         ),
-        advice: "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock` the key".to_owned(),
+        advice: advice.to_owned(),
     })
 }
 

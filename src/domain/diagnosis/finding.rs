@@ -1,5 +1,6 @@
 //! What a rule says, and what it may look at besides the record.
 
+use crate::domain::evidence::Evidence;
 use crate::domain::record::Record;
 
 /// A diagnosis.
@@ -9,6 +10,8 @@ pub struct Finding {
     pub code: &'static str,
     /// How bad it is.
     pub severity: Severity,
+    /// How it is known.
+    pub evidence: Evidence,
     /// What it means for the next request.
     pub message: String,
     /// What to do.

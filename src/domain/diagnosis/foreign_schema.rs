@@ -1,6 +1,7 @@
 //! `foreign-schema`: the value is that of another schema which shares the Redis key, e.g. an older release's.
 
 use super::finding::{Case, Finding, Foreign, Severity};
+use crate::domain::evidence::Evidence;
 use crate::domain::next_request::Answer;
 
 pub(super) const CODE: &str = "foreign-schema";
@@ -16,6 +17,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             Finding {
                 code: CODE,
                 severity: Severity::Error,
+                evidence: Evidence::Known,
                 message: format!("the value was written by {writer}: a service on {own} {retries} until it expires"),
                 advice: format!(
                     "see it as what it is with --schema {writer}, and find out why both run on the same keys"
@@ -25,6 +27,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         Foreign::OlderReleaseOf(newer) => Finding {
             code: CODE,
             severity: Severity::Warning,
+            evidence: Evidence::Known,
             message: format!(
                 "written by the older release ({own}): a service on the newer one ({newer}) fails on it with every retry until it expires"
             ),

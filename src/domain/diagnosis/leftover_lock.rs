@@ -1,6 +1,7 @@
 //! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other.
 
 use super::finding::{Case, Finding, Severity};
+use crate::domain::evidence::Evidence;
 use crate::domain::observation::Expiry;
 use crate::domain::schema::State;
 
@@ -18,6 +19,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     Some(Finding {
         code: CODE,
         severity: Severity::Warning,
+        evidence: Evidence::Known,
         message: format!(
             "a lock was left beside the result, by a crash between storing and unlocking: retries get the result, and {then}"
         ),

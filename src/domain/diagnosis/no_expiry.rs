@@ -1,17 +1,23 @@
 //! `no-expiry`: a lock without TTL holds its key for ever.
 
 use super::finding::{Case, Finding, Severity};
+use crate::domain::evidence::Evidence;
 use crate::domain::observation::Expiry;
 use crate::domain::schema::State;
 
 pub(super) const CODE: &str = "no-expiry";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
-    let lock = case.record.lock().filter(|_| case.record.state == State::InProgress)?;
-    (lock.expiry == Expiry::Never).then(|| Finding {
+    let then = match case.record.state {
+        State::InProgress => "every retry is turned away for ever",
+        State::Completed => "once the result beside it is gone every retry is turned away for ever",
+        State::Absent | State::Unreadable => return None,
+    };
+    (case.record.lock()?.expiry == Expiry::Never).then(|| Finding {
         code: CODE,
         severity: Severity::Error,
-        message: "the lock has no expiry: every retry is turned away for ever".to_owned(),
+        evidence: Evidence::Known,
+        message: format!("the lock has no expiry: {then}"),
         advice: "make sure that no worker is still at it, then `idemctl force-unlock` the key".to_owned(),
     })
 }
@@ -21,7 +27,7 @@ mod tests {
     use super::super::finding::Thresholds;
     use super::*;
     use crate::domain::record::Record;
-    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn fires(record: &Record) -> bool {
         check(&Case { record, thresholds: &Thresholds::default(), foreign: None }).is_some()
@@ -30,6 +36,13 @@ mod tests {
     #[test]
     fn fires_on_a_lock_without_ttl() {
         assert!(fires(&chi(CHI_LOCK, Expiry::Never)));
+    }
+
+    #[test]
+    fn fires_on_a_lock_without_ttl_beside_a_result() {
+        let beside = |lock, result| fires(&record("event-consumer", &[(text("1"), lock), (text("1"), result)]));
+        assert!(beside(Expiry::Never, Expiry::In(9)) && beside(Expiry::Never, Expiry::Never));
+        assert!(!beside(Expiry::In(9), Expiry::Never));
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     (age.millis > threshold).then(|| Finding {
         code: CODE,
         severity: Severity::Warning,
+        evidence: age.evidence,
         message: format!(
             "the lock is held for {}, longer than {}: its worker is slow or dead",
             duration::short(age.millis),

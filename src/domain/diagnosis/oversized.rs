@@ -1,6 +1,7 @@
 //! `oversized`: a value so large that it slows Redis and every replay.
 
 use super::finding::{Case, Finding, Severity};
+use crate::domain::evidence::Evidence;
 
 pub(super) const CODE: &str = "oversized";
 
@@ -9,6 +10,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     (size > case.thresholds.oversized_bytes).then(|| Finding {
         code: CODE,
         severity: Severity::Info,
+        evidence: Evidence::Known,
         message: format!(
             "the value has {size} bytes: every replay sends them all, and Redis serves nobody else meanwhile"
         ),

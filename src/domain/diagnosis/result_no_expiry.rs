@@ -1,6 +1,7 @@
 //! `result-no-expiry`: a result that is never forgotten.
 
 use super::finding::{Case, Finding, Severity};
+use crate::domain::evidence::Evidence;
 use crate::domain::observation::Expiry;
 use crate::domain::schema::State;
 
@@ -11,6 +12,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     (result.expiry == Expiry::Never).then(|| Finding {
         code: CODE,
         severity: Severity::Warning,
+        evidence: Evidence::Known,
         message: "the result has no expiry: it is replayed for ever and its memory is never freed".to_owned(),
         advice: "give it the schema's result TTL, and find the code that stores results without one".to_owned(),
     })

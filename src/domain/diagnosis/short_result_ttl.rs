@@ -4,7 +4,7 @@ use super::finding::{Case, Finding, Severity};
 use crate::domain::age::{self, AgeSource};
 use crate::domain::duration;
 use crate::domain::observation::Expiry;
-use crate::domain::schema::State;
+use crate::domain::schema::{State, TtlOf};
 
 pub(super) const CODE: &str = "short-result-ttl";
 
@@ -17,10 +17,12 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let (lock_ttl, result_ttl) = (age::millis(record.schema.lock_ttl), age::millis(record.schema.result_ttl));
     let written = record.age.filter(|age| age.source == AgeSource::Record);
     if let Some(life) = written.map(|age| age.millis.saturating_add(left)) {
+        let evidence = record.schema.ttl_evidence(TtlOf::Result);
         // Within a tenth of the schema's TTL the deployment has merely chosen its own.
         return (life < result_ttl - result_ttl / 10).then(|| Finding {
             code: CODE,
             severity: Severity::Warning,
+            evidence,
             message: format!(
                 "the result lives {}, not {}: a retry after that executes again",
                 duration::short(life),
@@ -29,10 +31,12 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             advice: ADVICE.to_owned(),
         });
     }
+    let evidence = record.schema.ttl_evidence(TtlOf::Lock);
     // Without a time in the record its end of life and a lock's TTL on a result look the same: say so.
     (left <= lock_ttl).then(|| Finding {
         code: CODE,
         severity: Severity::Info,
+        evidence,
         message: format!(
             "the result goes in {}, within one lock TTL: at the end of its life, or stored with the lock's TTL; a retry after that executes again",
             duration::short(left)

@@ -1,6 +1,7 @@
 //! `unreadable`: a value that the schema cannot decode.
 
 use super::finding::{Case, Finding, Severity};
+use crate::domain::evidence::Evidence;
 use crate::domain::next_request::Answer;
 
 pub(super) const CODE: &str = "unreadable";
@@ -11,6 +12,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         return Some(Finding {
             code: CODE,
             severity: Severity::Info,
+            evidence: Evidence::Known,
             message: format!("the value is too long to tell by its beginning: {why}"),
             advice: "`idemctl inspect` reads more of it, with --full all of it".to_owned(),
         });
@@ -24,6 +26,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     Some(Finding {
         code: CODE,
         severity: Severity::Error,
+        evidence: Evidence::Known,
         message: format!("the value cannot be read ({why}): {retries} until it expires"),
         advice: "find out who wrote it; `idemctl force-unlock` removes it, and the next request executes".to_owned(),
     })

@@ -1,6 +1,7 @@
 //! `wrong-type`: the Redis key is not a string.
 
 use super::finding::{Case, Finding, Severity};
+use crate::domain::evidence::Evidence;
 use crate::domain::next_request::Answer;
 use crate::domain::value::Reading;
 
@@ -20,6 +21,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     Some(Finding {
         code: CODE,
         severity: Severity::Error,
+        evidence: Evidence::Known,
         message: format!("the Redis key holds a {kind}, not a string: {retries}"),
         advice: "another program uses this Redis key: find it before anything is removed".to_owned(),
     })

@@ -103,6 +103,7 @@ impl Builder {
             takes_prefix,
             lock_ttl: duration(&raw.ttl.lock).at("lock").at("ttl")?,
             result_ttl: duration(&raw.ttl.result).at("result").at("ttl")?,
+            stated: Vec::new(),
             values: self.values,
             write,
             begin,

@@ -12,6 +12,6 @@ mod steps;
 pub use check::{SchemaError, SchemaSource, parse};
 pub use conduct::{Conduct, OnFailure, OnHangUp, WithoutRedis};
 pub use forms::{BodyEncoding, Encoding, Fields, State, Timestamp, ValueCase, Where};
-pub use model::{HeaderNames, Origin, Schema, Script, Slot, SlotKey, WriteFormat};
+pub use model::{HeaderNames, Origin, Schema, Script, Slot, SlotKey, TtlOf, WriteFormat};
 pub use place::line_of_key;
 pub use steps::{Action, Call, Condition, First, Meaning, Pattern, Reply, SlotIs, Step};

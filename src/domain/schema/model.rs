@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::conduct::{Conduct, OnFailure};
 use super::forms::{Encoding, ValueCase};
 use super::steps::{Action, Call, Step};
+use crate::domain::evidence::Evidence;
 use crate::domain::response::Response;
 use crate::domain::slot;
 use crate::domain::template::KeyTemplate;
@@ -36,6 +37,8 @@ pub struct Schema {
     pub lock_ttl: Duration,
     /// How long a result lives.
     pub result_ttl: Duration,
+    /// The TTLs that this deployment states; the others are the schema's defaults.
+    pub stated: Vec<TtlOf>,
     /// How values are told apart, in the order they are tried.
     pub values: Vec<ValueCase>,
     /// The values the service writes.
@@ -76,6 +79,19 @@ impl Schema {
     #[must_use]
     pub fn living_at_most(&self, most: Duration) -> Self {
         Self { lock_ttl: self.lock_ttl.min(most), result_ttl: self.result_ttl.min(most), ..self.clone() }
+    }
+
+    /// A TTL.
+    pub fn ttl(&self, of: TtlOf) -> Duration {
+        match of {
+            TtlOf::Lock => self.lock_ttl,
+            TtlOf::Result => self.result_ttl,
+        }
+    }
+
+    /// How a TTL is known.
+    pub fn ttl_evidence(&self, of: TtlOf) -> Evidence {
+        if self.stated.contains(&of) { Evidence::Stated } else { Evidence::Estimated }
     }
 
     /// True when both keep their records at the same Redis keys.
@@ -144,6 +160,33 @@ impl Schema {
     /// The index of a slot by its role.
     pub fn slot(&self, role: Slot) -> Option<usize> {
         self.slots.iter().position(|slot| slot.role == role)
+    }
+}
+
+/// Whose TTL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TtlOf {
+    /// A lock's.
+    Lock,
+    /// A result's.
+    Result,
+}
+
+impl TtlOf {
+    /// The stable word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Result => "result",
+        }
+    }
+
+    /// The option that states the TTL.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Lock => "--lock-ttl",
+            Self::Result => "--result-ttl",
+        }
     }
 }
 

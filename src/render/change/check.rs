@@ -1,7 +1,7 @@
 //! The line of `sweep --check`, as monitoring plugins write it: words for people, then `label=value;warn;crit`.
 
-use crate::domain::duration;
 use crate::domain::tally::Tally;
+use crate::render::words;
 
 /// What was found among so many Redis keys, by the findings that were sought.
 pub fn check(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64) -> String {
@@ -10,7 +10,7 @@ pub fn check(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64) ->
     let words = if total == 0 {
         format!("OK - no orphaned locks among {keys} keys")
     } else {
-        let oldest = tally.oldest_ms().map_or_else(|| "unknown".to_owned(), duration::short);
+        let oldest = tally.oldest().map_or_else(|| "unknown".to_owned(), words::short_age);
         format!("CRITICAL - {total} orphaned: {}; oldest {oldest}", counts.join(", "))
     };
     let count = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(0, |(_, group)| group.count);
@@ -36,7 +36,7 @@ mod tests {
         let line = check(&tally, &["no-expiry", "excess-ttl", "overdue"], 7);
         assert_eq!(
             line,
-            "IDEMCTL CRITICAL - 2 orphaned: 1 no-expiry, 1 overdue; oldest 50s | orphaned=2;0;0 no_expiry=1 excess_ttl=0 overdue=1\n"
+            "IDEMCTL CRITICAL - 2 orphaned: 1 no-expiry, 1 overdue; oldest ~50s | orphaned=2;0;0 no_expiry=1 excess_ttl=0 overdue=1\n"
         );
     }
 }

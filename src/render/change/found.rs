@@ -1,9 +1,8 @@
 //! What was found, as a table: how many, the oldest, and some keys.
 
-use crate::domain::duration;
 use crate::domain::tally::{Group, Tally};
 use crate::render::style::Palette;
-use crate::render::{escape, grid};
+use crate::render::{escape, grid, words};
 
 /// Orphans by finding.
 pub fn orphans(tally: &Tally<&'static str>, palette: Palette, width: Option<usize>) -> String {
@@ -28,7 +27,7 @@ fn row(names: &[&str], group: &Group, mut sample: Vec<String>) -> Vec<String> {
     }
     let mut row: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     row.push(group.count.to_string());
-    row.push(group.oldest_ms.map_or_else(|| "unknown".to_owned(), duration::short));
+    row.push(group.oldest.map_or_else(|| "unknown".to_owned(), words::short_age));
     row.push(sample.join(", "));
     row
 }

@@ -5,15 +5,21 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::domain::bulk::Account;
+use crate::domain::coverage::Coverage;
 use crate::domain::tally::{Group, Sample, Tally};
-use crate::render::escape;
+use crate::render::{coverage, escape};
 
 /// What a sweep found among so many Redis keys, by each finding that was sought, and did.
-pub fn sweep(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64, swept: &Account) -> Value {
+pub fn sweep(
+    tally: &Tally<&'static str>,
+    sought: &[&'static str],
+    keys: u64,
+    (swept, coverage): (&Account, &Coverage),
+) -> Value {
     let nothing = Group::default();
     let of = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group);
     let found: Map<_, _> = sought.iter().map(|code| ((*code).to_owned(), Value::Object(group(of(code))))).collect();
-    json!({
+    let report = json!({
         "format": 1,
         "outcome": swept.outcome.word(),
         "keys": keys,
@@ -27,11 +33,12 @@ pub fn sweep(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64, sw
         "skipped_alive": swept.skipped_alive,
         "left_to_expire": swept.left_to_expire,
         "backup": swept.backup,
-    })
+    });
+    covering(report, coverage)
 }
 
 /// What a purge found, by schema and state, and did.
-pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Account) -> Value {
+pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Account, coverage: &Coverage) -> Value {
     let found: Vec<_> = tally
         .groups()
         .map(|((schema, state), of)| {
@@ -40,7 +47,7 @@ pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Account) -> Value {
             Value::Object(fields)
         })
         .collect();
-    json!({
+    let report = json!({
         "format": 1,
         "outcome": purged.outcome.word(),
         "found": found,
@@ -51,14 +58,23 @@ pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Account) -> Value {
         "changed": purged.changed + purged.renewed,
         "gone": purged.gone,
         "backup": purged.backup,
-    })
+    });
+    covering(report, coverage)
+}
+
+fn covering(mut report: Value, of: &Coverage) -> Value {
+    if let Value::Object(fields) = &mut report {
+        coverage::add_to(fields, of);
+    }
+    report
 }
 
 fn group(group: &Group) -> Map<String, Value> {
     let sample: Vec<_> = group.sample.iter().map(shown).collect();
     Map::from_iter([
         ("count".to_owned(), json!(group.count)),
-        ("oldest_ms".to_owned(), json!(group.oldest_ms)),
+        ("oldest_ms".to_owned(), json!(group.oldest.map(|age| age.millis))),
+        ("oldest_evidence".to_owned(), json!(group.oldest.map(|age| age.evidence.word()))),
         ("sample".to_owned(), json!(sample)),
     ])
 }
