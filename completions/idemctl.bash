@@ -3908,7 +3908,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__sweep)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --grace --owner-alive --action --check --output --read-from --rate --scan-count --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --match --grace --owner-alive --action --check --output --read-from --rate --scan-count --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4032,6 +4032,10 @@ _idemctl() {
                     ;;
                 --include)
                     COMPREPLY=($(compgen -W "excess-ttl leftover-lock unreadable" -- "${cur}"))
+                    return 0
+                    ;;
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --grace)

@@ -8,11 +8,13 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, begin, complete, completions, config, context as contexts, force_unlock, inspect, list, man, purge, race,
-    release, restore, sandbox, schema, simulate, sweep,
+    audit, begin, check, complete, completions, config, context as contexts, force_unlock, inspect, list, man, purge,
+    race, release, restore, sandbox, schema, simulate, sweep,
 };
 use crate::context::{Context, interruptible};
+use crate::domain::health::Status;
 use crate::exit::{self, Exit, Stop};
+use crate::render::health;
 use crate::settings::{Environment, Settings};
 use crate::ui::{Color, Ui};
 
@@ -57,6 +59,8 @@ enum Command {
     Inspect(inspect::Args),
     /// List the records of the chosen schemas
     List(list::Args),
+    /// Say in one line whether locks are stuck, for monitoring
+    Check(check::Args),
     /// Remove a lock that nobody will release, so that the next request executes
     ForceUnlock(force_unlock::Args),
     /// Store the response of an operation whose worker could not, so that retries get it
@@ -100,14 +104,16 @@ pub fn command() -> clap::Command {
 
 /// Runs a command line and says how it ended.
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
-    let root = match parse(&words.collect::<Vec<_>>()) {
+    let words: Vec<_> = words.collect();
+    let root = match parse(&words) {
         Ok(root) => root,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &words),
     };
     let mut ui = Ui::new(Color::from(root.options.display.color));
+    let is_check = matches!(root.command, Command::Check(_));
     let settings = match settings(&root) {
         Ok(settings) => settings,
-        Err(stop) => return report(&mut ui, &stop.into()),
+        Err(stop) => return report(&mut ui, &stop.into(), is_check),
     };
     for warning in settings.warnings() {
         ui.warning(&warning);
@@ -115,7 +121,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let mut context = Context::new(settings, ui);
     match run(&mut context, root.command) {
         Ok(exit) => exit,
-        Err(error) => report(&mut context.ui, &error),
+        Err(error) => report(&mut context.ui, &error, is_check),
     }
 }
 
@@ -151,6 +157,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     match command {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
+        Command::Check(args) => interruptible(check::run(context, args)).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,
         Command::Release(args) => release::run(context, args).await,
@@ -171,22 +178,43 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
 }
 
 /// Help and version are answers; everything else is a usage error.
-fn usage(error: &clap::Error) -> Exit {
+fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     // A closed pipe on `--help | head` is no error.
     let _ = error.print();
-    if asked { Exit::Done } else { Exit::Usage }
+    match asked {
+        true => Exit::Done,
+        false if names_check(words) => unknown(&mut Ui::new(Color::Never), "the command line cannot be understood"),
+        false => Exit::Usage,
+    }
 }
 
-fn report(ui: &mut Ui, error: &anyhow::Error) -> Exit {
+/// True when the first word that is a command is `check`.
+fn names_check(words: &[OsString]) -> bool {
+    let all = Command::augment_subcommands(clap::Command::new("all"));
+    let is_command = |word: &&OsString| all.get_subcommands().any(|command| *word == command.get_name());
+    words.iter().skip(1).find(is_command).is_some_and(|word| word == "check")
+}
+
+/// Monitoring reads one line on stdout, and the exit codes of plugins.
+fn unknown(ui: &mut Ui, why: &str) -> Exit {
+    // Who reads no stdout reads the exit code.
+    let _ = ui.data(health::unknown(why)).and_then(|()| ui.flush());
+    Exit::Command(Status::Unknown.code())
+}
+
+fn report(ui: &mut Ui, error: &anyhow::Error, is_check: bool) -> Exit {
     if exit::is_closed_pipe(error) {
         return Exit::Done;
+    }
+    if is_check {
+        unknown(ui, &format!("{error:#}"));
     }
     ui.error(&format!("{error:#}"));
     if let Some(hint) = exit::hint_of(error) {
         ui.hint(&hint);
     }
-    exit::of(error)
+    if is_check { Exit::Command(Status::Unknown.code()) } else { exit::of(error) }
 }
 
 #[cfg(test)]

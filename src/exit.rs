@@ -29,7 +29,7 @@ pub enum Exit {
     Bug,
     /// Interrupted.
     Interrupted,
-    /// Whatever the command ended with that idemctl was asked to run.
+    /// Whatever the command ended with that idemctl was asked to run, or the status of a monitoring plugin.
     Command(u8),
 }
 

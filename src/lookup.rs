@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::domain::candidates::{self, Candidate};
 use crate::domain::catalog::Catalog;
+use crate::domain::coverage::Coverage;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
 use crate::store::{Head, Reader, Seen, StoreError, Walk};
@@ -30,6 +31,8 @@ pub struct Lookup {
     pub head: Head,
     /// Limits that findings compare with.
     pub thresholds: Thresholds,
+    /// True to find, beside the records of a Redis key's own schemas, the results that others read there.
+    pub both: bool,
 }
 
 impl Found {
@@ -45,7 +48,7 @@ impl Lookup {
     /// # Errors
     /// When the server could not be asked, or none of the Redis keys can be read.
     pub async fn find(&self, reader: &mut Reader, catalog: &Catalog, keys: Vec<Vec<u8>>) -> Result<Vec<Found>> {
-        let candidates: Vec<_> = keys.iter().map(|key| candidates::for_key(catalog, key)).collect();
+        let candidates: Vec<_> = keys.iter().map(|key| self.candidates(catalog, key)).collect();
         let wanted: Vec<_> = candidates.iter().flatten().map(|candidate| candidate.redis_keys.clone()).collect();
         let mut seen = reader.observe_each(&wanted, self.head).await?;
         for (candidate, seen) in candidates.iter().flatten().zip(&mut seen) {
@@ -68,10 +71,22 @@ impl Lookup {
         }
     }
 
+    fn candidates(&self, catalog: &Catalog, key: &[u8]) -> Vec<Candidate> {
+        let mut candidates = candidates::for_key(catalog, key);
+        if self.both {
+            candidates.extend(candidates::of_others(catalog, key));
+        }
+        candidates
+    }
+
     fn sort_out(&self, catalog: &Catalog, key: Vec<u8>, candidates: &[Candidate], seen: Vec<Seen>) -> Found {
         let mut found = Found { key, records: Vec::new(), looked_at: Vec::new(), unread: None };
         for (candidate, seen) in candidates.iter().zip(seen) {
             match seen {
+                Ok(seen) if !candidate.is_owned => {
+                    let read = candidates::records_in(catalog, candidate, seen, &self.thresholds);
+                    found.records.extend(read.into_iter().filter(Record::is_closed_result));
+                }
                 Ok(seen) => {
                     found.records.extend(candidates::records_in(catalog, candidate, seen, &self.thresholds));
                     found.looked_at.extend(candidate.redis_keys.iter().cloned());
@@ -86,7 +101,8 @@ impl Lookup {
 }
 
 /// The records of a walk's next page whose idempotency keys `wanted` lets through, each under the first schema that
-/// reads it; perhaps none. `None` at the end. What the beginning of a value does not tell is read on.
+/// claims it; perhaps none. `None` at the end. What the beginning of a value does not tell is read on; records that are
+/// nobody's are counted.
 ///
 /// # Errors
 /// As every read. After an error, or when it is given up in between, the walk cannot go on.
@@ -94,18 +110,21 @@ pub async fn next_page(
     walk: &mut Walk,
     catalog: &Catalog,
     thresholds: &Thresholds,
+    coverage: &mut Coverage,
     wanted: impl Fn(&[u8]) -> bool,
 ) -> Result<Option<Vec<Record>>, StoreError> {
     let Some(page) = walk.next(catalog, wanted).await? else { return Ok(None) };
     let record = |(candidate, seen)| candidates::first_record(catalog, candidate, seen, thresholds);
     let (open, mut records): (Vec<_>, Vec<_>) = page.into_iter().filter_map(record).partition(Record::is_undecided);
+    records.retain(|record| coverage.claims(record));
     if open.is_empty() {
         return Ok(Some(records));
     }
     let places: Vec<_> = open.into_iter().map(|record| place(catalog, record)).collect();
     let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let longer = walk.read_on(&wanted).await?;
-    records.extend(places.into_iter().zip(longer).filter_map(|(place, seen)| record((place, seen.ok()?))));
+    let longer = places.into_iter().zip(longer).filter_map(|(place, seen)| record((place, seen.ok()?)));
+    records.extend(longer.filter(|record| coverage.claims(record)));
     Ok(Some(records))
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::domain::rehearsal;
 use crate::domain::schema::lua::{self, Sent};
-use crate::domain::schema::{Action, Schema, SchemaError};
+use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
 use crate::schemas::{self, Deployment};
 
 /// What was found in one schema folder.
@@ -59,6 +59,7 @@ fn report(folder: &Path) -> Report {
         }
         Ok(schema) => {
             let mut problems = mismatches(folder, &schema);
+            problems.extend(open_forms(folder, &schema));
             problems.extend(script_faults(folder, &schema));
             Report { folder: folder.to_owned(), name: Some(schema.name), problems }
         }
@@ -74,6 +75,27 @@ fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
         .into_iter()
         .map(|mismatch| problem(&file, line(mismatch.about), mismatch.message, true))
         .collect()
+}
+
+/// Forms that other programs' values fit as well.
+fn open_forms(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let file = folder.join("schema.toml");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let tables: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
+    let is_open = |case: &ValueCase| match case.encoding {
+        Encoding::Json => case.closed.is_none(),
+        Encoding::Text => case.is_opaque() && !case.is_marked_opaque,
+    };
+    let open = schema.values.iter().enumerate().filter(|(_, case)| is_open(case));
+    open.map(|(index, case)| {
+        let line = tables.get(index).map_or(1, |(line, _)| line + 1);
+        let message = match case.encoding {
+            Encoding::Json => "takes values with any other fields, too: list its own in `required` and `optional`",
+            Encoding::Text => "takes any text: say `opaque = true` where that is meant, else `equals`",
+        };
+        problem(&file, line, format!("`{}` {message}", case.name), false)
+    })
+    .collect()
 }
 
 /// What is wrong with the scripts, held against the calls that send them.

@@ -20,6 +20,8 @@ pub struct Deployment {
     pub lock_ttl: Option<Duration>,
     /// The result TTL.
     pub result_ttl: Option<Duration>,
+    /// JSON pointers to fields that its values have besides those of the schema's forms.
+    pub extra_fields: Vec<String>,
 }
 
 struct BuiltIn {
@@ -91,6 +93,9 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema.result_ttl = deployment.result_ttl.unwrap_or(schema.result_ttl);
     let stated = [(TtlOf::Lock, deployment.lock_ttl), (TtlOf::Result, deployment.result_ttl)];
     schema.stated = stated.into_iter().filter_map(|(of, ttl)| ttl.map(|_| of)).collect();
+    for path in &deployment.extra_fields {
+        schema.allow_field(path);
+    }
     schema
 }
 

@@ -7,7 +7,7 @@ mod support;
 use support::{Run, Server};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// The lines of the README, each in words.
 fn lines() -> Vec<Vec<String>> {

@@ -34,7 +34,8 @@ fn fill(server: &Server, count: usize) {
     let mut pipeline = redis::pipe();
     pipeline.cmd("FLUSHALL").ignore();
     for index in 0..count {
-        let value = format!(r#"{{"status":"PENDING","n":"{index}"}}"#);
+        // Of many lengths, in a form that the service writes.
+        let value = format!(r#"{{"status":{}"PENDING"}}"#, " ".repeat(index % 60));
         pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(value).ignore();
     }
     pipeline.exec(&mut server.connect()).unwrap();

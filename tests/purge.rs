@@ -73,11 +73,13 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
     assert_eq!(removed(&["--older-than", "20h"], b""), [&both[..], &["idempotency:old"]].concat());
     assert_eq!(removed(&["--match", "o*"], b""), ["idem:result:one", "idempotency:old"]);
     assert_eq!(removed(&["--schema", "event-driven", "--older-than", "20h"], b""), both);
-    assert_eq!(removed(&["--schema", "go-chi"], b""), ["bare"]);
+    assert_eq!(removed(&["--schema", "go-chi", "--match", "b*"], b""), ["bare"]);
+    assert_eq!(removed(&["--schema", "go-chi", "--key-file", "-"], b"bare\nunrelated\n"), ["bare"]);
     assert_eq!(removed(&["--finding", "leftover-lock"], b""), both);
     assert_eq!(removed(&["--finding", "result-no-expiry"], b""), ["idempotency:kept"]);
-    assert_eq!(removed(&["--finding", "unreadable"], b""), ["idempotency:broken"]);
-    assert_eq!(removed(&["--state", "unreadable"], b""), ["idempotency:broken"]);
+    let one = ["--schema", "go-middleware", "--match", "b*"];
+    assert_eq!(removed(&[&one[..], &["--finding", "unreadable"]].concat(), b""), ["idempotency:broken"]);
+    assert_eq!(removed(&[&one[..], &["--state", "unreadable"]].concat(), b""), ["idempotency:broken"]);
     assert_eq!(removed(&["--state", "in-progress"], b""), ["idem:started:one-held", "idempotency:held"]);
     assert_eq!(
         removed(&["--state", "in-progress", "--finding", "overdue", "--overdue", "60s"], b""),
@@ -100,6 +102,12 @@ fn bad_input_is_refused_and_loses_nothing() {
     for words in [
         &[][..],
         &["--match", "*"],
+        &["--schema", "go-chi"],
+        &["--schema", "go-chi", "--match", "[a-z]*"],
+        &["--schema", "go-chi,express", "--all"],
+        &["--state", "unreadable"],
+        &["--state", "unreadable", "--schema", "go-middleware"],
+        &["--finding", "unreadable", "--match", "b*"],
         &["--match", "***"],
         &["--match", "old[", "--all"],
         &["--match", "", "--all"],

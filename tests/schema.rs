@@ -102,7 +102,13 @@ fn shows_a_schema_as_json() {
     assert_eq!(schema["keys"][1]["template"], "idem:result:{key}");
     let begin = &schema["begin"]["calls"][0];
     assert_eq!(begin["args"], serde_json::json!(["{owner}", "{lock_ttl}", "{result_ttl}"]));
-    assert_eq!(begin["replies"][0]["when"], serde_json::json!([{ "result": "stored" }, { "result": "blob" }]));
+    assert_eq!(begin["replies"][0]["when"], serde_json::json!([{ "result": "wrong-type" }]));
+    let stored = &schema["values"][2];
+    assert_eq!((&stored["closed"], &stored["opaque"]), (&true.into(), &false.into()));
+    assert_eq!(stored["required"], serde_json::json!(["/statusCode"]));
+    assert_eq!(stored["optional"], serde_json::json!(["/body", "/error"]));
+    assert_eq!(stored["null"], serde_json::json!(["/body", "/error"]));
+    assert_eq!(schema["values"][0]["opaque"], true);
     assert_eq!(schema["release"], serde_json::Value::Null);
 }
 

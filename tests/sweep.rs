@@ -63,7 +63,9 @@ fn each_selector_removes_its_locks_and_never_a_result() {
     assert_eq!(with(&["--older-than", "150s"]), [""; 0], "nothing tells an age for certain");
     let old = ["--older-than", "150s", "--schema", "go-middleware", "--lock-ttl", "300s"];
     assert_eq!(with(&old), [""; 0], "a lock that ends by itself is no orphan on age");
-    assert_eq!(with(&["--include", "unreadable"]), ["idempotency:broken"]);
+    let one = ["--schema", "go-middleware", "--match", "b*"];
+    assert_eq!(with(&[&one[..], &["--include", "unreadable"]].concat()), ["idempotency:broken"]);
+    assert_eq!(with(&["--orphaned", "--match", "b*"]), ["idem:started:beside"]);
     assert_eq!(with(&["--orphaned", "--schema", "event-driven"]), ["idem:started:beside"]);
     assert_eq!(with(&["--orphaned", "--schema", "express"]), [""; 0]);
     assert_eq!(with(&[&["--orphaned"][..], &excess, &old[..2]].concat()), ["idempotency:long", "idempotency:stuck"]);
@@ -117,6 +119,13 @@ fn a_selector_is_needed_and_has_to_make_sense() {
         &["--orphaned", "--action", "expire", "--yes"],
         &["--older-than", "soon", "--yes"],
         &["--include", "completed", "--yes"],
+        &["--include", "unreadable", "--yes"],
+        &["--include", "unreadable", "--schema", "go-middleware", "--yes"],
+        &["--include", "unreadable", "--schema", "go-middleware", "--match", "?*", "--yes"],
+        &["--include", "unreadable", "--match", "b*", "--yes"],
+        &["--orphaned", "--schema", "go-chi", "--yes"],
+        &["--orphaned", "--schema", "go-chi", "--prefix", "", "--yes"],
+        &["--orphaned", "--match", "a[", "--yes"],
         &["--orphaned", "--grace", "-1s", "--yes"],
         &["--orphaned", "--action", "delete", "--yes"],
         &["--orphaned", "--schema", "nosuch", "--yes"],
@@ -283,7 +292,9 @@ fn a_large_value_that_does_not_decode_goes_and_comes_back_whole() {
     let server = Server::start();
     let large = "garbage".repeat(100_000);
     server.set("idempotency:large", &large, 100_000);
-    let json = sweep(&server, &["--include", "unreadable", "--yes", "--grace", "0", "-o", "json"]).exits(0).json();
+    let one = ["--schema", "go-middleware", "--match", "large"];
+    let words = ["--include", "unreadable", "--yes", "--grace", "0", "-o", "json"];
+    let json = sweep(&server, &[&one[..], &words].concat()).exits(0).json();
     assert_eq!((&json["done"], server.get("idempotency:large")), (&1.into(), None));
     server.idemctl(&["restore", json["backup"].as_str().unwrap(), "--yes"]).exits(0);
     assert_eq!(server.get("idempotency:large").unwrap(), large.as_bytes());

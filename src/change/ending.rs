@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::bulk::Ended;
+use crate::domain::catalog::Catalog;
 use crate::domain::coverage::Coverage;
 use crate::exit::{self, Stop};
 use crate::render::{coverage, escape};
@@ -25,8 +26,8 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
 }
 
 /// Says what was left out, and which assumptions do not hold.
-pub fn say_coverage(context: &mut Context, of: &Coverage) {
-    for line in coverage::lines(of) {
+pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
+    for line in coverage::lines(of, catalog) {
         context.ui.status(&line);
     }
 }

@@ -61,7 +61,7 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let key = args.key.clone().into_vec();
-    let lookup = Lookup { head: Head::Whole, thresholds: args.thresholds.thresholds() };
+    let lookup = Lookup { head: Head::Whole, thresholds: args.thresholds.thresholds(), both: false };
     let mut reader = context.reader().await?;
     let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
     let records = match found {
@@ -71,6 +71,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         None => Vec::new(),
     };
     let record = the_one(&key, records, &reader.name())?;
+    if !record.schema.has_prefix() && !catalog.is_named() {
+        let (key, name) = (escape::text(&key), &record.schema.name);
+        return Err(Stop::usage(format!("{key}: only {name} claims it, and any Redis key may be {name}'s"))
+            .hint(format!("where it is, say so: --schema {name}"))
+            .into());
+    }
     let slot = unlock::removable(&record).map_err(|why| Stop::usage(format!("{}: {why}", escape::text(&key))))?;
     if args.output == Output::Table {
         explain(context, &record, slot)?;

@@ -110,7 +110,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     }
     let catalog = context.catalog(&args.schemas)?;
     let mut reader = context.reader().await?;
-    let lookup = Lookup { head: head(&args), thresholds: args.thresholds.thresholds() };
+    let lookup = Lookup { head: head(&args), thresholds: args.thresholds.thresholds(), both: true };
     if let Some(interval) = interval {
         let [key] = <[Vec<u8>; 1]>::try_from(keys).map_err(|_| Stop::usage("--watch follows one KEY"))?;
         let how = watch::How { interval, until: args.until.map(State::from), output: args.output, reveal: args.reveal };

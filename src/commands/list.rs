@@ -26,6 +26,7 @@ use crate::domain::top::Order;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::lookup;
+use crate::render::coverage;
 use crate::store::{Head, StoreError, Walk};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
@@ -141,18 +142,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if !chooses_by_size(&args) {
         walk = walk.without_lengths();
     }
+    let mut met = Coverage::default();
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
-    let mut coverage = Coverage::default();
-    let ended = walk_all(context, &catalog, (&args, &selection), &mut walk, (&mut rows, &mut coverage)).await?;
-    rows.close(context, matches!(ended, Ended::Whole), &coverage)?;
-    say_coverage(context, &coverage);
+    let ended = walk_all(context, &catalog, (&args, &selection), (&mut walk, &mut met), &mut rows).await?;
+    let covered = coverage::fields(&met, &catalog, walk.looked_at());
+    rows.close(context, matches!(ended, Ended::Whole), covered)?;
+    say_coverage(context, &met, &catalog);
     if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (walk.forbidden(), &ended) {
         context.ui.warning(&forbidden);
     }
     let so_far = format!("{} records among {} keys of {server}", rows.shown(), walk.looked_at());
     match ended {
         Ended::Whole if rows.shown() == 0 => {
-            context.ui.status(&format!("no such records among {} keys of {server}", walk.looked_at()))
+            context.ui.status(&format!("no such records among {} keys of {server}", walk.looked_at()));
+            coverage::left_out(&catalog).iter().for_each(|line| context.ui.status(line));
         }
         Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {}; --limit shows more", rows.shown())),
         Ended::Whole => {}
@@ -178,14 +181,14 @@ async fn walk_all(
     context: &mut Context,
     catalog: &Catalog,
     (args, selection): (&Args, &Selection),
-    walk: &mut Walk,
-    (rows, coverage): (&mut Rows, &mut Coverage),
+    (walk, met): (&mut Walk, &mut Coverage),
+    rows: &mut Rows,
 ) -> Result<Ended> {
     let thresholds = args.thresholds.thresholds();
     let progress = context.ui.progress("keys looked at");
     let interrupt = Interrupt::listen()?;
     let ended = loop {
-        let chosen = match interrupt.unless_raised(page(walk, catalog, selection, &thresholds, coverage)).await {
+        let chosen = match interrupt.unless_raised(page((walk, met), catalog, selection, &thresholds)).await {
             Some(Ok(Some(chosen))) => chosen,
             Some(Ok(None)) => break Ended::Whole,
             Some(Err(error)) => break Ended::Broken(error),
@@ -202,20 +205,19 @@ async fn walk_all(
 
 /// The next page's records that the operator wants, their lengths known.
 async fn page(
-    walk: &mut Walk,
+    (walk, met): (&mut Walk, &mut Coverage),
     catalog: &Catalog,
     selection: &Selection,
     thresholds: &Thresholds,
-    coverage: &mut Coverage,
 ) -> Result<Option<Vec<Record>>, StoreError> {
     // Where two schemas read the same value the record is listed once, under the first.
-    let page = lookup::next_page(walk, catalog, thresholds, |key| selection.passes_key(key)).await?;
+    let page = lookup::next_page(walk, catalog, thresholds, met, |key| selection.passes_key(key)).await?;
     let Some(mut chosen) = page else { return Ok(None) };
     chosen.retain(|record| {
-        coverage.contradictions.note(record);
+        met.contradictions.note(record);
         let judged = selection.judge(record);
         if let Judged::Unproven(missing) = judged {
-            coverage.unproven.add(missing);
+            met.unproven.add(missing);
         }
         judged == Judged::Passes
     });

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod begin;
+pub mod check;
 pub mod complete;
 pub mod completions;
 pub mod config;

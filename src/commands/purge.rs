@@ -31,7 +31,9 @@ use crate::interrupt::Interrupt;
 /// completes, is renewed or taken anew between look and removal stays. A record's state is told by the beginning of its
 /// value, as `list` tells it. Without --state only completed records are
 /// purged: locks are left alone unless --state in-progress is said, unreadable values unless --state unreadable or
-/// --finding unreadable is. Schemas without a literal prefix (go-chi) are purged only when named with --schema.
+/// --finding unreadable is, with --schema and --prefix, a --match that has a literal part, or --key-file. A value of a
+/// form that the schema does not write is never purged. Schemas without a literal prefix (go-chi) are purged only when
+/// named with --schema, and with --prefix, such a --match or --key-file.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Only records in this state [default: completed]
@@ -102,6 +104,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let choice = Choice::new(context, &args)?;
     let temp_dir = context.settings.environment().temp_dir();
     let mut file = args.key_file.as_ref().map(|path| KeyFile::open(path, args.null, &temp_dir)).transpose()?;
+    if !args.change.dry_run {
+        choice.is_narrow(&args)?;
+    }
     let writer = if args.change.dry_run { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?.walking(args.page.gait());
@@ -114,7 +119,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         limit = most(&args, &found)?;
     }
     let Some(writer) = writer.filter(|_| limit > 0) else {
-        report(context, &args, &found, &purged)?;
+        report(context, (&args, &choice), &found, &purged)?;
         if args.change.dry_run {
             context.ui.status("dry run: nothing was changed");
         }
@@ -154,7 +159,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     // Where nothing could be read, nobody knows that there is nothing.
     let is_known = !counted && (ended.is_ok() || found.looked_at > 0);
     let shown = if is_known { show(context, &args, &choice, &found, &name) } else { Ok(()) };
-    let shown = shown.and_then(|()| report(context, &args, &found, &purged));
+    let shown = shown.and_then(|()| report(context, (&args, &choice), &found, &purged));
     // How it ended comes before a stdout that nobody reads.
     let exit = finish(context, counted, &found, &purged, ended.map(drop))?;
     shown.map(|()| exit)

@@ -26,8 +26,9 @@ use crate::store::{Reader, Writer};
 ///
 /// Counts the orphaned locks of the chosen schemas and asks; then waits --grace, reads each again, and leaves alone
 /// what changed or got more time, for somebody is at it. What is left is backed up and removed, each only if it is
-/// still what the second look saw. A stored result is never removed. Schemas without a literal prefix (go-chi) are
-/// swept only when named with --schema.
+/// still what the second look saw. A stored result is never removed, nor a value of a form that the schema does not
+/// write. Schemas without a literal prefix (go-chi) are swept only when named with --schema, and with --prefix or a
+/// --match that has a literal part.
 ///
 /// Orphaned is a lock that will never end by itself, whatever TTLs the deployment sets. What only a schema's default TTL
 /// tells of a lock selects nothing: such locks are counted, and the option is named that states the deployment's own.
@@ -46,9 +47,14 @@ pub struct Args {
     older_than: Option<Duration>,
 
     /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no
-    /// worker can be (`leftover-lock`), or values in a lock's place that do not decode (`unreadable`)
+    /// worker can be (`leftover-lock`), or values in a lock's place that do not decode (`unreadable`: with --schema, and
+    /// --prefix or a --match that has a literal part)
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = PossibleValuesParser::new(INCLUDABLE))]
     include: Vec<String>,
+
+    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
+    #[arg(long = "match", value_name = "GLOB")]
+    key_glob: Option<OsString>,
 
     /// How long to wait between the two looks
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
@@ -106,6 +112,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             Stop::usage("--read-from replica goes with --check or --dry-run: no change relies on a replica").into()
         );
     }
+    if !only_shows {
+        orphans.is_narrow(&args)?;
+    }
     let writer = if only_shows { None } else { Some(context.writer(&args.change).await?) };
     let interrupt = Interrupt::listen()?;
     let reader = context.reader().await?.walking(args.walk.gait());
@@ -116,14 +125,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if let Some(forbidden) = &found.forbidden {
         context.ui.warning(forbidden);
     }
-    say_coverage(context, &found.coverage);
+    say_coverage(context, &found.coverage, &orphans.scope().catalog);
     if args.check {
         let exit = check(context, &args, &orphans, &found, &swept)?;
         return Ok(found.missed.map_or(Ok(exit), Err)?);
     }
     let left = if asks_owners { 0 } else { found.ending };
     swept.left_to_expire = left;
-    show(context, &args, &found, &reader, left)?;
+    show(context, (&args, &orphans), &found, &reader, left)?;
     let Some(writer) = writer.filter(|_| found.tally.total() > left) else {
         report(context, &args, &orphans, &found, &swept)?;
         if only_shows {

@@ -43,6 +43,8 @@ pub struct Account {
     pub renewed: u64,
     /// Gone by themselves, or removed by somebody else, since they were seen.
     pub gone: u64,
+    /// Left alone: all of the value told that it has no form that the schema writes, or it was too long to tell.
+    pub foreign: u64,
     /// Left alone: their owner is alive.
     pub skipped_alive: u64,
     /// Left alone: they end by themselves.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::domain::glob;
+use crate::domain::observation::Content;
 use crate::domain::schema::Schema;
 use crate::domain::template::KeyTemplate;
+use crate::domain::value;
 
 /// Bytes that are read where values that do not decode are sought, for they may begin well.
 pub const LONG_HEAD_BYTES: usize = 1024;
@@ -26,9 +28,9 @@ pub struct OwnedSlot {
     pub schema: Arc<Schema>,
     /// Which of its slots.
     pub slot: usize,
-    /// The chosen schemas with the very same templates, itself among them, as it is asked for each Redis key of a walk.
+    /// The scanned schemas with the very same templates, itself among them, as it is asked for each Redis key of a walk.
     pub alike: Arc<[Arc<Schema>]>,
-    chosen: bool,
+    scanned: bool,
 }
 
 impl OwnedSlot {
@@ -53,7 +55,7 @@ impl Catalog {
         }
         let named = !names.is_empty();
         let chosen = if named { chosen } else { all.clone() };
-        Ok(Self { slots: slots(&all, &chosen), chosen, all, named })
+        Ok(Self { slots: slots(&all, &chosen, named), chosen, all, named })
     }
 
     /// Every known schema.
@@ -73,7 +75,12 @@ impl Catalog {
 
     /// The schemas that a scan looks for: the chosen ones, but those without a literal prefix only when named.
     pub fn scanned(&self) -> Vec<Arc<Schema>> {
-        self.chosen.iter().filter(|schema| self.named || schema.has_prefix()).cloned().collect()
+        self.chosen.iter().filter(|schema| walks(schema, self.named)).cloned().collect()
+    }
+
+    /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
+    pub fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.chosen.iter().filter(|schema| !walks(schema, self.named))
     }
 
     /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the
@@ -97,9 +104,19 @@ impl Catalog {
         self.owning_slots(redis_key).map(|owner| (&owner.schema, owner.slot))
     }
 
-    /// The same, the chosen ones alone.
-    pub fn chosen_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
-        self.owning_slots(redis_key).filter(|owner| owner.chosen)
+    /// The same, the scanned ones alone.
+    pub fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
+        self.owning_slots(redis_key).filter(|owner| owner.scanned)
+    }
+
+    /// The first schema besides this one of which a closed form reads what stands at a Redis key as a result.
+    pub fn result_of_another(&self, schema: &Schema, redis_key: &[u8], content: &Content) -> Option<&Arc<Schema>> {
+        let reads = |owner: &&OwnedSlot| {
+            owner.schema.name != schema.name
+                && owner.template().idempotency_key(redis_key).is_some()
+                && value::is_closed_result(&owner.schema, owner.slot, content)
+        };
+        self.slots.iter().find(reads).map(|owner| &owner.schema)
     }
 
     fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
@@ -111,13 +128,20 @@ impl Catalog {
     }
 }
 
-fn slots(all: &[Arc<Schema>], chosen: &[Arc<Schema>]) -> Vec<OwnedSlot> {
-    let is_chosen = |schema: &Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
+/// The one rule for what a scan looks for and takes for a record: a schema without a literal prefix only when it is named,
+/// for any Redis key may be its.
+fn walks(schema: &Schema, named: bool) -> bool {
+    named || schema.has_prefix()
+}
+
+fn slots(all: &[Arc<Schema>], chosen: &[Arc<Schema>], named: bool) -> Vec<OwnedSlot> {
+    let is_scanned =
+        |schema: &Arc<Schema>| walks(schema, named) && chosen.iter().any(|chosen| chosen.name == schema.name);
     let of = |schema: &Arc<Schema>| {
         let alike: Arc<[_]> =
-            all.iter().filter(|other| is_chosen(other) && other.has_templates_of(schema)).cloned().collect();
-        let slot =
-            |slot| OwnedSlot { schema: Arc::clone(schema), slot, alike: Arc::clone(&alike), chosen: is_chosen(schema) };
+            all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();
+        let scanned = is_scanned(schema);
+        let slot = |slot| OwnedSlot { schema: Arc::clone(schema), slot, alike: Arc::clone(&alike), scanned };
         (0..schema.slots.len()).map(slot).collect::<Vec<_>>()
     };
     let mut slots: Vec<_> = all.iter().flat_map(of).collect();
@@ -131,7 +155,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::samples::{any_key, catalog, schemas};
+    use crate::domain::samples::{self, any_key, catalog, schemas};
+
+    /// Rule: one rule tells what is walked and what is claimed. A schema of the operator's own with another prefix widens the
+    /// walk to all Redis keys; a schema without a prefix is nobody's until it is named.
+    #[test]
+    fn without_a_prefix_nothing_is_walked_or_claimed_unless_named() {
+        let of = |names: &[&str]| {
+            let mut all = schemas();
+            all.push(samples::schema("timed"));
+            Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+        };
+        let claimed = |catalog: &Catalog, redis_key: &[u8]| catalog.scanned_owners(redis_key).count();
+        let unnamed = of(&[]);
+        assert_eq!(unnamed.scan_pattern(), b"*");
+        assert_eq!((claimed(&unnamed, b"user:42"), claimed(&unnamed, b"timed:k")), (0, 1));
+        assert_eq!(unnamed.left_out().map(|schema| schema.name.as_str()).collect::<Vec<_>>(), ["go-chi"]);
+        let named = of(&["go-chi", "timed"]);
+        assert_eq!((claimed(&named, b"user:42"), claimed(&named, b"timed:k")), (1, 1));
+        assert_eq!(named.left_out().count(), 0);
+    }
 
     #[test]
     fn an_unknown_name_is_named_and_a_repeated_one_counts_once() {

@@ -84,6 +84,28 @@ pub fn is_everything(pattern: &[u8]) -> bool {
     !pattern.is_empty() && pattern.iter().all(|byte| *byte == b'*')
 }
 
+/// True when some byte of every text that matches stands in the pattern itself.
+pub fn has_literal(pattern: &[u8]) -> bool {
+    let mut p = 0;
+    while p < pattern.len() {
+        match pattern[p] {
+            b'*' | b'?' => p += 1,
+            b'[' => p = class_end(pattern, p),
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// Where a class ends that begins at `open`.
+fn class_end(pattern: &[u8], open: usize) -> usize {
+    let mut p = open + 1;
+    while p < pattern.len() && pattern[p] != b']' {
+        p += if pattern[p] == b'\\' { 2 } else { 1 };
+    }
+    (p + 1).min(pattern.len())
+}
+
 /// A pattern that matches exactly these bytes.
 pub fn escape(literal: &[u8]) -> Vec<u8> {
     let mut pattern = Vec::with_capacity(literal.len());
@@ -108,6 +130,12 @@ mod tests {
         }
         for wrong in ["", "a[b", "[a\\]", "a\\", "[^"] {
             assert!(check(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        for literal in ["a", "*a*", "[a-z]b", "\\*", "]", "[\\]]x", "??-"] {
+            assert!(has_literal(literal.as_bytes()), "{literal}");
+        }
+        for open in ["", "*", "??*", "[a-z]*", "[^a]?", "[\\]]", "[a"] {
+            assert!(!has_literal(open.as_bytes()), "{open}");
         }
         assert!(is_everything(b"**") && !is_everything(b"*a") && !is_everything(b""));
     }

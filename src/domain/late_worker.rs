@@ -2,7 +2,7 @@
 
 use crate::domain::next_request::foreseen;
 use crate::domain::schema::{Meaning, Schema, State};
-use crate::domain::value::{Decoded, Reading};
+use crate::domain::value::{Decoded, Form, Reading};
 
 /// The fate of the old worker's completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub fn of(schema: &Schema) -> LateWorker {
     if let Some(case) = held {
         retaken[schema.lock_slot()] = Reading::Value(Box::new(Decoded {
             case,
+            form: Form::Own,
             owner: None,
             fingerprint: None,
             created_ms: None,

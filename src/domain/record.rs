@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::age::{self, Age};
+use crate::domain::claim::Claim;
 use crate::domain::diagnosis::Finding;
 use crate::domain::next_request::{self, NextRequest};
 use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
@@ -24,6 +25,8 @@ pub struct Record {
     pub readings: Vec<Reading>,
     /// What the record is.
     pub state: State,
+    /// Whose it is.
+    pub claim: Claim,
     /// How old it is, where that can be told.
     pub age: Option<Age>,
     /// What the next request with this key gets.
@@ -38,7 +41,8 @@ impl Record {
         let state = state(&schema, &readings);
         let age = age::of(&schema, state, &readings, &seen);
         let next_request = next_request::of(&schema, &readings, &seen);
-        Self { schema, key, seen, readings, state, age, next_request, findings: Vec::new() }
+        let claim = Claim::of(&schema, &readings);
+        Self { schema, key, seen, readings, state, claim, age, next_request, findings: Vec::new() }
     }
 
     /// The slot of the lock, when a lock is there.
@@ -112,15 +116,18 @@ impl Record {
 
     /// Why the record cannot be read, when it cannot.
     pub fn unreadable_because(&self) -> Option<&str> {
-        self.readings.iter().find_map(|reading| match reading {
-            Reading::Unreadable(why) => Some(why.as_str()),
-            _ => None,
-        })
+        self.readings.iter().find_map(Reading::unread)
     }
 
     /// True when only the beginning of a value was read, and what comes behind decides what the record is.
     pub fn is_undecided(&self) -> bool {
         self.readings.iter().any(Reading::is_undecided)
+    }
+
+    /// True when a closed form of the schema, and nothing less, tells that a result is stored.
+    pub fn is_closed_result(&self) -> bool {
+        let is_closed = |value: &Decoded| self.schema.values[value.case].is_closed();
+        self.state == State::Completed && !self.claim.is_foreign() && self.values().all(is_closed)
     }
 
     /// Forgets the body of a response that was read in part.
@@ -145,7 +152,7 @@ impl Record {
 
 fn state(schema: &Schema, readings: &[Reading]) -> State {
     let of = |state| readings.iter().filter_map(Reading::decoded).any(|value| schema.values[value.case].state == state);
-    let unread = readings.iter().any(|reading| matches!(reading, Reading::Unreadable(_) | Reading::WrongType(_)));
+    let unread = readings.iter().any(|reading| reading.unread().is_some() || matches!(reading, Reading::WrongType(_)));
     if of(State::Completed) {
         State::Completed
     } else if unread {

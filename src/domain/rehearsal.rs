@@ -56,12 +56,17 @@ pub fn mismatches(schema: &Schema) -> Vec<Mismatch> {
 
 fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
     let got = match value::read(schema, slot, content) {
-        Reading::Value(decoded) if schema.values[decoded.case].state == wanted => return None,
+        Reading::Value(decoded) if schema.values[decoded.case].state == wanted => {
+            return decoded.form.strangeness().map(|why| Mismatch {
+                about,
+                message: format!("what it writes has not the form of its own `[[value]]`: {why}"),
+            });
+        }
         Reading::Value(decoded) => {
             let case = &schema.values[decoded.case];
             format!("`{}`, {}", case.name, case.state.word())
         }
-        Reading::Unreadable(why) => format!("unreadable ({why})"),
+        Reading::Unreadable(why) | Reading::Foreign { why, .. } => format!("unreadable ({why})"),
         Reading::Absent | Reading::WrongType(_) => "unreadable".to_owned(),
     };
     let message = format!("what it writes is read back as {got}, not as {}", wanted.word());

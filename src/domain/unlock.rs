@@ -1,5 +1,6 @@
 //! Which Redis key of a record may be removed to unlock it.
 
+use crate::domain::claim::Claim;
 use crate::domain::observation::Content;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
@@ -14,6 +15,11 @@ pub fn removable(record: &Record) -> Result<usize, String> {
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err("another program uses this Redis key, which holds no string: find that program first".to_owned());
     }
+    if let Claim::ResultOf(other) = &record.claim {
+        return Err(format!(
+            "{other} reads it as a completed result, and a stored result is never removed by unlocking"
+        ));
+    }
     match record.state {
         State::Absent => Err("there is no record".to_owned()),
         State::InProgress => Ok(lock),
@@ -22,7 +28,7 @@ pub fn removable(record: &Record) -> Result<usize, String> {
             Err("it is completed: there is no lock, and a stored result is never removed by unlocking".to_owned())
         }
         State::Unreadable => {
-            let unread = record.readings.iter().position(|reading| matches!(reading, Reading::Unreadable(_)));
+            let unread = record.readings.iter().position(|reading| reading.unread().is_some());
             unread
                 .filter(|slot| record.seen.slots[*slot].content != Content::Absent)
                 .ok_or_else(|| "nothing of it can be removed".to_owned())

@@ -1,6 +1,7 @@
 //! Telling a slot's value: which of the schema's cases it is, and what it holds.
 
 mod fit;
+mod form;
 #[cfg(test)]
 mod tests;
 
@@ -11,11 +12,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use self::fit::{Fit, fits};
+pub use self::form::Form;
 use crate::domain::json::Json;
 use crate::domain::json_head;
 use crate::domain::observation::Content;
 use crate::domain::response::Response;
-use crate::domain::schema::{BodyEncoding, Encoding, Schema, SlotIs, Timestamp, ValueCase};
+use crate::domain::schema::{BodyEncoding, Encoding, Schema, SlotIs, State, Timestamp, ValueCase};
 use crate::domain::write::compact_json;
 
 /// What a slot turned out to hold under a schema.
@@ -25,8 +27,15 @@ pub enum Reading {
     Absent,
     /// One of the schema's value cases.
     Value(Box<Decoded>),
-    /// A string that no case fits, and why.
+    /// A string that cannot be read, and why.
     Unreadable(String),
+    /// A string that can be read and is of no case: somebody else wrote it.
+    Foreign {
+        /// Why it is of none.
+        why: String,
+        /// True when only the beginning was read, and what comes behind decides which case a script takes it for.
+        is_part: bool,
+    },
     /// Not a string: Redis's name of the type.
     WrongType(String),
 }
@@ -37,7 +46,7 @@ impl Reading {
         match asked {
             SlotIs::Absent => *self == Self::Absent,
             SlotIs::Present => *self != Self::Absent,
-            SlotIs::Unreadable => matches!(self, Self::Unreadable(_)),
+            SlotIs::Unreadable => self.unread().is_some(),
             SlotIs::WrongType => matches!(self, Self::WrongType(_)),
             SlotIs::Value(case) => matches!(self, Self::Value(decoded) if decoded.case == *case),
         }
@@ -46,6 +55,32 @@ impl Reading {
     /// True when only the beginning was read, and what comes behind decides what it is.
     pub fn is_undecided(&self) -> bool {
         matches!(self, Self::Unreadable(why) if why == UNDECIDED)
+    }
+
+    /// Why the string is of no case, where there is one that is of none.
+    pub fn unread(&self) -> Option<&str> {
+        match self {
+            Self::Unreadable(why) | Self::Foreign { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Why the value is none of the schema's own, where that is known.
+    pub fn foreign_because(&self) -> Option<&str> {
+        match self {
+            Self::Foreign { why, .. } => Some(why),
+            Self::Value(value) => value.form.strangeness(),
+            _ => None,
+        }
+    }
+
+    /// True when the value is told, or there is none, and nothing that was read of it is another program's.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Value(value) => !value.form.is_foreign(),
+            _ => false,
+        }
     }
 
     /// The decoded value, where there is one.
@@ -65,6 +100,8 @@ const UNDECIDED: &str = "what it is stands beyond the part that was read";
 pub struct Decoded {
     /// The index of the case in [`Schema::values`].
     pub case: usize,
+    /// Whether it has the form that the schema writes.
+    pub form: Form,
     /// Who holds the lock.
     pub owner: Option<Vec<u8>>,
     /// The hash of the request's payload.
@@ -92,31 +129,79 @@ pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
     let cases = || schema.values.iter().enumerate().filter(|(_, case)| case.slot == slot);
     let wants_json = cases().any(|(_, case)| case.encoding == Encoding::Json);
     let json = wants_json.then(|| json_head::parse(head, whole));
-    // Cases that what was not read may yet decide for.
-    let mut open = Vec::new();
+    let mut told = Told::default();
     for (index, case) in cases() {
         let document = match (case.encoding, &json) {
             (Encoding::Text, _) => None,
             (Encoding::Json, Some(Ok(document))) => Some(document),
             (Encoding::Json, _) => continue,
         };
-        match fits(case, head, whole, document) {
-            Fit::Yes if open.iter().all(|state| *state == case.state) => {
-                return Reading::Value(Box::new(decode(case, index, head, whole, document)));
+        let fit = fits(case, head, whole, document);
+        if fit == Fit::No {
+            continue;
+        }
+        match Form::of(schema, case, document, whole) {
+            Form::Foreign(why) if fit == Fit::Yes => _ = told.other.get_or_insert((index, Form::Foreign(why))),
+            Form::Foreign(why) => _ = told.part.get_or_insert(why),
+            form if fit == Fit::Yes && told.open.iter().all(|state| *state == case.state) => {
+                return Reading::Value(Box::new(decode(case, (index, form), head, whole, document)));
             }
-            Fit::Yes | Fit::Open => open.push(case.state),
-            Fit::No => {}
+            _ => told.open.push(case.state),
         }
     }
-    Reading::Unreadable(match json {
-        _ if !open.is_empty() => UNDECIDED.to_owned(),
-        Some(Err(why)) => format!("not JSON: {why}"),
-        Some(Ok(_)) => "JSON of another shape".to_owned(),
-        None => "not one of the words the schema knows".to_owned(),
-    })
+    if !told.open.is_empty() {
+        return Reading::Unreadable(UNDECIDED.to_owned());
+    }
+    if let Some((index, form)) = told.other {
+        let case = &schema.values[index];
+        let document = json.as_ref().and_then(|json| json.as_ref().ok()).filter(|_| case.encoding == Encoding::Json);
+        return Reading::Value(Box::new(decode(case, (index, form), head, whole, document)));
+    }
+    match (told.part, json) {
+        (Some(why), _) => Reading::Foreign { why, is_part: true },
+        (None, Some(Err(why))) => Reading::Unreadable(format!("not JSON: {why}")),
+        (None, Some(Ok(_))) => Reading::Foreign { why: "JSON of another shape".to_owned(), is_part: false },
+        (None, None) => Reading::Foreign { why: "not one of the words the schema knows".to_owned(), is_part: false },
+    }
 }
 
-fn decode(case: &ValueCase, index: usize, head: &[u8], whole: bool, document: Option<&Json<'_>>) -> Decoded {
+/// What the cases of a slot say of a value that none of them has claimed yet.
+#[derive(Default)]
+struct Told {
+    /// The states of the cases that what was not read may yet decide for.
+    open: Vec<State>,
+    /// The first case that it is of, though it has not its form.
+    other: Option<(usize, Form)>,
+    /// Why it has not the form of a case that it may be of.
+    part: Option<String>,
+}
+
+/// True when a closed form of the schema reads what stands at one of its Redis keys as a result.
+pub fn is_closed_result(schema: &Schema, slot: usize, content: &Content) -> bool {
+    let Content::Text { head, .. } = content else { return false };
+    let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let may_be = |case: &ValueCase| match &case.tests.equals {
+        Some(equals) => head == equals,
+        None => is_object && case.closed.is_some(),
+    };
+    let results = || schema.values.iter().filter(|case| case.slot == slot && case.state == State::Completed);
+    results().any(may_be)
+        && match read(schema, slot, content) {
+            Reading::Value(value) => {
+                let case = &schema.values[value.case];
+                case.state == State::Completed && case.is_closed() && !value.form.is_foreign()
+            }
+            _ => false,
+        }
+}
+
+fn decode(
+    case: &ValueCase,
+    (index, form): (usize, Form),
+    head: &[u8],
+    whole: bool,
+    document: Option<&Json<'_>>,
+) -> Decoded {
     let source = Source { head, document };
     let fields = &case.fields;
     let text =
@@ -124,6 +209,7 @@ fn decode(case: &ValueCase, index: usize, head: &[u8], whole: bool, document: Op
     let time = |path: &Option<String>| source.text(path.as_deref()?).and_then(|bytes| millis(&bytes, case.timestamp));
     Decoded {
         case: index,
+        form,
         owner: fields.owner.as_deref().and_then(|path| source.text(path)).map(Cow::into_owned),
         fingerprint: text(&fields.fingerprint),
         created_ms: time(&fields.created_at),

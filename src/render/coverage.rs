@@ -1,44 +1,83 @@
-//! What a read did not tell, as sentences and as JSON.
+//! What a walk covered: for people, and as fields of a report.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::escape;
+use crate::domain::catalog::Catalog;
 use crate::domain::contradiction::Contradiction;
 use crate::domain::coverage::Coverage;
 use crate::domain::duration;
-use crate::domain::schema::TtlOf;
+use crate::domain::schema::{Schema, TtlOf};
 use crate::domain::unproven::Missing;
+
+/// Why a schema is left out that nobody named.
+const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
 
 /// Everything that may be missing, in the order of the JSON.
 const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
-/// A line for each thing that was left out or does not hold.
-pub fn lines(coverage: &Coverage) -> Vec<String> {
-    let unproven = coverage.unproven.counts().map(|(missing, count)| left_out(missing, count));
+/// A line for each schema whose Redis keys hold values of other forms, one for each that spared another's lock, and one for
+/// each thing that nothing proves or that the records contradict.
+pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
+    let foreign = coverage.foreign().iter().map(|(name, count)| {
+        let schema = catalog.all().iter().find(|schema| schema.name == *name);
+        let under = schema.map(|schema| prefixes(schema)).filter(|prefixes| !prefixes.is_empty());
+        let under = under.map_or_else(String::new, |prefixes| format!(" under {prefixes}"));
+        format!("{count} of other forms{under} (not {name}'s)")
+    });
+    let spared = coverage.spared().iter().map(|(name, count)| {
+        let (records, are) =
+            if *count == 1 { ("1".to_owned(), "is no lock") } else { (count.to_string(), "are no locks") };
+        format!("{records} of these {are}: {name} reads a completed result there")
+    });
+    let unproven = coverage.unproven.counts().map(|(missing, count)| unproven(missing, count));
     let contradicted = coverage.contradictions.iter().map(|(schema, of, found)| contradicted(schema, of, found));
-    unproven.chain(contradicted).collect()
+    foreign.chain(spared).chain(unproven).chain(contradicted).collect()
 }
 
-/// Adds the fields of the contract to a report.
-pub fn add_to(report: &mut Map<String, Value>, coverage: &Coverage) {
+/// A line that names the schemas that were left out; `None` where none was.
+pub fn left_out(catalog: &Catalog) -> Option<String> {
+    let names: Vec<_> = catalog.left_out().map(|schema| schema.name.as_str()).collect();
+    match names.as_slice() {
+        [] => None,
+        [name] => Some(format!("left out: {name} ({NO_PREFIX})")),
+        names => Some(format!("left out: {} (they have no literal prefix; name them with --schema)", names.join(", "))),
+    }
+}
+
+/// The same as fields: `keys_walked`, `foreign`, `spared`, `left_out`, `unproven`, `contradicted_defaults`.
+pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<String, Value> {
+    let left_out: Vec<_> =
+        catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX })).collect();
     let count = |sought: Missing| {
         coverage.unproven.counts().find(|(missing, _)| *missing == sought).map_or(0, |(_, count)| count)
     };
     let unproven: Map<_, _> =
         MISSING.iter().map(|missing| (missing.word().to_owned(), json!(count(*missing)))).collect();
-    let contradicted = coverage.contradictions.iter().map(|(schema, of, found)| {
-        json!({
-            "schema": schema,
-            "ttl": of.word(),
-            "default_ms": found.default_ms,
-            "most_ms": found.most_ms,
-            "records": found.records,
-        })
-    });
-    report.insert("unproven".to_owned(), Value::Object(unproven));
-    report.insert("contradicted_defaults".to_owned(), contradicted.collect());
+    let contradicted: Vec<_> = coverage.contradictions.iter().map(shown).collect();
+    Map::from_iter([
+        ("keys_walked".to_owned(), json!(keys_walked)),
+        ("foreign".to_owned(), json!(coverage.foreign())),
+        ("spared".to_owned(), json!(coverage.spared())),
+        ("left_out".to_owned(), json!(left_out)),
+        ("unproven".to_owned(), Value::Object(unproven)),
+        ("contradicted_defaults".to_owned(), json!(contradicted)),
+    ])
 }
 
-fn left_out(missing: Missing, count: u64) -> String {
+fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
+    json!({
+        "schema": schema,
+        "ttl": of.word(),
+        "default_ms": found.default_ms,
+        "most_ms": found.most_ms,
+        "records": found.records,
+    })
+}
+
+fn unproven(missing: Missing, count: u64) -> String {
     let records = if count == 1 { "record" } else { "records" };
     match missing {
         Missing::Ttl(of) => format!(
@@ -63,29 +102,33 @@ fn contradicted(schema: &str, of: TtlOf, found: Contradiction) -> String {
     )
 }
 
+fn prefixes(schema: &Schema) -> String {
+    let prefixes: BTreeSet<_> = schema.slots.iter().map(|slot| escape::text(slot.template.prefix())).collect();
+    prefixes.into_iter().filter(|prefix| !prefix.is_empty()).collect::<Vec<_>>().join(" and ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::observation::Expiry;
-    use crate::domain::samples::{CHI_LOCK, chi};
+    use crate::domain::samples::{CHI_LOCK, catalog, chi};
 
     #[test]
     fn says_what_is_missing_and_which_default_does_not_hold() {
-        let mut coverage = Coverage::default();
-        assert!(lines(&coverage).is_empty());
+        let (mut coverage, catalog) = (Coverage::default(), catalog(&[], None));
+        assert!(lines(&coverage, &catalog).is_empty());
         coverage.unproven.add(Missing::Ttl(TtlOf::Result));
         coverage.unproven.add(Missing::Age);
         coverage.contradictions.note(&chi(CHI_LOCK, Expiry::In(600_000)));
         assert_eq!(
-            lines(&coverage),
+            lines(&coverage, &catalog),
             [
                 "1 record left out: the schema's default result TTL proves nothing of this deployment; state its own with --result-ttl (and --schema), or in the context",
                 "1 record of unknown age left out: no expiry, or more time left than the TTL, tells no age",
                 "go-chi: 1 lock has more time left (up to 10m) than the schema's default lock TTL gives (1m): this deployment's is another, --lock-ttl states it",
             ]
         );
-        let mut report = Map::new();
-        add_to(&mut report, &coverage);
+        let report = fields(&coverage, &catalog, 1);
         assert_eq!(report["unproven"], json!({ "lock_ttl": 0, "result_ttl": 1, "age": 1 }));
         assert_eq!(report["contradicted_defaults"][0]["most_ms"], json!(600_000));
     }

@@ -68,6 +68,8 @@ struct Shown<'a> {
     key_base64: Option<String>,
     redis_keys: Vec<Cow<'a, str>>,
     state: &'static str,
+    /// Why the value has no form that the schema writes; null where it has.
+    foreign_because: Option<String>,
     owner: Option<Cow<'a, str>>,
     lock_ttl_ms: Option<u64>,
     result_ttl_ms: Option<u64>,
@@ -132,6 +134,7 @@ impl<'a> Shown<'a> {
             key_base64: base64_unless_text(&record.key),
             redis_keys: record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect(),
             state: record.state.word(),
+            foreign_because: record.claim.foreign_because(),
             owner: record.owner().map(text),
             lock_ttl_ms: ttl(record.lock()),
             result_ttl_ms: ttl(record.result()),

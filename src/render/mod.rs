@@ -7,6 +7,7 @@ pub mod coverage;
 pub mod escape;
 pub mod fold;
 mod grid;
+pub mod health;
 pub mod json;
 pub mod listing;
 pub mod race;

@@ -59,6 +59,10 @@ impl Page {
         if record.state == State::Absent {
             return;
         }
+        if let Some(why) = record.claim.foreign_because() {
+            let name = &record.schema.name;
+            self.field("Form", &format!("not {name}'s: {}", escape::text(why.as_bytes())));
+        }
         if record.state == State::InProgress || record.owner().is_some() {
             self.field(
                 "Owner",

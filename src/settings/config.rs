@@ -80,6 +80,22 @@ pub struct DeploymentConfig {
     pub lock_ttl: Option<Span>,
     /// The result TTL.
     pub result_ttl: Option<Span>,
+    /// Pointers to fields that this deployment writes besides those of the schema's forms.
+    pub extra_fields: Vec<Pointer>,
+}
+
+/// A JSON pointer to a field.
+#[derive(Debug, Clone)]
+pub struct Pointer(pub String);
+
+impl<'de> Deserialize<'de> for Pointer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.starts_with('/') {
+            return Ok(Self(text));
+        }
+        Err(de::Error::custom(format!("\"{text}\" is not a JSON pointer to a field: write \"/traceId\"")))
+    }
 }
 
 /// `tls = true`, or a table that says how; the table alone means true.

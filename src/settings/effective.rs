@@ -178,6 +178,7 @@ impl Settings {
             prefix: args.prefix.clone().or(config.prefix).or_else(|| self.context.prefix.clone()),
             lock_ttl: args.lock_ttl.or(config.lock_ttl.map(|span| span.0)),
             result_ttl: args.result_ttl.or(config.result_ttl.map(|span| span.0)),
+            extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }
     }
 

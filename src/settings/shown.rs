@@ -72,10 +72,13 @@ impl Settings {
         let mut rows = Vec::new();
         for (schema, deployment) in &self.context.deployment {
             let ttl = |ttl: Option<super::config::Span>| ttl.map(|ttl| span(ttl.0));
+            let extra: Vec<_> = deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
+            let extra = extra.join(", ");
             for (field, value) in [
                 ("prefix", deployment.prefix.clone()),
                 ("lock_ttl", ttl(deployment.lock_ttl)),
                 ("result_ttl", ttl(deployment.result_ttl)),
+                ("extra_fields", Some(extra).filter(|extra| !extra.is_empty())),
             ] {
                 if value.is_some() {
                     let origin = self.place(&["deployment", schema, field]);

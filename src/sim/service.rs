@@ -140,7 +140,7 @@ impl<'a> Service<'a> {
                 (State::Completed, Content::Text { head, .. }) => Answer::Replay(Some(head)),
                 _ => Answer::Conflict,
             },
-            Reading::Unreadable(why) => Answer::Wrong(why),
+            Reading::Unreadable(why) | Reading::Foreign { why, .. } => Answer::Wrong(why),
             _ => Answer::Wrong("another type of value".to_owned()),
         }
     }

@@ -7,6 +7,7 @@ mod batch;
 mod connect;
 mod error;
 mod guarded;
+mod held;
 mod lines;
 mod link;
 mod look;

@@ -101,6 +101,7 @@ impl Deployments {
             prefix: plain[at(name)].takes_prefix.then(|| PREFIX.to_owned()),
             lock_ttl: Some(Duration::from_secs(locks[at(name)])),
             result_ttl: Some(Duration::from_secs(results[at(name)])),
+            ..schemas::Deployment::default()
         });
         let deployed = deployed.unwrap().into_iter().map(|schema| Deployment::of(schema, on_cluster));
         Self(deployed.collect())

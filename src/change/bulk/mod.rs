@@ -4,6 +4,7 @@
 mod ahead;
 mod flow;
 mod key_file;
+mod narrowing;
 mod owners;
 mod place;
 mod removal;
@@ -15,6 +16,7 @@ mod survey;
 pub use ahead::Supply;
 pub use flow::Flow;
 pub use key_file::KeyFile;
+pub use narrowing::Narrowing;
 pub use owners::Owners;
 pub use rule::{Chosen, Rule, Scope, Verdict};
 pub use source::Source;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::domain::candidates::Candidate;
+use crate::domain::claim::Claim;
 use crate::domain::identity::Identity;
 use crate::domain::observation::SeenSlot;
 use crate::domain::record::Record;
@@ -41,8 +42,9 @@ impl Place {
 
     /// True when the look is the one that a change may be compared with, right now.
     pub fn is_fresh(&self) -> bool {
-        let is_sharp = |record: &Record| record.seen.slots.iter().all(SeenSlot::is_sharp);
-        matches!(&self.kept, Kept::Record(record) if is_sharp(record)) && self.at.elapsed() < FRESH
+        let is_told =
+            |record: &Record| record.claim != Claim::SoFar && record.seen.slots.iter().all(SeenSlot::is_sharp);
+        matches!(&self.kept, Kept::Record(record) if is_told(record)) && self.at.elapsed() < FRESH
     }
 }
 

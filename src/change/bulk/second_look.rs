@@ -6,10 +6,14 @@ use super::place::{Kept, Place};
 use super::rule::{Chosen, Rule};
 use crate::domain::bulk::Account;
 use crate::domain::candidates::{self, Candidate};
+use crate::domain::claim::Claim;
 use crate::domain::identity::{Comparison, Identity};
 use crate::domain::observation::{Observation, SeenSlot};
 use crate::domain::record::Record;
 use crate::store::{Reader, Seen, StoreError};
+
+/// Bytes of values that are read whole at a time: memory stays flat.
+const MOST_AT_ONCE: u64 = 16 << 20;
 
 /// What a second look gave.
 pub(super) struct Looked<G> {
@@ -40,24 +44,70 @@ pub(super) async fn look_again<R: Rule>(
     }
     let stale: Vec<_> = stale.into_iter().map(|place| place.kept.into_identity()).collect();
     let now = look(reader, &stale).await?;
+    let mut open = Vec::new();
     for ((candidate, identity), now) in stale.into_iter().zip(now) {
-        match now.map(|now| (identity.compare(&now), now)) {
-            Ok((Comparison::Same, now)) => looked.judge(rule, read(rule, candidate, now)),
-            Ok((Comparison::Renewed, _)) => looked.account.renewed += 1,
-            Ok((Comparison::Changed, now)) if now.is_absent() => looked.account.gone += 1,
-            Ok((Comparison::Changed, _)) => looked.account.changed += 1,
-            Err(error) if reader.goes_on_after(&error) => {
-                looked.silence = StoreError::worse(looked.silence, Some(error));
-            }
-            Err(error) if error.is_permission() => looked.account.changed += 1,
-            Err(error) => return Err(error.into()),
+        let Some(now) = looked.enter(reader, &identity, now)? else { continue };
+        match read(rule, candidate, now) {
+            Some(record) if record.claim == Claim::SoFar => open.push(record),
+            record => looked.judge(rule, record),
         }
     }
+    looked.judge_whole(reader, rule, open).await?;
     Ok(looked)
 }
 
 impl<G> Looked<G> {
+    /// What a look shows, where it shows the record that was seen; the account has what it shows else.
+    ///
+    /// # Errors
+    /// When the server could not be asked.
+    fn enter(&mut self, reader: &Reader, identity: &Identity, now: Seen) -> Result<Option<Observation>> {
+        match now.map(|now| (identity.compare(&now), now)) {
+            Ok((Comparison::Same, now)) => return Ok(Some(now)),
+            Ok((Comparison::Renewed, _)) => self.account.renewed += 1,
+            Ok((Comparison::Changed, now)) if now.is_absent() => self.account.gone += 1,
+            Ok((Comparison::Changed, _)) => self.account.changed += 1,
+            Err(error) if reader.goes_on_after(&error) => {
+                self.silence = StoreError::worse(self.silence.take(), Some(error));
+            }
+            Err(error) if error.is_permission() => self.account.changed += 1,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(None)
+    }
+
+    /// Judges records by all of their values, of which only the beginning was read: what stands behind it may be a field
+    /// that the schema does not write. The records stay as they were read, for a change compares with that.
+    ///
+    /// # Errors
+    /// When the server could not be asked.
+    async fn judge_whole(&mut self, reader: &mut Reader, rule: &impl Rule<Group = G>, open: Vec<Record>) -> Result<()> {
+        let mut open = open.into_iter().peekable();
+        while let Some(first) = open.next() {
+            let (mut bytes, mut some) = (first.size_bytes().unwrap_or(u64::MAX), vec![first]);
+            while let Some(next) = open.next_if(|next| {
+                bytes = bytes.saturating_add(next.size_bytes().unwrap_or(u64::MAX));
+                bytes <= MOST_AT_ONCE
+            }) {
+                some.push(next);
+            }
+            let wanted: Vec<_> = some.iter().map(|record| Candidate::from(record.clone()).redis_keys).collect();
+            let whole = reader.look_further(&wanted).await?;
+            for (mut record, whole) in some.into_iter().zip(whole) {
+                let Some(whole) = self.enter(reader, &Identity::of(&record.seen), whole)? else { continue };
+                let whole = read(rule, Candidate::from(record.clone()), whole);
+                record.claim = whole.map_or(Claim::SoFar, |whole| whole.claim);
+                self.judge(rule, Some(record));
+            }
+        }
+        Ok(())
+    }
+
     fn judge(&mut self, rule: &impl Rule<Group = G>, record: Option<Record>) {
+        if record.as_ref().is_some_and(|record| record.claim.is_foreign() || record.claim == Claim::SoFar) {
+            self.account.foreign += 1;
+            return;
+        }
         match record.and_then(|record| rule.choose(&record).chosen().map(|chosen| (record, chosen))) {
             Some(there) => self.there.push(there),
             None => self.account.changed += 1,

@@ -31,6 +31,7 @@ pub struct Source<'a> {
     from: Origin<'a>,
     /// Why nodes of a cluster were left out.
     missed: Option<StoreError>,
+    /// What was left out, and which assumptions do not hold.
     coverage: Coverage,
 }
 
@@ -137,11 +138,11 @@ impl<'a> Source<'a> {
     }
 
     async fn records(&mut self, rule: &impl Rule) -> Result<Option<Vec<Record>>> {
-        let scope = rule.scope();
+        let (scope, coverage) = (rule.scope(), &mut self.coverage);
         match &mut self.from {
             Origin::Walk(walk) => {
                 let may_choose = |key: &[u8]| rule.may_choose(key);
-                Ok(lookup::next_page(walk, &scope.catalog, &scope.thresholds, may_choose).await?)
+                Ok(lookup::next_page(walk, &scope.catalog, &scope.thresholds, coverage, may_choose).await?)
             }
             Origin::Keys { file, reader, looked_at } => {
                 let keys = file.next(PAGE)?;
@@ -149,7 +150,8 @@ impl<'a> Source<'a> {
                     return Ok(None);
                 }
                 *looked_at += keys.len() as u64;
-                let lookup = Lookup { head: Head::Bytes(MOST_WHOLE), thresholds: scope.thresholds.clone() };
+                let lookup =
+                    Lookup { head: Head::Bytes(MOST_WHOLE), thresholds: scope.thresholds.clone(), both: false };
                 let found = lookup.find(reader, &scope.catalog, keys).await?;
                 let silent = found.iter().find_map(|found| found.silent().cloned());
                 self.missed = self.missed.take().or(silent);
@@ -157,8 +159,8 @@ impl<'a> Source<'a> {
                 let is_scanned = |record: &Record| scanned.iter().any(|schema| schema.name == record.schema.name);
                 let mut known = HashSet::new();
                 let is_new = |record: &Record| known.insert(record.seen.slots[0].redis_key.clone());
-                let records = found.into_iter().flat_map(|found| found.records).filter(is_scanned);
-                Ok(Some(records.filter(is_new).collect()))
+                let records = found.into_iter().flat_map(|found| found.records).filter(is_scanned).filter(is_new);
+                Ok(Some(records.filter(|record| coverage.claims(record)).collect()))
             }
         }
     }

@@ -7,12 +7,11 @@ use serde_json::{Map, Value, json};
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::catalog::Catalog;
-use crate::domain::coverage::Coverage;
 use crate::domain::record::Record;
 use crate::domain::top::{Order, Top};
 use crate::render::listing::Listing;
 use crate::render::style::Palette;
-use crate::render::{coverage, escape, json as shown};
+use crate::render::{escape, json as shown};
 
 /// Which rows are kept.
 pub(super) enum Kept {
@@ -68,19 +67,19 @@ impl Rows {
         Ok(self.shown >= self.limit)
     }
 
-    /// Shows what sorting kept, and closes the document.
-    pub(super) fn close(&mut self, context: &mut Context, whole: bool, of: &Coverage) -> io::Result<()> {
+    /// Shows what sorting kept, and closes the document with what the walk covered.
+    pub(super) fn close(&mut self, context: &mut Context, whole: bool, covered: Map<String, Value>) -> io::Result<()> {
         if let Some(top) = self.top.take() {
             self.cut = top.was_cut();
             self.show(context, &top.into_sorted())?;
         }
         if self.output == Output::Json {
             let open = if self.shown == 0 { "{\"format\":1,\"records\":[" } else { "\n" };
-            let mut ends = Map::new();
-            coverage::add_to(&mut ends, of);
-            ends.insert("complete".to_owned(), json!(whole));
-            let ends = Value::Object(ends).to_string();
-            context.ui.data(format!("{open}],{}\n", escape::json(ends.trim_start_matches('{').to_owned())))?;
+            let mut covered = covered;
+            covered.insert("complete".to_owned(), json!(whole));
+            let covered = Value::Object(covered).to_string();
+            let covered = covered.strip_prefix('{').unwrap_or_default();
+            context.ui.data(format!("{open}],{}\n", escape::json(covered.to_owned())))?;
         }
         context.ui.flush()
     }

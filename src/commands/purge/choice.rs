@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use super::Args;
 use crate::args::StateArg;
-use crate::change::bulk::{Chosen, Rule, Scope, Verdict};
+use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::catalog::LONG_HEAD_BYTES;
 use crate::domain::diagnosis::CODES;
@@ -57,6 +57,16 @@ impl Choice {
         let lengths = selection.findings.contains(&OVERSIZED);
         let scope = Scope { catalog, thresholds, least, lengths };
         Ok(Self { scope, selection, reads_all: args.max_percent.is_some() })
+    }
+
+    /// Passes where what is purged is narrow enough to be changed.
+    ///
+    /// # Errors
+    /// Refused for safety.
+    pub(super) fn is_narrow(&self, args: &Args) -> Result<(), Stop> {
+        let glob = self.selection.key_glob.as_deref();
+        let narrowing = Narrowing { glob, has_key_file: args.key_file.is_some(), schemas: &args.schemas };
+        narrowing.check(&self.scope.catalog, self.selection.states.contains(&State::Unreadable))
     }
 
     /// True when locks that are held are purged too.

@@ -5,12 +5,13 @@ use anyhow::Result;
 use super::choice::Choice;
 use super::{Args, Found};
 use crate::args::Output;
+use crate::change::bulk::Rule as _;
 use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::bulk::{Account, Ended};
 use crate::exit::Exit;
-use crate::render::change;
 use crate::render::style::Palette;
+use crate::render::{change, coverage};
 
 /// What is chosen, before anybody is asked, or, where nobody is, after.
 ///
@@ -20,9 +21,11 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
     if let Some(forbidden) = &survey.forbidden {
         context.ui.warning(forbidden);
     }
-    say_coverage(context, &survey.coverage);
+    let catalog = &choice.scope().catalog;
+    say_coverage(context, &survey.coverage, catalog);
     if survey.tally.total() == 0 {
         context.ui.status(&format!("no such records among {} keys of {server}", survey.looked_at));
+        coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
         return Ok(());
     }
     if args.output == Output::Table {
@@ -41,8 +44,14 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub(super) fn report(context: &mut Context, args: &Args, found: &Found, purged: &Account) -> Result<()> {
-    write_report(context, args.output, &change::purge(&found.tally, purged, &found.coverage))
+pub(super) fn report(
+    context: &mut Context,
+    (args, choice): (&Args, &Choice),
+    found: &Found,
+    purged: &Account,
+) -> Result<()> {
+    let covered = coverage::fields(&found.coverage, &choice.scope().catalog, found.looked_at);
+    write_report(context, args.output, &change::purge(&found.tally, covered, purged))
 }
 
 /// How far it got; `counted` is true when all that is chosen was counted before.
@@ -67,6 +76,7 @@ pub(super) fn finish(
     }
     for (count, what) in [
         (purged.changed + purged.renewed, "left alone, for they changed since they were seen"),
+        (purged.foreign, "left alone, for they have a form that the schema does not write, as the whole value told"),
         (purged.gone, "gone already, for they expired or somebody else removed them"),
     ] {
         if count > 0 {

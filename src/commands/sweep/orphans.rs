@@ -1,13 +1,13 @@
 //! Which locks a sweep is about.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::{ActionArg, Args};
-use crate::change::bulk::{Chosen, Rule, Scope, Verdict};
+use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
-use crate::domain::age;
 use crate::domain::catalog::LONG_HEAD_BYTES;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::evidence::Evidence;
@@ -15,6 +15,7 @@ use crate::domain::orphan::{self, EXCESS, INCLUDABLE, ORPHANED, OVERDUE, Orphan,
 use crate::domain::record::Record;
 use crate::domain::schema::{Schema, TtlOf};
 use crate::domain::unproven::Missing;
+use crate::domain::{age, glob};
 use crate::exit::Stop;
 use crate::store::Action;
 
@@ -27,6 +28,7 @@ pub(super) struct Orphans {
     /// Codes of findings.
     pub(super) sought: Vec<&'static str>,
     action: ActionArg,
+    key_glob: Option<Vec<u8>>,
 }
 
 impl Orphans {
@@ -46,7 +48,20 @@ impl Orphans {
         let thresholds = Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let least = if sought.contains(&UNREADABLE) { LONG_HEAD_BYTES } else { HEAD_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
-        Ok(Self { scope, sought, action: args.action })
+        let key_glob = args.key_glob.as_ref().map(|glob| glob.as_bytes().to_vec());
+        if let Some(glob) = &key_glob {
+            glob::check(glob).map_err(|why| Stop::usage(format!("--match: {why}")))?;
+        }
+        Ok(Self { scope, sought, action: args.action, key_glob })
+    }
+
+    /// Passes where what is swept is narrow enough to be changed.
+    ///
+    /// # Errors
+    /// Refused for safety.
+    pub(super) fn is_narrow(&self, args: &Args) -> Result<(), Stop> {
+        let narrowing = Narrowing { glob: self.key_glob.as_deref(), has_key_file: false, schemas: &args.schemas };
+        narrowing.check(&self.scope.catalog, self.sought.contains(&UNREADABLE))
     }
 }
 
@@ -56,6 +71,10 @@ impl Rule for Orphans {
 
     fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    fn may_choose(&self, key: &[u8]) -> bool {
+        self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
     }
 
     fn choose(&self, record: &Record) -> Verdict<Self::Group> {

@@ -5,12 +5,13 @@ use anyhow::Result;
 use super::orphans::Orphans;
 use super::{ActionArg, Args, Found};
 use crate::args::Output;
+use crate::change::bulk::Rule as _;
 use crate::change::{came_to_its_end, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::bulk::Account;
 use crate::exit::Exit;
-use crate::render::change;
 use crate::render::style::Palette;
+use crate::render::{change, coverage};
 use crate::store::Reader;
 
 /// Says in one line what was found; no when it is anything.
@@ -35,10 +36,17 @@ pub(super) fn check(
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub(super) fn show(context: &mut Context, args: &Args, found: &Found, reader: &Reader, left: u64) -> Result<()> {
-    let total = found.tally.total();
+pub(super) fn show(
+    context: &mut Context,
+    (args, orphans): (&Args, &Orphans),
+    found: &Found,
+    reader: &Reader,
+    left: u64,
+) -> Result<()> {
+    let (total, catalog) = (found.tally.total(), &orphans.scope().catalog);
     if total == 0 {
         context.ui.status(&format!("no orphaned locks among {} keys of {}", found.looked_at, reader.name()));
+        coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
         return Ok(());
     }
     if args.output == Output::Table {
@@ -84,8 +92,8 @@ pub(super) fn report(
     found: &Found,
     swept: &Account,
 ) -> Result<()> {
-    let report = change::sweep(&found.tally, &orphans.sought, found.looked_at, (swept, &found.coverage));
-    write_report(context, args.output, &report)
+    let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.looked_at);
+    write_report(context, args.output, &change::sweep(&found.tally, &orphans.sought, covered, swept))
 }
 
 /// How far the sweep got.
@@ -101,6 +109,7 @@ pub(super) fn finish(context: &mut Context, total: u64, swept: &Account, ended: 
     for (count, why) in [
         (swept.changed + swept.gone, "changed since the first look"),
         (swept.renewed, "were renewed or taken anew since the first look"),
+        (swept.foreign, "have a form that the schema does not write, as the whole value told"),
         (swept.skipped_alive, "have an owner that is alive"),
         (swept.left_to_expire, "end by themselves"),
     ] {

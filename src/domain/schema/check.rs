@@ -1,5 +1,6 @@
 //! Reading a `schema.toml`: every name resolved, every error with its line.
 
+mod form;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -137,7 +138,7 @@ impl Builder {
     }
 
     fn value(&self, raw: RawValue) -> Checked<ValueCase> {
-        let name = raw.name;
+        let name = raw.name.clone();
         if ["absent", "present", "unreadable", "wrong-type"].contains(&name.as_str()) {
             return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
         }
@@ -164,6 +165,7 @@ impl Builder {
         for (path, value) in &raw.fields_are {
             compared(path, value).at(path.as_str()).at("where")?;
         }
+        let closed = form::closed(&raw, encoding)?;
         let tests = Where {
             equals: raw.equals.map(String::into_bytes),
             fields: raw.fields_are.into_iter().collect(),
@@ -174,6 +176,8 @@ impl Builder {
             slot,
             encoding,
             tests,
+            closed,
+            is_marked_opaque: raw.opaque,
             state: match raw.state {
                 RawState::InProgress => State::InProgress,
                 RawState::Completed => State::Completed,

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::closed::Closed;
+
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
@@ -71,6 +73,10 @@ pub struct ValueCase {
     pub encoding: Encoding,
     /// What must hold for the value to be of this case.
     pub tests: Where,
+    /// The fields that the schema writes; `None` where any other field may stand beside what is tested.
+    pub closed: Option<Closed>,
+    /// True when the file says that any text is of this case.
+    pub is_marked_opaque: bool,
     /// The state of a record that holds it.
     pub state: State,
     /// Where the fields sit.
@@ -79,6 +85,18 @@ pub struct ValueCase {
     pub body_encoding: BodyEncoding,
     /// The unit of timestamps.
     pub timestamp: Timestamp,
+}
+
+impl ValueCase {
+    /// True when any text is of this case: the Redis key alone tells whose the value is.
+    pub fn is_opaque(&self) -> bool {
+        self.encoding == Encoding::Text && self.tests.equals.is_none()
+    }
+
+    /// True when a value of this case is told from other programs' values by its bytes.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some() || self.tests.equals.is_some()
+    }
 }
 
 /// What must hold for a value to be of a case.

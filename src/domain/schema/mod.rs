@@ -1,6 +1,7 @@
 //! Schemas: how one service library stores a record, as data read from a `schema.toml`.
 
 mod check;
+mod closed;
 mod conduct;
 mod forms;
 pub mod lua;
@@ -10,6 +11,7 @@ mod raw;
 mod steps;
 
 pub use check::{SchemaError, SchemaSource, parse};
+pub use closed::{Closed, Level, Member};
 pub use conduct::{Conduct, OnFailure, OnHangUp, WithoutRedis};
 pub use forms::{BodyEncoding, Encoding, Fields, State, Timestamp, ValueCase, Where};
 pub use model::{HeaderNames, Origin, Schema, Script, Slot, SlotKey, TtlOf, WriteFormat};

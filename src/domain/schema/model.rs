@@ -70,6 +70,15 @@ impl Schema {
         self.slots.len() - 1
     }
 
+    /// Lets a field stand, perhaps null, in every closed form on whose levels it is.
+    pub fn allow_field(&mut self, path: &str) {
+        for closed in self.values.iter_mut().filter_map(|case| case.closed.as_mut()) {
+            if let Some(member) = closed.allow(path) {
+                member.may_be_null = true;
+            }
+        }
+    }
+
     /// The Redis keys of an idempotency key, in slot order.
     pub fn redis_keys(&self, key: &[u8]) -> Vec<Vec<u8>> {
         self.slots.iter().map(|slot| slot.template.redis_key(key)).collect()

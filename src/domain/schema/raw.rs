@@ -76,6 +76,14 @@ pub(super) struct RawValue {
     pub fields_are: BTreeMap<String, Value>,
     #[serde(default)]
     pub has: Vec<String>,
+    pub required: Option<Vec<String>>,
+    pub optional: Option<Vec<String>>,
+    #[serde(default)]
+    pub null: Vec<String>,
+    #[serde(default)]
+    pub strict: bool,
+    #[serde(default)]
+    pub opaque: bool,
     pub state: RawState,
     #[serde(default)]
     pub fields: RawFields,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::form::strange;
 use crate::domain::json::Json;
 use crate::domain::schema::ValueCase;
 
@@ -23,6 +24,11 @@ pub(super) fn fits(case: &ValueCase, head: &[u8], whole: bool, document: Option<
         return yes(whole && head == &equals[..]);
     }
     let Some(document) = document else { return Fit::Yes };
+    if let Some(closed) = case.closed.as_ref().filter(|closed| closed.is_strict)
+        && strange(closed, 0, document, whole).is_some()
+    {
+        return Fit::No;
+    }
     let missing = if whole { Fit::No } else { Fit::Open };
     let has = case.tests.has.iter().map(|path| document.pointer(path).map_or(missing, |_| Fit::Yes));
     let fields = case.tests.fields.iter().map(|(path, value)| match document.pointer(path) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::samples::{schema, schemas, text};
+use crate::domain::samples::{CHI_RESULT, schema, schemas, text};
 use crate::domain::write::Request;
 
 fn response() -> impl Strategy<Value = Response> {
@@ -40,12 +40,12 @@ fn the_first_form_that_fits_counts() {
 fn a_number_is_compared_by_its_value() {
     let chi = schema("go-chi");
     for one in ["1", "1.0", "1e0", "10e-1"] {
-        let value = format!(r#"{{"status":{one}}}"#);
+        let value = CHI_RESULT.replacen("1", one, 1);
         assert_eq!(chi.values[decoded(&chi, &text(value)).case].name, "completed", "{one}");
     }
     for other in ["1.5", "\"1\"", "true", "[1]", "1e400"] {
-        let value = format!(r#"{{"status":{other}}}"#);
-        assert!(matches!(read(&chi, 0, &text(value)), Reading::Unreadable(_)), "{other}");
+        let value = CHI_RESULT.replacen("1", other, 1);
+        assert!(matches!(read(&chi, 0, &text(value)), Reading::Foreign { is_part: false, .. }), "{other}");
     }
 }
 
@@ -72,12 +72,136 @@ fn times_are_read_in_their_unit() {
 #[test]
 fn why_a_value_is_unreadable() {
     let why = |schema_name: &str, value: &str| match read(&schema(schema_name), 0, &text(value)) {
-        Reading::Unreadable(why) => why,
+        Reading::Unreadable(why) => format!("unreadable: {why}"),
+        Reading::Foreign { why, .. } => format!("foreign: {why}"),
         other => panic!("{other:?}"),
     };
-    assert!(why("go-chi", "{").starts_with("not JSON: "));
-    assert_eq!(why("go-chi", "{}"), "JSON of another shape");
-    assert_eq!(why("go-middleware-v1", "{}"), "not one of the words the schema knows");
+    assert!(why("go-chi", "{").starts_with("unreadable: not JSON: "));
+    assert_eq!(why("go-chi", "{}"), "foreign: JSON of another shape");
+    assert_eq!(why("go-middleware-v1", "{}"), "foreign: not one of the words the schema knows");
+}
+
+/// Whether the schema writes such a value: nothing, or why not; and the case that its scripts take it for.
+fn form(schema_name: &str, slot: usize, value: &str) -> (Option<String>, Option<String>) {
+    let schema = schema(schema_name);
+    let reading = read(&schema, slot, &text(value));
+    let case = reading.decoded().map(|value| schema.values[value.case].name.clone());
+    (reading.foreign_because().map(str::to_owned), case)
+}
+
+/// Rule: a value is claimed whatever the order of its fields, its whitespace, and what stands in its open fields.
+#[test]
+fn what_a_service_may_write_is_its_own() {
+    for (schema, slot, value) in [
+        ("go-middleware", 0, r#"{"status":"PENDING"}"#),
+        ("go-middleware", 0, r#" { "status" : "PENDING" } "#),
+        ("go-middleware", 0, r#"{"status":"COMPLETED","code":201,"headers":null,"body":null}"#),
+        ("go-middleware", 0, r#"{"body":"","headers":{"A":null,"B":["c"]},"code":2.01e2,"status":"COMPLETED"}"#),
+        ("go-chi", 0, r#"{"status":0}"#),
+        ("go-chi", 0, r#"{"response":{"Body":null,"Header":null,"StatusCode":404},"status":1}"#),
+        ("express", 0, r#"{"status":"COMPLETED","statusCode":204}"#),
+        ("express", 0, r#"{"status":"COMPLETED","statusCode":204,"headers":{},"body":null}"#),
+        ("express", 0, r#"{"status":"COMPLETED","statusCode":204,"headers":{"x":1},"body":{"status":null,"x":[]}}"#),
+        ("event-driven", 1, r#"{"statusCode":500,"body":"","error":"declined"}"#),
+        ("event-driven", 1, r#"{"statusCode":200,"body":null,"error":null}"#),
+        ("event-driven", 1, r#"{"key":"k","bucket":"b","storage":"s3"}"#),
+        ("event-driven", 0, "any owner"),
+        ("event-consumer", 0, "1"),
+        ("event-consumer", 1, "any result"),
+        (
+            "reference",
+            0,
+            r#"{"state":"completed","owner":"a","fingerprint":"","created_at":1,"completed_at":2,"response":null}"#,
+        ),
+    ] {
+        assert_eq!(form(schema, slot, value).0, None, "{schema}: {value}");
+    }
+}
+
+/// Rule: a field of no form, one that is missing, and null where there is none make a value somebody else's; what the
+/// scripts take it for is another question.
+#[test]
+fn what_no_service_writes_is_somebody_elses() {
+    for (schema, slot, value, why, case) in [
+        ("go-chi", 0, r#"{"status":0,"name":"Ann"}"#, "`/name` is a field that it does not have", "in-progress"),
+        ("go-chi", 0, r#"{"status":1,"result":"x"}"#, "`/result` is a field that it does not have", "completed"),
+        ("go-chi", 0, r#"{"status":1}"#, "`/response` is missing", "completed"),
+        ("go-chi", 0, r#"{"status":1,"response":7}"#, "`/response` is no object", "completed"),
+        ("go-chi", 0, r#"{"status":1,"response":null}"#, "`/response` is null, which it never is", "completed"),
+        (
+            "go-chi",
+            0,
+            r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":"","x":1}}"#,
+            "`/response/x` is a field that it does not have",
+            "completed",
+        ),
+        (
+            "go-chi",
+            0,
+            r#"{"status":1,"response":{"StatusCode":1,"Body":""}}"#,
+            "`/response/Header` is missing",
+            "completed",
+        ),
+        ("go-middleware", 0, r#"{"status":"COMPLETED"}"#, "`/code` is missing", "completed"),
+        (
+            "go-middleware",
+            0,
+            r#"{"status":"COMPLETED","code":null,"headers":{},"body":""}"#,
+            "`/code` is null, which it never is",
+            "completed",
+        ),
+        (
+            "express",
+            0,
+            r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#,
+            "`/fingerPrint` is a field that it does not have",
+            "in-progress",
+        ),
+        (
+            "express",
+            0,
+            r#"{"status":"COMPLETED","statusCode":200,"headers":null}"#,
+            "`/headers` is null, which it never is",
+            "completed",
+        ),
+        ("event-driven", 1, r#"{"statusCode":200,"extra":1}"#, "`/extra` is a field that it does not have", "stored"),
+    ] {
+        let wanted = (Some(why.to_owned()), Some(case.to_owned()));
+        assert_eq!(form(schema, slot, value), wanted, "{schema}: {value}");
+    }
+    assert_eq!(form("event-consumer", 0, "2").0.as_deref(), Some("not one of the words the schema knows"));
+    let strict = r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":1,"x":1}"#;
+    assert_eq!(form("reference", 0, strict), (Some("JSON of another shape".to_owned()), None), "its script refuses it");
+}
+
+/// Rule: the beginning of a value is judged by what it holds, and what it does not tell yet is open.
+#[test]
+fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
+    let beginning = |text: &str| {
+        let head = text.as_bytes().to_vec();
+        read(&schema("go-middleware"), 0, &Content::Text { head, length: None })
+    };
+    let so_far = beginning(r#"{"status":"COMPLETED","code":2"#);
+    assert_eq!(so_far.decoded().map(|value| &value.form), Some(&Form::SoFar));
+    assert!(beginning(r#"{"status":"COMPLETED","expiration":17,"#).foreign_because().is_some());
+    let kit = beginning(r#"{"operation":"payment.create","idempotency_key":"k"#);
+    assert!(matches!(kit, Reading::Foreign { is_part: true, .. }), "{kit:?}: its status may come yet");
+    assert!(beginning(r#"{"code":200,"headers":{}"#).is_undecided());
+}
+
+/// Rule: a field that the deployment states may stand, or be null, in every form that closes its level.
+#[test]
+fn a_deployment_may_state_fields() {
+    let mut chi = schema("go-chi");
+    chi.allow_field("/traceId");
+    chi.allow_field("/response/took");
+    let foreign = |value: &str| read(&chi, 0, &text(value)).foreign_because().map(str::to_owned);
+    assert_eq!(foreign(r#"{"status":0,"traceId":null}"#), None);
+    assert_eq!(
+        foreign(r#"{"status":1,"traceId":"t","response":{"StatusCode":1,"Header":{},"Body":"","took":3}}"#),
+        None
+    );
+    assert!(foreign(r#"{"status":0,"traceID":1}"#).is_some());
 }
 
 proptest! {
@@ -88,6 +212,7 @@ proptest! {
         prop_assert!(!claims(&bytes), "random bytes are no such object");
         let document = serde_json::json!({ "other": bytes.clone(), "status": status });
         prop_assert_eq!(claims(document.to_string().as_bytes()), status == 0 || status == 1);
+        prop_assert!(!read(&chi, 0, &text(document.to_string())).is_own(), "no such object has another field");
     }
 
     #[test]
@@ -136,7 +261,7 @@ proptest! {
         let head = value.as_bytes()[..cut.index(value.len())].to_vec();
         let part = read(&timed, 0, &Content::Text { head, length: None });
         prop_assert!(state(&part).is_none() || state(&part) == state(&whole), "{part:?} of {value}");
-        let told = state(&part).is_some() || part.is_undecided() || matches!(whole, Reading::Unreadable(_));
+        let told = state(&part).is_some() || part.is_undecided() || whole.unread().is_some();
         prop_assert!(told || matches!(&part, Reading::Unreadable(why) if why.starts_with("not JSON")), "{part:?} of {value}");
     }
 

@@ -5,16 +5,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::domain::bulk::Account;
-use crate::domain::coverage::Coverage;
 use crate::domain::tally::{Group, Sample, Tally};
-use crate::render::{coverage, escape};
+use crate::render::escape;
 
-/// What a sweep found among so many Redis keys, by each finding that was sought, and did.
+/// What a sweep found among what it covered, by each finding that was sought, and did.
 pub fn sweep(
     tally: &Tally<&'static str>,
     sought: &[&'static str],
-    keys: u64,
-    (swept, coverage): (&Account, &Coverage),
+    covered: Map<String, Value>,
+    swept: &Account,
 ) -> Value {
     let nothing = Group::default();
     let of = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group);
@@ -22,7 +21,7 @@ pub fn sweep(
     let report = json!({
         "format": 1,
         "outcome": swept.outcome.word(),
-        "keys": keys,
+        "keys": covered.get("keys_walked"),
         "found": found,
         "total": tally.total(),
         "done": swept.done,
@@ -32,13 +31,14 @@ pub fn sweep(
         "renewed": swept.renewed,
         "skipped_alive": swept.skipped_alive,
         "left_to_expire": swept.left_to_expire,
+        "left_foreign": swept.foreign,
         "backup": swept.backup,
     });
-    covering(report, coverage)
+    with(report, covered)
 }
 
 /// What a purge found, by schema and state, and did.
-pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Account, coverage: &Coverage) -> Value {
+pub fn purge(tally: &Tally<(String, &'static str)>, covered: Map<String, Value>, purged: &Account) -> Value {
     let found: Vec<_> = tally
         .groups()
         .map(|((schema, state), of)| {
@@ -57,14 +57,15 @@ pub fn purge(tally: &Tally<(String, &'static str)>, purged: &Account, coverage: 
         "unknown": purged.unknown,
         "changed": purged.changed + purged.renewed,
         "gone": purged.gone,
+        "left_foreign": purged.foreign,
         "backup": purged.backup,
     });
-    covering(report, coverage)
+    with(report, covered)
 }
 
-fn covering(mut report: Value, of: &Coverage) -> Value {
-    if let Value::Object(fields) = &mut report {
-        coverage::add_to(fields, of);
+fn with(mut report: Value, covered: Map<String, Value>) -> Value {
+    if let Some(fields) = report.as_object_mut() {
+        fields.extend(covered);
     }
     report
 }

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use super::words;
 use crate::domain::age::millis;
 use crate::domain::late_worker;
-use crate::domain::schema::{Action, Call, Condition, Conduct, First, Origin, Pattern, Reply, Schema, Step, ValueCase};
+use crate::domain::schema::{
+    Action, Call, Condition, Conduct, First, Member, Origin, Pattern, Reply, Schema, Step, ValueCase,
+};
 use crate::domain::write::Template;
 use crate::render::escape;
 
@@ -78,10 +80,21 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
         "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
         "has": case.tests.has,
+        "closed": case.is_closed(),
+        "opaque": case.is_opaque(),
+        "required": paths(case, |member| member.is_required && member.level.is_none()),
+        "optional": paths(case, |member| !member.is_required && member.level.is_none()),
+        "null": paths(case, |member| member.may_be_null),
+        "strict": case.closed.as_ref().is_some_and(|closed| closed.is_strict),
         "fields": fields,
         "body_encoding": words::body_encoding(case.body_encoding),
         "timestamp": words::timestamp(case.timestamp),
     })
+}
+
+/// The pointers of a closed form's fields that pass; null for a form that is none.
+fn paths(case: &ValueCase, passes: fn(&Member) -> bool) -> Value {
+    case.closed.as_ref().map_or(Value::Null, |closed| json!(closed.paths(passes)))
 }
 
 fn step(schema: &Schema, step: &Step) -> Value {

@@ -57,7 +57,7 @@ impl Page<'_> {
     }
 
     fn values(&mut self) {
-        self.section("Values", "the first that fits counts; what fits none is unreadable");
+        self.section("Values", "the first that fits counts; what fits none is another program's, or unreadable");
         let schema = self.schema;
         let rows = schema.values.iter().map(|case| {
             let told = match words::holds(case) {

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 
 use crate::domain::schema::{
-    Action, BodyEncoding, Condition, Conduct, Encoding, Fields, First, HeaderNames, OnFailure, OnHangUp, Origin,
-    Pattern, Reply, Schema, SlotIs, Timestamp, ValueCase, WithoutRedis,
+    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, Fields, First, HeaderNames, Member, OnFailure,
+    OnHangUp, Origin, Pattern, Reply, Schema, SlotIs, Timestamp, ValueCase, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -38,12 +38,26 @@ pub(super) fn told_by(case: &ValueCase) -> String {
         let there: Vec<_> = case.tests.has.iter().map(|path| safe(path)).collect();
         tests.push(format!("{} present", there.join(", ")));
     }
+    tests.extend(case.closed.as_ref().map(written));
     match (case.encoding, &case.tests.equals) {
         (_, Some(bytes)) => format!("exactly {}", escape::text(bytes)),
-        (Encoding::Text, None) => "any text".to_owned(),
+        (Encoding::Text, None) => "any text (opaque: the Redis key alone claims it)".to_owned(),
         (Encoding::Json, None) if tests.is_empty() => "any JSON".to_owned(),
         (Encoding::Json, None) => format!("JSON with {}", tests.join(", ")),
     }
+}
+
+/// The fields of a closed form, beyond those that tell it.
+fn written(closed: &Closed) -> String {
+    let list = |passes: fn(&Member) -> bool| closed.paths(passes).iter().map(|path| safe(path)).collect::<Vec<_>>();
+    let parts = [
+        ("always", list(|member| member.is_required && member.level.is_none())),
+        ("perhaps", list(|member| !member.is_required && member.level.is_none())),
+        ("null allowed in", list(|member| member.may_be_null)),
+    ];
+    let parts = parts.into_iter().filter(|(_, paths)| !paths.is_empty());
+    let parts: Vec<_> = parts.map(|(word, paths)| format!("{word} {}", paths.join(", "))).collect();
+    format!("no other fields ({})", parts.join("; "))
 }
 
 /// The fields a value has, by name, with their places.

@@ -199,6 +199,22 @@ fn what_is_written() {
 }
 
 #[test]
+fn the_fields_of_a_closed_form() {
+    let more = |line: &str| format!("state = \"completed\"\n{line}");
+    wrong("state = \"completed\"", &more("required = [\"code\"]"), 25, "`code` is not a JSON pointer to a field");
+    wrong("state = \"completed\"", &more("null = [\"/code\"]"), 25, "`null` goes with `required` or `optional`");
+    wrong("state = \"completed\"", &more("strict = true"), 25, "`strict` goes with `required` or `optional`");
+    wrong(
+        "state = \"completed\"",
+        &more("required = []\nnull = [\"/other\"]"),
+        26,
+        "`/other` is no field of this form",
+    );
+    wrong("state = \"completed\"", &more("opaque = true"), 25, "`opaque` means any text");
+    wrong("state = \"in-progress\"", "state = \"in-progress\"\noptional = [\"/a\"]", 17, "text has no fields");
+}
+
+#[test]
 fn what_the_service_does() {
     let service = |line: &str| format!("[service]\n{line}\n\n[complete]\n");
     for codes in ["200", "200-", "-299", "299-200", "2xx", "200 - 299", ""] {

@@ -1,0 +1,40 @@
+//! What a change of many records has to be told besides what it is about, so that other programs' values stay.
+
+use crate::args::SchemaArgs;
+use crate::domain::catalog::Catalog;
+use crate::domain::glob;
+use crate::exit::Stop;
+
+/// What narrows a change down to keys that the operator knows.
+pub struct Narrowing<'a> {
+    /// `--match`.
+    pub glob: Option<&'a [u8]>,
+    /// True with `--key-file`.
+    pub has_key_file: bool,
+    /// The options that choose schemas.
+    pub schemas: &'a SchemaArgs,
+}
+
+impl Narrowing<'_> {
+    /// Passes where a change of what the catalog's schemas claim, and perhaps of values that nobody can read, is narrow
+    /// enough.
+    ///
+    /// # Errors
+    /// Refused for safety, with what is missing.
+    pub fn check(&self, catalog: &Catalog, takes_unreadable: bool) -> Result<(), Stop> {
+        let names_keys = self.has_key_file || self.glob.is_some_and(glob::has_literal);
+        let scanned = catalog.scanned();
+        if let Some(schema) = scanned.iter().find(|schema| !schema.has_prefix() && !names_keys) {
+            let name = &schema.name;
+            return Err(Stop::usage(format!("{name} has no literal prefix: any Redis key may be {name}'s"))
+                .hint("say which: --prefix, or --match with a literal part; a purge also takes --key-file"));
+        }
+        let (is_named, prefix) = (!self.schemas.schema.is_empty(), self.schemas.prefix.as_deref().unwrap_or_default());
+        if takes_unreadable && !(is_named && (names_keys || !prefix.is_empty())) {
+            return Err(Stop::usage("a value that cannot be read may be any program's").hint(
+                "say whose: --schema, with --prefix or --match with a literal part; a purge also takes --key-file",
+            ));
+        }
+        Ok(())
+    }
+}
