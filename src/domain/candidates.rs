@@ -1,8 +1,5 @@
 //! Where a record may be: the Redis keys to read for an idempotency key, and whose record they turn out to be.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use crate::domain::catalog::Catalog;
@@ -252,3 +249,6 @@ fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
     has_template(schema, redis_key).is_some_and(|slot| value::read(schema, slot, content).is_own())
 }
+
+#[cfg(test)]
+mod tests;

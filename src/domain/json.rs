@@ -128,7 +128,10 @@ impl<'a> Json<'a> {
         match self {
             Self::Null => Value::Null,
             Self::Bool(flag) => Value::Bool(*flag),
-            Self::Number(text) | Self::Raw(text) => serde_json::from_str(text).unwrap_or_default(),
+            // What no tree is made of, for it is nested too deep or is a number beyond all others, stands as its text.
+            Self::Number(text) | Self::Raw(text) => {
+                serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_ref()))
+            }
             Self::String(text) => Value::from(text.as_ref()),
             Self::Array(items) => items.iter().map(Self::to_value).collect(),
             Self::Object(members) => Value::Object(

@@ -2,15 +2,14 @@
 //!
 //! A stored value may be megabytes long; its state, status and headers stand at its beginning.
 //!
-//! The services' scripts read JSON with cjson, which takes the bytes inside a string as they come. So that a record's
-//! state is told as the scripts tell it, bytes that are not UTF-8 and bare control characters are let through here
-//! too; the former become U+FFFD. What cjson takes beyond that is `unreadable`: nesting deeper than 128, numbers such
-//! as `0x10` and `nan`, and anything behind a zero byte.
+//! The services' scripts read JSON with cjson. So that a record's state is told as the scripts tell it, all that cjson
+//! takes is let through here too: bytes that are not UTF-8 (they become U+FFFD) and bare control characters in strings,
+//! numbers such as `0x10`, `01` and `NaN`, containers 1000 deep, and anything behind a zero byte, where cjson's text ends.
+
+mod number;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-
-use serde_json::Value;
 
 use crate::domain::json::{self, Json, close};
 
@@ -25,59 +24,93 @@ pub fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     if let Some(plain) = json::plain(bytes, whole) {
         return Ok(plain);
     }
-    let json = if whole { Cow::Borrowed(bytes) } else { Cow::Owned(close(bytes)) };
-    let sound = with_sound_strings(&json);
-    match json::plain(sound.as_bytes(), true) {
-        Some(plain) => Ok(plain.into_owned()),
-        None if json.len() > LARGEST_TREE => Err(damage(&json)),
-        None => parse_with_care(bytes, whole).map(Json::from),
-    }
-}
-
-/// Bytes of JSON from which on no tree is made of it to learn what is wrong.
-const LARGEST_TREE: usize = 1024 * 1024;
-
-/// Why bytes of which no tree is made are not JSON.
-fn damage(json: &[u8]) -> String {
-    match serde_json::from_slice::<serde::de::IgnoredAny>(json) {
-        Err(error) => error.to_string(),
-        Ok(_) => "an escape sequence in it stands for no character".to_owned(),
-    }
+    parse_with_care(bytes, whole)
 }
 
 /// The same for what is odd.
-pub(super) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Value, String> {
-    let json = if whole { Cow::Borrowed(bytes) } else { Cow::Owned(close(bytes)) };
-    serde_json::from_slice(&json)
-        .or_else(|error| serde_json::from_str(&with_sound_strings(&json)).map_err(|_| error.to_string()))
+pub(super) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Json<'static>, String> {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    if end.is_some_and(|end| end < 2) && bytes.len() > 1 {
+        return Err("it begins as UTF-16 or UTF-32 does".to_owned());
+    }
+    let (text, whole) = (&bytes[..end.unwrap_or(bytes.len())], whole || end.is_some());
+    let text = if whole { Cow::Borrowed(text) } else { Cow::Owned(close(text)) };
+    let sound = sound(&text);
+    if let Some(plain) = json::plain(sound.as_bytes(), true) {
+        return Ok(plain.into_owned());
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(&sound) {
+        Err(error) => Err(error.to_string()),
+        Ok(_) if sound.trim_start().starts_with(['{', '[']) => {
+            Err("an escape sequence in it stands for no character, or it is nested deeper than 1000".to_owned())
+        }
+        Ok(_) => serde_json::from_str(&sound).map(scalar).map_err(|error| error.to_string()),
+    }
 }
 
-/// The same JSON with what JSON forbids inside strings put in a form it allows. A zero byte stays: cjson stops there.
-fn with_sound_strings(json: &[u8]) -> String {
+/// A document that is no container is of no form: which one it is matters to nobody.
+fn scalar(value: serde_json::Value) -> Json<'static> {
+    Json::from(value)
+}
+
+/// The same JSON with what cjson takes and JSON forbids put in a form that JSON allows.
+fn sound(json: &[u8]) -> String {
     let mut sound = String::with_capacity(json.len());
-    let (mut in_string, mut escaped) = (false, false);
+    let mut rest = json;
+    while let Some(first) = rest.first() {
+        let length = match first {
+            b'"' => string(rest, &mut sound),
+            byte if number::may_begin(*byte) => number::copy(rest, &mut sound),
+            byte if byte.is_ascii() => {
+                sound.push(char::from(*byte));
+                1
+            }
+            // No JSON has it outside of a string.
+            _ => {
+                sound.push(char::REPLACEMENT_CHARACTER);
+                1
+            }
+        };
+        rest = &rest[length..];
+    }
+    sound
+}
+
+/// Copies the string at the beginning; gives how many bytes it takes.
+fn string(json: &[u8], sound: &mut String) -> usize {
+    let mut is_escaped = false;
+    let closing = json.iter().skip(1).position(|byte| {
+        let closes = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        closes
+    });
+    let length = closing.map_or(json.len(), |at| at + 2);
+    let mut is_escaped = false;
     // As `from_utf8_lossy` does, without a copy of its own.
-    let characters = json.utf8_chunks().flat_map(|chunk| {
+    let characters = json[..length].utf8_chunks().flat_map(|chunk| {
         let replacement = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
         chunk.valid().chars().chain(replacement)
     });
     for character in characters {
         match character {
-            '\u{1}'..='\u{1f}' if in_string && !escaped => {
-                let _ = write!(sound, "\\u{:04x}", u32::from(character));
-            }
+            '\u{1}'..='\u{1f}' if !is_escaped => _ = write!(sound, "\\u{:04x}", u32::from(character)),
             _ => sound.push(character),
         }
-        in_string ^= character == '"' && !escaped;
-        escaped = in_string && !escaped && character == '\\';
+        is_escaped = !is_escaped && character == '\\';
     }
-    sound
+    length
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Value, String> {
+        super::parse_with_care(bytes, whole).map(|json| json.to_value())
+    }
 
     fn json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![

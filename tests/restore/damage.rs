@@ -164,7 +164,11 @@ fn a_line_that_lost_its_checksum_is_no_older_one() {
     let server = Server::start();
     // A record with one Redis key: its line has no field that an older one has not, but for the checksum.
     for index in 0..KEYS {
-        server.set(&format!("idempotency:k{index}"), r#"{"status":"COMPLETED"}"#, 600_000);
+        server.set(
+            &format!("idempotency:k{index}"),
+            r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#,
+            600_000,
+        );
     }
     server.idemctl(&["purge", "--all", "--schema", "go-middleware", "--yes"]).exits(0);
     let file = backup::only(&server);

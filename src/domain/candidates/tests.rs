@@ -1,3 +1,5 @@
+//! Where records may be, whose they are, and who claims them.
+
 use proptest::prelude::*;
 
 use super::*;

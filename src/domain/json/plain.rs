@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::Json;
 use super::close::close;
 
-/// Containers deeper than this are left to the careful way, which knows the limit.
-const DEEPEST: usize = 100;
+/// How deep cjson reads containers.
+const DEEPEST: usize = 1000;
 
 /// Among so many members a repeated name is looked for one by one, among more by an index.
 const FEW_MEMBERS: usize = 64;
@@ -53,6 +53,31 @@ enum Stop {
 }
 
 type Read<T> = Result<T, Stop>;
+
+/// The containers that are open: a bit for each, set for an object.
+#[derive(Default)]
+struct Open {
+    objects: [u64; DEEPEST.div_ceil(64)],
+    depth: usize,
+}
+
+impl Open {
+    fn enter(&mut self, is_object: bool, most: usize) -> Read<()> {
+        if self.depth >= most.min(DEEPEST) {
+            return Err(Stop::Odd);
+        }
+        let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
+        *word = if is_object { *word | bit } else { *word & !bit };
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// What ends the innermost of them.
+    fn closing(&self) -> u8 {
+        let innermost = self.depth.saturating_sub(1);
+        if self.objects[innermost / 64] >> (innermost % 64) & 1 == 1 { b'}' } else { b']' }
+    }
+}
 
 struct Plain<'a> {
     text: &'a str,
@@ -132,21 +157,59 @@ impl<'a> Plain<'a> {
         Ok(Json::Raw(Cow::Owned(closed)))
     }
 
-    /// Goes over a value as reading it would.
+    /// Goes over a container as reading it would, in a loop: what is nested deep takes no stack.
     fn skip(&mut self, depth: usize) -> Read<()> {
-        match self.after_space().ok_or(Stop::Cut)? {
-            b'"' => self.string_span(true).map(drop),
-            b'{' => self.items(depth, b'}', |reader, depth| {
-                reader.string_span(false)?;
-                reader.expect(b':')?;
-                reader.skip(depth)
-            }),
-            b'[' => self.items(depth, b']', Self::skip),
-            b't' => self.word("true"),
-            b'f' => self.word("false"),
-            b'n' => self.word("null"),
-            _ => self.number().map(drop),
+        let mut open = Open::default();
+        match self.skip_all(&mut open, depth) {
+            Err(Stop::Cut) => {
+                self.cut = true;
+                Ok(())
+            }
+            other => other,
         }
+    }
+
+    fn skip_all(&mut self, open: &mut Open, most: usize) -> Read<()> {
+        loop {
+            match self.after_space().ok_or(Stop::Cut)? {
+                b'"' => _ = self.string_span(true)?,
+                byte @ (b'{' | b'[') => {
+                    self.at += 1;
+                    open.enter(byte == b'{', most)?;
+                    if self.after_space() != Some(open.closing()) {
+                        self.skip_name(open)?;
+                        continue;
+                    }
+                }
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => _ = self.number()?,
+            }
+            // Behind a value.
+            loop {
+                if self.cut || open.depth == 0 {
+                    return Ok(());
+                }
+                match self.after_space().ok_or(Stop::Cut)? {
+                    b',' => break,
+                    byte if byte == open.closing() => open.depth -= 1,
+                    _ => return Err(Stop::Odd),
+                }
+                self.at += 1;
+            }
+            self.at += 1;
+            self.skip_name(open)?;
+        }
+    }
+
+    /// Goes over the name of a member, where members are.
+    fn skip_name(&mut self, open: &Open) -> Read<()> {
+        if open.closing() == b'}' {
+            self.string_span(false)?;
+            self.expect(b':')?;
+        }
+        Ok(())
     }
 
     fn array(&mut self, depth: usize) -> Read<Json<'a>> {
