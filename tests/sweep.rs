@@ -305,13 +305,14 @@ fn contexts_protect() {
     let server = seeded();
     let before = keys(&server);
     let url = format!("unix://{}", server.socket().display());
-    let config = format!(
-        "[context.prod]\nurl = \"{url}\"\nprotected = true\n[context.audit]\nurl = \"{url}\"\nread_only = true\n"
-    );
-    fs::write(server.folder().join("config.toml"), config).unwrap();
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, kept) in [("prod", "protected"), ("audit", "read_only")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
     let run = |context: &str, more: &[&str]| {
         let mut command = support::idemctl(server.folder());
-        command.args(["--config", "config.toml", "--context", context, "sweep"]).args(WITHOUT_GRACE).args(more);
+        command.args(["--config", context, "--context", context, "sweep"]).args(WITHOUT_GRACE).args(more);
         Run::of(command, b"")
     };
     run("audit", &[]).exits(2);

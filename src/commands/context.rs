@@ -15,6 +15,11 @@ use crate::settings::{self, ContextConfig};
 /// A context is a server under a name, with how it is reached, how its services are deployed and what may be done there:
 /// `[contexts.NAME]` in the config file. The one that is used is --context's, else IDEMCTL_CONTEXT's, else
 /// default_context's. No password is shown, and no server is asked.
+///
+/// Name, colour, protection, schemas, prefixes and TTLs belong to the server's address: whoever names the server, by -p,
+/// -u or REDIS_URL, gets those of the context with this address, and a server of no context gets none. Where several
+/// contexts have one address, the strictest protection of them all holds, whatever the database. A context without a
+/// server says how to reach whichever server is named and is no other context's.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::belonging::Belonging;
 use super::config::{ContextConfig, NameColor};
 use super::environment::Environment;
 use super::file::ConfigFile;
@@ -19,7 +20,7 @@ pub struct Settings {
     environment: Environment,
     file: ConfigFile,
     chosen: Option<Sourced<String>>,
-    pub(super) context: ContextConfig,
+    pub(super) belonging: Belonging,
     pub(super) server: Server,
     target: Target,
     access: Access,
@@ -35,13 +36,15 @@ impl Settings {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
         let context = chosen.as_ref().map(|name| file.context(&name.value)).transpose()?.cloned().unwrap_or_default();
-        let server = if args.sandbox {
+        if args.sandbox {
             // Whoever would log in elsewhere does not here, and its password is not asked for.
-            Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?
-        } else {
-            Server::resolve(args, &environment, &context)?
-        };
-        Ok(Self::of(environment, file, (chosen, context), (server, args.sandbox)))
+            let server = Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?;
+            let belonging = Belonging::chosen(chosen.as_ref(), &file);
+            return Ok(Self::of(environment, file, (chosen, belonging), (server, true)));
+        }
+        let server = Server::resolve(args, &environment, &context)?;
+        let belonging = Belonging::of(&server.address.value, server.db.value, chosen.as_ref(), &file);
+        Ok(Self::of(environment, file, (chosen, belonging), (server, false)))
     }
 
     /// The same for commands that work on the config file itself, and no context needs to be there for.
@@ -53,22 +56,24 @@ impl Settings {
         let chosen = file.chosen(args, &environment);
         let nothing = ContextConfig::default();
         let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
-        Ok(Self::of(environment, file, (chosen, nothing), (server, false)))
+        let belonging = Belonging { name: chosen.clone(), ..Belonging::default() };
+        Ok(Self::of(environment, file, (chosen, belonging), (server, false)))
     }
 
     fn of(
         environment: Environment,
         file: ConfigFile,
-        (chosen, context): (Option<Sourced<String>>, ContextConfig),
+        (chosen, belonging): (Option<Sourced<String>>, Belonging),
         (server, sandbox): (Server, bool),
     ) -> Self {
-        let (target, access) = (server.target(), Access::of(context.read_only));
-        Self { environment, file, chosen, context, server, target, access, sandbox }
+        let (target, access) = (server.target(), Access::of(belonging.read_only_by.is_some()));
+        Self { environment, file, chosen, belonging, server, target, access, sandbox }
     }
 
     /// What has to be said of the settings on stderr.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.server.warnings.iter().cloned().chain(self.file.warning())
+        let surprise = self.belonging.surprise(self.chosen.as_ref(), &self.shown_address());
+        self.server.warnings.iter().cloned().chain(self.file.warning()).chain(surprise)
     }
 
     /// The server.
@@ -106,9 +111,7 @@ impl Settings {
         self.target = (**server).clone();
         self.access = Access::Full(server.permit().clone());
         self.server.password = Sourced::default(None);
-        self.chosen = None;
-        self.context.protected = false;
-        self.context.color = None;
+        self.belonging = std::mem::take(&mut self.belonging).throw_away();
     }
 
     /// What the environment says.
@@ -121,14 +124,14 @@ impl Settings {
         &self.file
     }
 
-    /// The context's name, and who chose it.
-    pub fn chosen(&self) -> Option<&Sourced<String>> {
+    /// The context that was chosen, and who chose it: by its name.
+    pub(super) fn chosen(&self) -> Option<&Sourced<String>> {
         self.chosen.as_ref()
     }
 
-    /// The context's name.
+    /// The name of the context that the server belongs to.
     pub fn context_name(&self) -> Option<&str> {
-        self.chosen.as_ref().map(|name| name.value.as_str())
+        self.belonging.name.as_ref().map(|name| name.value.as_str())
     }
 
     /// What names the context in place of the config file: the variable, or the flag.
@@ -141,17 +144,35 @@ impl Settings {
 
     /// The colour of the context's name.
     pub fn color(&self) -> Option<NameColor> {
-        self.context.color
+        self.belonging.context.color
     }
 
     /// True when changes have to be confirmed by typing the context's name.
     pub fn is_protected(&self) -> bool {
-        self.context.protected
+        self.belonging.protected_by.is_some()
+    }
+
+    /// Which context is protected, as the first part of a sentence.
+    pub fn protection(&self) -> String {
+        self.kept("protected", self.belonging.protected_by.as_deref())
+    }
+
+    /// Which context is read-only, as the first part of a sentence.
+    pub fn read_only(&self) -> String {
+        self.kept("read-only", self.belonging.read_only_by.as_deref())
+    }
+
+    fn kept(&self, how: &str, by: Option<&str>) -> String {
+        let name = self.context_name().unwrap_or_default();
+        match by {
+            Some(by) if by != name => format!("context `{name}` has the server of `{by}`, which is {how}"),
+            _ => format!("context `{name}` is {how}"),
+        }
     }
 
     /// The schemas to work on: the flag's, else the context's; empty means all.
     pub fn schema_names(&self, args: &SchemaArgs) -> Vec<String> {
-        if args.schema.is_empty() { self.context.schema.clone() } else { args.schema.clone() }
+        if args.schema.is_empty() { self.belonging.context.schema.clone() } else { args.schema.clone() }
     }
 
     /// The folder of the operator's own schemas: the flag's or variable's, which must exist, else the default one
@@ -163,7 +184,7 @@ impl Settings {
     pub(super) fn schema_dir_sourced(&self, flag: Option<&Path>) -> Sourced<Option<PathBuf>> {
         let variable = self.environment.get("IDEMCTL_SCHEMA_DIR").map(PathBuf::from);
         let default = || self.environment.config_dir().map(|folder| folder.join("schemas"));
-        match (flag, variable, &self.context.schema_dir) {
+        match (flag, variable, &self.belonging.context.schema_dir) {
             (Some(path), ..) => Sourced::new(Some(path.to_owned()), Origin::Flag("--schema-dir")),
             (None, Some(path), _) => Sourced::new(Some(path), Origin::Variable("IDEMCTL_SCHEMA_DIR")),
             (None, None, Some(path)) => Sourced::new(Some(path.clone()), Origin::Context("schema_dir")),
@@ -173,9 +194,10 @@ impl Settings {
 
     /// How this deployment differs from a schema's defaults.
     pub fn deployment(&self, schema: &str, args: &SchemaArgs) -> Deployment {
-        let config = self.context.deployment.get(schema).cloned().unwrap_or_default();
+        let context = &self.belonging.context;
+        let config = context.deployment.get(schema).cloned().unwrap_or_default();
         Deployment {
-            prefix: args.prefix.clone().or(config.prefix).or_else(|| self.context.prefix.clone()),
+            prefix: args.prefix.clone().or(config.prefix).or_else(|| context.prefix.clone()),
             lock_ttl: args.lock_ttl.or(config.lock_ttl.map(|span| span.0)),
             result_ttl: args.result_ttl.or(config.result_ttl.map(|span| span.0)),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),

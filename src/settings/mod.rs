@@ -1,6 +1,8 @@
 //! Settings: flags before `IDEMCTL_*` variables before the context of the config file before defaults. The environment is
 //! read here and nowhere else.
 
+mod address;
+mod belonging;
 mod config;
 mod edit;
 mod effective;

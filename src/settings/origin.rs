@@ -11,6 +11,8 @@ pub enum Origin {
     Context(&'static str),
     /// A field at the top of the config file.
     File(&'static str),
+    /// The server's address, which a context of the config file has.
+    Address,
     /// What idemctl does when nobody says.
     Default,
 }

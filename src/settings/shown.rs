@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
 use super::server::TlsSettings;
-use crate::store::{Access, Address};
+use crate::store::Address;
 
 /// A setting, its value without anything secret, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Settings {
         };
         let file = self.file().path().filter(|path| path.is_file());
         add("config", file.map(shown), Origin::Default);
-        let chosen = self.chosen();
-        add("context", chosen.map(|name| name.value.clone()), chosen.map_or(Origin::Default, |name| name.origin));
+        let name = self.belonging.name.as_ref();
+        add("context", name.map(|name| name.value.clone()), name.map_or(Origin::Default, |name| name.origin));
         if self.wants_sandbox() {
             add("server", Some("a private throw-away one".to_owned()), Origin::Flag("--sandbox"));
         } else {
@@ -52,25 +52,41 @@ impl Settings {
         for (name, value, origin) in server.tls.value.iter().flat_map(of_tls) {
             add(name, value, origin);
         }
-        let context = &self.context;
+        rows.extend(self.of_belonging());
+        rows.extend(self.of_deployments());
+        rows
+    }
+
+    /// What the context says that the server belongs to.
+    fn of_belonging(&self) -> Vec<Row> {
+        let (belonging, context) = (&self.belonging, &self.belonging.context);
+        let mut rows = Vec::new();
+        let mut add = |name: &str, value: Option<String>, by: Option<&str>, origin: Origin| {
+            let origin = match origin {
+                Origin::Context(field) => self.place(by.unwrap_or_default(), &[field]),
+                origin => self.in_words(origin),
+            };
+            rows.push(Row { name: name.to_owned(), value, origin });
+        };
+        let own = self.context_name();
         let field = |set: bool, name: &'static str| if set { Origin::Context(name) } else { Origin::Default };
         let schemas = Some(context.schema.join(", ")).filter(|names| !names.is_empty());
-        add("schema", schemas, field(!context.schema.is_empty(), "schema"));
-        add("prefix", context.prefix.clone(), field(context.prefix.is_some(), "prefix"));
+        add("schema", schemas, own, field(!context.schema.is_empty(), "schema"));
+        add("prefix", context.prefix.clone(), own, field(context.prefix.is_some(), "prefix"));
         let folder = self.schema_dir_sourced(None);
-        add("schema_dir", folder.value.as_deref().map(shown), folder.origin);
-        add("protected", Some(context.protected.to_string()), field(context.protected, "protected"));
-        let read_only = matches!(self.access(), Access::ReadOnly);
-        add("read_only", Some(read_only.to_string()), field(read_only, "read_only"));
+        add("schema_dir", folder.value.as_deref().map(shown), own, folder.origin);
+        for (name, by) in [("protected", &belonging.protected_by), ("read_only", &belonging.read_only_by)] {
+            add(name, Some(by.is_some().to_string()), by.as_deref(), field(by.is_some(), name));
+        }
         let color = context.color.map(|color| color.word().to_owned());
-        add("color", color, field(context.color.is_some(), "color"));
-        rows.extend(self.of_deployments());
+        add("color", color, own, field(context.color.is_some(), "color"));
         rows
     }
 
     fn of_deployments(&self) -> Vec<Row> {
         let mut rows = Vec::new();
-        for (schema, deployment) in &self.context.deployment {
+        let name = self.context_name().unwrap_or_default();
+        for (schema, deployment) in &self.belonging.context.deployment {
             let ttl = |ttl: Option<super::config::Span>| ttl.map(|ttl| span(ttl.0));
             let extra: Vec<_> = deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
             let extra = extra.join(", ");
@@ -81,7 +97,7 @@ impl Settings {
                 ("extra_fields", Some(extra).filter(|extra| !extra.is_empty())),
             ] {
                 if value.is_some() {
-                    let origin = self.place(&["deployment", schema, field]);
+                    let origin = self.place(name, &["deployment", schema, field]);
                     rows.push(Row { name: format!("deployment.{schema}.{field}"), value, origin });
                 }
             }
@@ -89,19 +105,23 @@ impl Settings {
         rows
     }
 
+    /// In words; a field of a context is the chosen one's, which says how the server is reached.
     fn in_words(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag(name) => name.to_owned(),
             Origin::Variable(name) => format!("${name}"),
-            Origin::Context(field) => self.place(&field.split('.').collect::<Vec<_>>()),
+            Origin::Context(field) => {
+                let chosen = self.chosen().map_or("", |chosen| &chosen.value);
+                self.place(chosen, &field.split('.').collect::<Vec<_>>())
+            }
             Origin::File(field) => self.at_line(&[field]),
+            Origin::Address => "the server's address".to_owned(),
             Origin::Default => "default".to_owned(),
         }
     }
 
-    /// Where a field of the context stands.
-    fn place(&self, field: &[&str]) -> String {
-        let name = self.context_name().unwrap_or_default();
+    /// Where a field of a context stands.
+    fn place(&self, name: &str, field: &[&str]) -> String {
         let keys: Vec<_> = ["contexts", name].into_iter().chain(field.iter().copied()).collect();
         format!("context {name}, {}", self.at_line(&keys))
     }

@@ -143,12 +143,14 @@ fn asks_first_and_heeds_contexts() {
     let file = file.to_str().unwrap();
     server.idemctl(&["restore", file]).exits(2);
     let url = format!("unix://{}", server.socket().display());
-    let config =
-        format!("[context.prod]\nurl = \"{url}\"\nprotected = true\n[context.ro]\nurl = \"{url}\"\nread_only = true\n");
-    fs::write(server.folder().join("config.toml"), config).unwrap();
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, kept) in [("prod", "protected"), ("ro", "read_only")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
     let run = |words: &[&str]| {
         let mut command = support::idemctl(server.folder());
-        command.args(["--config", "config.toml", "restore", file, "--yes", "--context"]).args(words);
+        command.args(["--config", words[0], "restore", file, "--yes", "--context"]).args(words);
         Run::of(command, b"")
     };
     run(&["ro"]).exits(2);
