@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::args::{ConfirmArgs, SchemaArgs};
 use crate::domain::catalog::Catalog;
-use crate::exit::{self, Exit, Stop};
+use crate::exit::{Exit, Stop};
 use crate::schemas;
 use crate::settings::{Secret, Settings};
 use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
@@ -91,13 +91,17 @@ impl Context {
         }
     }
 
-    /// A server to be put under load with records that nobody needs: the one that is named, or a throw-away one where none
-    /// is and none answers at the default address. Somebody can be reached there.
+    /// A server to be put under load with records that nobody needs: the one that the command line names, else a
+    /// throw-away one, whatever variables and the config file name. People are told which before the load starts, in a
+    /// sentence that begins with what is done there.
     ///
     /// # Errors
     /// Refused for safety in a context that is read-only or protected; else as [`Context::link`].
-    pub async fn arena(&mut self) -> Result<(Link, Writable)> {
+    pub async fn arena(&mut self, doing: &str) -> Result<(Link, Writable)> {
         if self.settings.wants_sandbox() {
+            self.use_sandbox().await?;
+        } else if !self.settings.asks_for_its_server() {
+            self.spare_the_server();
             self.use_sandbox().await?;
         }
         let hint = "--sandbox uses a private throw-away server";
@@ -106,8 +110,22 @@ impl Context {
             let message = format!("{}: it is not put under load", self.settings.protection());
             return Err(Stop::usage(message).hint(hint).into());
         }
-        let link = self.link_or_sandbox().await?;
+        let link = self.connect().await?;
+        if self.sandbox.is_none() {
+            let at = if self.settings.context_name().is_some() { "on" } else { "at" };
+            self.ui.status(&format!("{doing} {at} {} ...", self.place(&link.name())));
+        }
         Ok((link, self.permit()?.over(self.settings.target().clone())))
+    }
+
+    /// Says that a throw-away server takes the load in place of the server that nobody named on the command line.
+    fn spare_the_server(&mut self) {
+        let how = "-u, -h, -p, -s, --sentinel or --context names one for it";
+        let why = match self.settings.names_its_server() {
+            Some(who) => format!("{who} names {}, which is not put under load unasked", self.settings.target()),
+            None => "No server is named".to_owned(),
+        };
+        self.ui.status(&format!("{why}: using a private throw-away server ({how})."));
     }
 
     /// Connects.
@@ -153,21 +171,6 @@ impl Context {
             self.ui.status(&place);
         }
         self.placed = true;
-    }
-
-    /// Connects; to a throw-away server where no server is named and none answers at the default address.
-    async fn link_or_sandbox(&mut self) -> Result<Link> {
-        if self.sandbox.is_some() || self.settings.wants_sandbox() || self.settings.names_a_server() {
-            return self.link().await;
-        }
-        match self.connect().await {
-            Err(error) if exit::of(&error) == Exit::Unreachable => {
-                self.ui.status(&format!("No server at {}: using a private throw-away one.", self.settings.target()));
-                self.use_sandbox().await?;
-                self.connect().await
-            }
-            link => link,
-        }
     }
 
     /// Works on a throw-away server from here on; starts it the first time.

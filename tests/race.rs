@@ -388,3 +388,75 @@ fn keys_of_a_killed_race_live_minutes() {
     }
     assert!(seen > 12, "the killed races left {seen} keys");
 }
+
+/// The command line on a machine with a server program, with these variables and this config file.
+fn unasked(server: &Server, variables: &[(&str, &str)], config: &str, words: &[&str]) -> Run {
+    let file = server.folder().join("config.toml");
+    std::fs::write(&file, config).unwrap();
+    let mut command = support::idemctl(server.folder());
+    let path = support::program().parent().unwrap().display().to_string();
+    command.env("PATH", path).env("IDEMCTL_CONFIG", file).env("TMPDIR", server.folder());
+    command.envs(variables.iter().copied()).args(words);
+    Run::of(command, &[])
+}
+
+/// How many connections the server has had since the last look, this look not counted.
+fn connections(server: &Server) -> u64 {
+    let info: String = server.send(&[b"INFO", b"stats"]);
+    let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    let count = line.unwrap().parse::<u64>().unwrap();
+    server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+    count - 1
+}
+
+#[test]
+fn load_goes_to_a_throw_away_server_unless_the_command_line_names_one() {
+    let server = Server::start();
+    let url = format!("unix://{}", server.socket().display());
+    let chosen = format!("[contexts.staging]\nurl = \"{url}\"\n");
+    let by_default = format!("default_context = \"staging\"\n{chosen}");
+    let race = ["race", "--rounds", "1", "--concurrency", "2", "--schema", "express"];
+    let simulate = ["simulate", "store-down", "--schema", "reference"];
+    for words in [&race[..], &simulate] {
+        connections(&server);
+        for (variables, config, who) in [
+            (&[("REDIS_URL", &url[..])][..], "", "REDIS_URL"),
+            (&[("IDEMCTL_URL", &url)], "", "IDEMCTL_URL"),
+            (&[("IDEMCTL_CONTEXT", "staging")], &chosen[..], "IDEMCTL_CONTEXT"),
+            (&[], &by_default, "default_context"),
+        ] {
+            let run = unasked(&server, variables, config, words).exits(0);
+            let says = format!("{who} names {}/0, which is not put under load", server.socket().display());
+            assert!(run.stderr.contains(&says) && run.stderr.contains("-u, -h, -p, -s"), "{}", run.all());
+            assert_eq!(connections(&server), 0, "{who}");
+        }
+        let run = unasked(&server, &[], "", words).exits(0);
+        assert!(run.stderr.contains("No server is named: using a private throw-away server"), "{}", run.all());
+    }
+    nothing_is_left(&server);
+}
+
+#[test]
+fn the_server_is_named_before_the_load_starts() {
+    let server = Server::start();
+    let url = format!("unix://{}", server.socket().display());
+    let config = format!("[contexts.staging]\nurl = \"{url}\"\n");
+    let socket = server.socket().display().to_string();
+    let race = ["race", "--rounds", "1", "--concurrency", "2", "--schema", "express", "--strategy", "schema"];
+    let simulate = ["simulate", "first-then-retry", "--schema", "reference"];
+    for (words, doing) in [(&race[..], "Racing"), (&simulate, "Simulating")] {
+        for (named, config, place) in [
+            (["-u", &url[..]], "", "at "),
+            (["-s", &socket], "", "at "),
+            (["--context", "staging"], &config[..], "on staging at "),
+        ] {
+            connections(&server);
+            let run = unasked(&server, &[], config, &[&named, words].concat()).exits(0);
+            assert!(run.stderr.starts_with(&format!("{doing} {place}{socket}/0 ...\n")), "{}", run.all());
+            assert!(connections(&server) > 0, "{named:?}");
+        }
+    }
+    // Nobody is reached: nothing is under load, and the server is in the error.
+    let run = unasked(&server, &[], "", &[&["-s", "/nowhere/s"], &race[..]].concat()).exits(5);
+    assert!(!run.stderr.contains("Racing at"), "{}", run.all());
+}

@@ -45,6 +45,9 @@ const ALL: &str = "all";
 /// second of the time from each barrier, where all workers begin or all losers retry, to the last reply; a winner
 /// that completes while the others wait does not count.
 ///
+/// A race is load: the server is the one that -u, -h, -p, -s, --sentinel, -c or --context names, and else a private
+/// throw-away one, whatever REDIS_URL, IDEMCTL_URL, IDEMCTL_CONTEXT or the config file's default_context say.
+///
 /// The keys are named idemctl-race-UUID-ROUND, and idemctl-race-UUID-witness is a lock that tells void rounds. They are
 /// removed after their round, however the race ends. Should idemctl be killed, they live less than six minutes: longer
 /// TTLs of a schema are cut to that.
@@ -114,7 +117,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let plan = plan(&args, &schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
-    let (link, server) = context.arena().await?;
+    let (link, server) = context.arena("Racing").await?;
     let mut track = Track::open(&link, &server, plan.concurrency).await.map_err(no_track)?;
     let schemas = runnable(context, &link, schemas)?;
     let mut runs = Vec::new();

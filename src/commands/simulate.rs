@@ -35,10 +35,13 @@ const LIST: &str = "list";
 /// A schema folder of your own (--schema-dir) is played like a built-in one: that is how to test scripts before they are
 /// shipped. What a service does around its steps is told by [service] in its schema.toml.
 ///
-/// Without a server that is named or answers, a private throw-away server is used. What a shared server must not be put
-/// through (no memory left, failover, a cluster, SCRIPT FLUSH, locks without TTL) always runs on private ones. Keys are
-/// named idemctl-simulate-*, and are removed at the end, however it ends; should idemctl be killed, they live less than
-/// six minutes. Times that are told are the schema's.
+/// A simulation is load: the server is the one that -u, -h, -p, -s, --sentinel, -c or --context names, and else a private
+/// throw-away one, whatever REDIS_URL, IDEMCTL_URL, IDEMCTL_CONTEXT or the config file's default_context say. What a
+/// shared server must not be put through (no memory left, failover, a cluster, SCRIPT FLUSH, locks without TTL) always
+/// runs on private ones.
+///
+/// Keys are named idemctl-simulate-*, and are removed at the end, however it ends; should idemctl be killed, they live
+/// less than six minutes. Times that are told are the schema's.
 ///
 /// Exit status 1 when a cell is worse than `blocked`; with --expect, when a cell is not as it was accepted.
 #[derive(Debug, ClapArgs)]
@@ -108,7 +111,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
-    let (link, server) = context.arena().await?;
+    let (link, server) = context.arena("Simulating").await?;
     let environment = context.settings.environment();
     let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
     let count = plan.schemas.len() * plan.scenarios.len();

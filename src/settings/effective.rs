@@ -86,9 +86,23 @@ impl Settings {
         &self.access
     }
 
-    /// True when the server was named anywhere, and is not the default.
-    pub fn names_a_server(&self) -> bool {
-        self.server.address.origin != Origin::Default
+    /// True when the command line names the server: by an option for one, or by `--context`.
+    pub fn asks_for_its_server(&self) -> bool {
+        let by_context = || self.chosen.as_ref().is_some_and(|chosen| matches!(chosen.origin, Origin::Flag(_)));
+        match self.server.address.origin {
+            Origin::Flag(_) => true,
+            Origin::Context(_) => by_context() || self.server.only_cluster,
+            _ => self.server.only_cluster,
+        }
+    }
+
+    /// What names the server where the command line does not: a variable, or the config file's choice.
+    pub fn names_its_server(&self) -> Option<&'static str> {
+        match (self.server.address.origin, self.chosen.as_ref().map(|chosen| chosen.origin)) {
+            (Origin::Variable(name), _) => Some(name),
+            (Origin::Context(_), Some(Origin::Variable(name) | Origin::File(name))) => Some(name),
+            _ => None,
+        }
     }
 
     /// True when a throw-away server is wanted.
