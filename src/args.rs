@@ -93,7 +93,7 @@ pub struct SchemaArgs {
     #[command(flatten)]
     pub folder: SchemaFolderArgs,
 
-    /// Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)
+    /// Prefix of this deployment's keys, of the one schema that is named; `idemctl schema show NAME` says where it stands
     #[arg(long, value_name = "TEXT")]
     pub prefix: Option<String>,
 

@@ -39,7 +39,7 @@ impl Context {
     pub fn catalog(&self, args: &SchemaArgs) -> Result<Catalog> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
         let all = schemas::load(folder.as_deref(), |name| self.settings.deployment(name, args))
-            .map_err(|error| Stop::usage(format!("schema {error}")))?;
+            .map_err(|error| Stop::usage(error.to_string()))?;
         let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
         let catalog = Catalog::new(all, &self.settings.schema_names(args))
             .map_err(|name| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {known}")))?;

@@ -14,14 +14,32 @@ const LARGEST: u64 = 1024 * 1024;
 /// How a deployment differs from a schema's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deployment {
-    /// What stands before the keys, where the schema takes a prefix.
+    /// The prefix of this schema's keys.
     pub prefix: Option<String>,
+    /// The prefix of the keys of every schema whose templates say where a prefix stands.
+    pub shared_prefix: Option<String>,
     /// The lock TTL.
     pub lock_ttl: Option<Duration>,
     /// The result TTL.
     pub result_ttl: Option<Duration>,
     /// JSON pointers to fields that its values have besides those of the schema's forms.
     pub extra_fields: Vec<String>,
+}
+
+/// Why the schemas cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file is wrong.
+    #[error("schema {0}")]
+    Schema(#[from] SchemaError),
+    /// The deployment sets a prefix for a schema that takes none.
+    #[error("schema `{schema}` takes no prefix: {why}")]
+    NoPrefix {
+        /// The schema's name.
+        schema: String,
+        /// Why a prefix cannot stand anywhere.
+        why: String,
+    },
 }
 
 struct BuiltIn {
@@ -36,19 +54,29 @@ const BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 /// Every schema: the built-in ones, and those of the operator's folder, which replace built-in ones of the same name.
 ///
 /// # Errors
-/// The first file that cannot be read or is wrong.
-pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deployment) -> Result<Vec<Schema>, SchemaError> {
+/// The first file that cannot be read or is wrong, or prefix that a schema does not take.
+pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deployment) -> Result<Vec<Schema>, LoadError> {
     let own = folder.map(folders_in).transpose()?.unwrap_or_default();
     let mut schemas = Vec::with_capacity(BUILT_IN.len() + own.len());
     for built_in in BUILT_IN {
         if !own.iter().any(|folder| name_of(folder) == built_in.folder) {
-            schemas.push(read_built_in(built_in, &deployment(built_in.folder))?);
+            let deployment = deployment(built_in.folder);
+            schemas.push(with_its_prefix(read_built_in(built_in, &deployment)?, &deployment)?);
         }
     }
     for folder in &own {
-        schemas.push(read_folder(folder, &deployment(&name_of(folder)))?);
+        let deployment = deployment(&name_of(folder));
+        schemas.push(with_its_prefix(read_folder(folder, &deployment)?, &deployment)?);
     }
     Ok(schemas)
+}
+
+/// The schema, with the prefix in its keys that the deployment sets.
+fn with_its_prefix(schema: Schema, deployment: &Deployment) -> Result<Schema, LoadError> {
+    match schema.prefix.place.refusal().filter(|_| deployment.prefix.is_some()) {
+        Some(why) => Err(LoadError::NoPrefix { why: why.to_owned(), schema: schema.name }),
+        None => Ok(schema),
+    }
 }
 
 /// Reads one schema folder.
@@ -65,6 +93,7 @@ pub fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, Sch
         scripts: scripts_in(folder)?,
         origin: Origin::Folder(folder.to_owned()),
         prefix: deployment.prefix.as_deref(),
+        shared_prefix: deployment.shared_prefix.as_deref(),
     };
     let schema = deployed(schema::parse(source)?, deployment);
     if schema.name != name_of(folder) {
@@ -84,6 +113,7 @@ fn read_built_in(built_in: &BuiltIn, deployment: &Deployment) -> Result<Schema, 
         scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
         origin: Origin::BuiltIn,
         prefix: deployment.prefix.as_deref(),
+        shared_prefix: deployment.shared_prefix.as_deref(),
     };
     Ok(deployed(schema::parse(source)?, deployment))
 }
@@ -134,6 +164,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> SchemaError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::schema::PrefixPlace;
 
     #[test]
     fn every_built_in_schema_is_sound_and_named_as_its_folder() {
@@ -153,6 +184,7 @@ mod tests {
             scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
             origin: Origin::BuiltIn,
             prefix: None,
+            shared_prefix: None,
         };
         for built_in in BUILT_IN {
             let from_toml = schema::parse(source(built_in, None)).unwrap();
@@ -162,11 +194,25 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_that_no_key_can_have_is_an_error_with_its_line() {
-        let prefix = |_: &str| Deployment { prefix: Some("{id}".into()), ..Deployment::default() };
-        let error = load(None, prefix).unwrap_err();
-        let built_in = BUILT_IN.iter().find(|built_in| built_in.toml.contains("{prefix}")).unwrap();
-        let line = built_in.toml.lines().position(|line| line.contains("{prefix}")).unwrap() + 1;
-        assert_eq!((error.file, error.line), (format!("lua/{}/schema.toml", built_in.folder), line));
+    fn every_built_in_schema_takes_a_prefix_into_each_of_its_redis_keys() {
+        let plain = load(None, |_| Deployment::default()).unwrap();
+        let deployed = load(None, |_| Deployment { prefix: Some("shop:".into()), ..Deployment::default() }).unwrap();
+        for (plain, deployed) in plain.iter().zip(&deployed) {
+            assert!(deployed.takes_prefix, "{}", deployed.name);
+            let in_key = deployed.prefix.place == PrefixPlace::InKey;
+            for (plain, key) in plain.redis_keys(b"k").iter().zip(deployed.redis_keys(b"k")) {
+                let (plain, key) = (String::from_utf8_lossy(plain), String::from_utf8_lossy(&key).into_owned());
+                let (before, behind) = plain.split_at(if in_key { plain.len() - 1 } else { 0 });
+                assert_eq!(key, format!("{before}shop:{behind}"), "{}", deployed.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_prefix_changes_the_keys_of_those_alone_whose_templates_write_one_and_whose_steps_do_not() {
+        let shared = load(None, |_| Deployment { shared_prefix: Some("pay:".into()), ..Deployment::default() });
+        let shared = shared.unwrap();
+        let with = shared.iter().filter(|schema| schema.prefix.text == "pay:").map(|schema| schema.name.as_str());
+        assert_eq!(with.collect::<Vec<_>>(), ["go-chi"]);
     }
 }

@@ -52,7 +52,6 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         ([&go[..], &response, &["--owner", "w"]].concat(), "name no owner"),
         ([&go[..], &response, &["--fingerprint", "f"]].concat(), "compares no payloads"),
         ([&go[..], &["--status", "201", "--body", "@/nowhere"]].concat(), "cannot read /nowhere"),
-        ([&go[..], &response, &["--prefix", "x:"]].concat(), "none of the chosen schemas takes a prefix"),
         ([&driven[..], &response, &["--header", "a: b"]].concat(), "event-driven keeps status, body and error"),
         (
             vec!["complete", "k", "--yes", "--schema", "go-middleware-v1", "--status", "200"],

@@ -126,7 +126,6 @@ fn wrong_words_are_usage_errors() {
         &["list", "--limit", "0"],
         &["list", "--finding", "no-such"],
         &["inspect", "k", "--schema", "nope"],
-        &["list", "--prefix", "x:", "--schema", "express"],
         &["-u", "http://host", "list"],
         &["-p", "99999", "list"],
         &["--config", "/nowhere.toml", "list"],

@@ -261,3 +261,32 @@ fn one_that_is_wrong_is_named_with_its_line() {
     let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
     assert!(run.stderr.contains(&format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder")), "{}", run.all());
 }
+
+#[test]
+fn a_prefix_stands_in_place_of_the_schemas_own() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
+    let own = TOML.replace("{prefix}orders:{{key}}:idem\"", "{prefix}{key}\"\nprefix = \"orders:\"");
+    fs::write(&file, own).unwrap();
+    let lock = r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#;
+    server.set("orders:a", lock, 80_000);
+    server.set("eu:b", lock, 80_000);
+    server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(0);
+    server.idemctl(&["inspect", "b", "--schema", "orders", "--prefix", "eu:"]).exits(0);
+    server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(1);
+}
+
+#[test]
+fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
+    let bare = TOML.replace("{prefix}orders", "orders").replacen("keys = [\"{record}\"]", "keys = [\"{key}\"]", 1);
+    fs::write(&file, bare).unwrap();
+    let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
+    let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
+    assert!(run.stderr.contains(why), "{}", run.all());
+    server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
+    let shown = server.idemctl(&["schema", "show", "orders", "-o", "json"]).exits(0).json();
+    assert_eq!(shown["schemas"][0]["takes_prefix"], false);
+    assert_eq!(shown["schemas"][0]["prefix"]["place"], "nowhere");
+}

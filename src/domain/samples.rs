@@ -78,6 +78,7 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
         scripts: scripts.map(script).collect(),
         origin: Origin::BuiltIn,
         prefix,
+        shared_prefix: None,
     };
     schema::parse(source).expect("a sound schema")
 }

@@ -20,6 +20,12 @@ impl KeyTemplate {
         Ok(Self { before: literal(before, prefix)?, after: literal(after, prefix)? })
     }
 
+    /// The same template with more literal bytes in front.
+    #[must_use]
+    pub fn behind(self, prefix: &str) -> Self {
+        Self { before: [prefix.as_bytes(), &self.before].concat(), ..self }
+    }
+
     /// The Redis key of an idempotency key.
     pub fn redis_key(&self, key: &[u8]) -> Vec<u8> {
         [&self.before, key, &self.after].concat()
@@ -55,14 +61,12 @@ impl KeyTemplate {
 }
 
 fn literal(text: &str, prefix: &str) -> Result<Vec<u8>, String> {
-    let text = text.replace("{prefix}", prefix);
-    match text.find(['{', '}']) {
-        // A hash tag around the key, `{` … `}`, is a literal of its own.
-        Some(_) if text.matches('{').count() + text.matches('}').count() > 1 => {
-            Err(format!("`{text}` has a placeholder other than {{key}} and {{prefix}}"))
-        }
-        _ => Ok(text.into_bytes()),
+    // A hash tag around the key, `{` … `}`, is a literal of its own, and a deployment's prefix is taken as it is written.
+    let own = text.replace("{prefix}", "");
+    if own.matches(['{', '}']).count() > 1 {
+        return Err(format!("`{text}` has a placeholder other than {{key}} and {{prefix}}"));
     }
+    Ok(text.replace("{prefix}", prefix).into_bytes())
 }
 
 #[cfg(test)]
@@ -82,6 +86,13 @@ mod tests {
         let template = KeyTemplate::parse("{prefix}{key}", "pay:").unwrap();
         assert_eq!(template.redis_key(b"a"), b"pay:a");
         assert!(template.has_prefix());
+    }
+
+    #[test]
+    fn a_prefix_is_taken_as_it_is_written() {
+        let template = KeyTemplate::parse("{prefix}idem:{key}", "{shop}:").unwrap();
+        assert_eq!(template.redis_key(b"a"), b"{shop}:idem:a");
+        assert_eq!(KeyTemplate::parse("idem:{key}", "").unwrap().behind("{shop}:"), template);
     }
 
     #[test]

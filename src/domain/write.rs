@@ -46,6 +46,7 @@ impl<'a> Request<'a> {
     pub fn word(&self, template: &Template) -> Vec<u8> {
         template.fill(|place| match place {
             Place::Key => self.key.to_vec(),
+            Place::Prefix => self.schema.prefix.text.as_bytes().to_vec(),
             Place::RedisKey(role) => self.redis_key(role),
             Place::LockTtl => {
                 self.lock_ttl.map_or_else(|| whole_seconds(self.schema.lock_ttl), |ttl| ttl.as_bytes().to_vec())

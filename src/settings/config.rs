@@ -40,7 +40,7 @@ pub struct ContextConfig {
     pub tls: TlsConfig,
     /// The schemas to work on; empty means all.
     pub schema: Vec<String>,
-    /// What stands before the keys of schemas that take a prefix.
+    /// The prefix of the keys of every schema whose templates write `{prefix}`, and whose steps do not.
     pub prefix: Option<String>,
     /// A folder with schemas of the operator's own.
     pub schema_dir: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub struct SentinelConfig {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DeploymentConfig {
-    /// What stands before the keys.
+    /// The prefix of the keys.
     pub prefix: Option<String>,
     /// The lock TTL.
     pub lock_ttl: Option<Span>,

@@ -211,11 +211,18 @@ impl Settings {
         let context = &self.belonging.context;
         let config = context.deployment.get(schema).cloned().unwrap_or_default();
         Deployment {
-            prefix: args.prefix.clone().or(config.prefix).or_else(|| context.prefix.clone()),
+            prefix: self.prefix_flag(schema, args).map(str::to_owned).or(config.prefix),
+            shared_prefix: args.prefix.clone().or_else(|| context.prefix.clone()),
             lock_ttl: args.lock_ttl.or(config.lock_ttl.map(|span| span.0)),
             result_ttl: args.result_ttl.or(config.result_ttl.map(|span| span.0)),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }
+    }
+
+    /// `--prefix`, where this schema is one of those that were named.
+    pub(super) fn prefix_flag<'a>(&self, schema: &str, args: &'a SchemaArgs) -> Option<&'a str> {
+        let is_named = || self.schema_names(args).iter().any(|name| name == schema);
+        args.prefix.as_deref().filter(|_| is_named())
     }
 
     /// Where backups and the audit log are kept.

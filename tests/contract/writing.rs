@@ -211,11 +211,19 @@ fn sends_the_services_commands_keys_and_arguments() {
 fn a_redis_key_with_the_deployments_prefix() {
     let deployment = |_: &str| idemctl::schemas::Deployment { prefix: Some("pay:".into()), ..Default::default() };
     let schemas = idemctl::schemas::load(None, deployment).unwrap();
-    let chi = schemas.iter().find(|schema| schema.name == "go-chi").unwrap();
-    assert_eq!(chi.redis_keys(b"order-1"), [b"pay:order-1"]);
     let response = json_response();
-    let request = Request::new(chi, b"order-1", OWNER, &response);
-    assert_eq!(wire::words(&chi.begin.calls[0], &request)[3], b"pay:order-1");
+    for (name, redis_keys, sent) in [
+        ("go-chi", &["pay:order-1"][..], "pay:order-1"),
+        ("go-middleware", &["pay:idempotency:order-1"], "pay:idempotency:order-1"),
+        // The script builds both Redis keys from the key that it is sent.
+        ("event-driven", &["idem:started:pay:order-1", "idem:result:pay:order-1"], "pay:order-1"),
+    ] {
+        let schema = schemas.iter().find(|schema| schema.name == name).unwrap();
+        let keys = schema.redis_keys(b"order-1");
+        assert_eq!(keys.iter().map(|key| String::from_utf8_lossy(key)).collect::<Vec<_>>(), redis_keys, "{name}");
+        let request = Request::new(schema, b"order-1", OWNER, &response);
+        assert_eq!(wire::words(&schema.begin.calls[0], &request)[3], sent.as_bytes(), "{name}");
+    }
 }
 
 #[test]

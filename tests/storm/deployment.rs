@@ -14,8 +14,8 @@ const LOCK_TTLS: [u64; 7] = [1, 3, 20, 90, 600, 3_600, 28_800];
 /// Short, so that results grow old within a storm.
 const RESULT_TTLS: [u64; 7] = [12, 15, 18, 20, 25, 35, 45];
 
-/// What stands before the keys of a schema that takes a prefix.
-const PREFIX: &str = "pay:";
+/// The prefix of the keys of every schema that takes one.
+pub const PREFIX: &str = "pay:";
 
 /// The owner in a lock's value, up to which all locks of a schema are alike.
 const ANYBODY: &str = "@";
@@ -99,6 +99,7 @@ impl Deployments {
         let at = |name: &str| plain.iter().position(|schema| schema.name == name).unwrap();
         let deployed = schemas::load(None, |name| schemas::Deployment {
             prefix: plain[at(name)].takes_prefix.then(|| PREFIX.to_owned()),
+            shared_prefix: None,
             lock_ttl: Some(Duration::from_secs(locks[at(name)])),
             result_ttl: Some(Duration::from_secs(results[at(name)])),
             ..schemas::Deployment::default()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::Connection;
 
 use crate::callers::{OPERATOR, WORKER};
+use crate::deployment::PREFIX;
 use crate::event::{What, now};
 use crate::judge::{Reason, Rule, Wrong};
 use crate::run::{Ended, Held};
@@ -28,7 +29,7 @@ impl Villain<'_> {
     /// A worker's write; gives the Redis key.
     fn plant(&mut self, value: &[u8]) -> String {
         self.planted += 1;
-        let key = format!("idempotency:go-middleware.planted.{}", self.planted);
+        let key = format!("{PREFIX}idempotency:go-middleware.planted.{}", self.planted);
         redis::cmd("SET").arg(&key).arg(value).arg("PX").arg(9_000).exec(&mut self.worker).unwrap();
         redis::cmd("ECHO").arg(&key).exec(&mut self.worker).unwrap();
         key

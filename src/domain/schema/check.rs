@@ -1,6 +1,7 @@
 //! Reading a `schema.toml`: every name resolved, every error with its line.
 
 mod form;
+mod prefix;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::forms::{BodyEncoding, Encoding, Fields, State, Timestamp, ValueCase, Where};
 use super::model::{Origin, Schema, Script, Slot, SlotKey};
 use super::place::{At as _, Checked, line_of, wrong};
+use super::prefix::{Prefix, PrefixPlace};
 use super::raw::{
     RawBodyEncoding, RawCall, RawEncoding, RawFields, RawFirst, RawKeys, RawMeaning, RawReply, RawSchema, RawSlot,
     RawState, RawStep, RawTimestamp, RawValue, Text,
@@ -45,8 +47,10 @@ pub struct SchemaSource<'a> {
     pub scripts: Vec<Script>,
     /// Where both came from.
     pub origin: Origin,
-    /// The deployment's prefix, where one is set.
+    /// The deployment's prefix for this schema, where one is set.
     pub prefix: Option<&'a str>,
+    /// The prefix of every schema whose key templates say where a prefix stands, where one is set.
+    pub shared_prefix: Option<&'a str>,
 }
 
 /// Reads and checks a schema.
@@ -54,7 +58,7 @@ pub struct SchemaSource<'a> {
 /// # Errors
 /// The first thing that is wrong, with its line.
 pub fn parse(source: SchemaSource<'_>) -> Result<Schema, SchemaError> {
-    let SchemaSource { file, toml, json, scripts, origin, prefix } = source;
+    let SchemaSource { file, toml, json, scripts, origin, prefix, shared_prefix } = source;
     let error = |line, message| SchemaError { file: file.to_owned(), line, message };
     let raw: RawSchema = match json {
         Some(json) => serde_json::from_str(json).map_err(|wrong| error(1, wrong.to_string()))?,
@@ -64,8 +68,11 @@ pub fn parse(source: SchemaSource<'_>) -> Result<Schema, SchemaError> {
     };
     let scripts = scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
     let builder = Builder { scripts, slots: Vec::new(), values: Vec::new() };
-    builder.schema(raw, prefix, origin).map_err(|wrong| error(wrong.line(toml), wrong.message))
+    builder.schema(raw, (prefix, shared_prefix), origin).map_err(|wrong| error(wrong.line(toml), wrong.message))
 }
+
+/// The deployment's prefix for one schema, and the one for every schema whose templates say where a prefix stands.
+type Given<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// What has been read so far and later parts refer to.
 struct Builder {
@@ -75,15 +82,16 @@ struct Builder {
 }
 
 impl Builder {
-    fn schema(mut self, raw: RawSchema, prefix: Option<&str>, origin: Origin) -> Checked<Schema> {
+    fn schema(mut self, raw: RawSchema, given: Given<'_>, origin: Origin) -> Checked<Schema> {
         if raw.format != 1 {
             return wrong(format!("format {} is not known: this idemctl reads format 1", raw.format)).at("format");
         }
+        let place = prefix::place(&raw);
         let name = raw.name;
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
             return wrong("a schema's name is made of letters, digits, `-`, `_` and `.`").at("name");
         }
-        let takes_prefix = self.keys(raw.keys, prefix).at("keys")?;
+        let prefix = place.and_then(|place| self.keys(raw.keys, given, place)).at("keys")?;
         for (index, value) in raw.value.into_iter().enumerate() {
             let case = self.value(value).at(index).at("value")?;
             self.values.push(case);
@@ -101,7 +109,8 @@ impl Builder {
             summary: raw.summary,
             older_release_of: raw.older_release_of,
             slots: self.slots,
-            takes_prefix,
+            takes_prefix: prefix.place.refusal().is_none(),
+            prefix,
             lock_ttl: duration(&raw.ttl.lock).at("lock").at("ttl")?,
             result_ttl: duration(&raw.ttl.result).at("result").at("ttl")?,
             stated: Vec::new(),
@@ -117,24 +126,32 @@ impl Builder {
         })
     }
 
-    /// Resolves the key templates; true when one of them takes a prefix.
-    fn keys(&mut self, keys: RawKeys, prefix: Option<&str>) -> Checked<bool> {
+    /// Resolves the key templates; gives the prefix in them.
+    fn keys(&mut self, keys: RawKeys, (own, shared): Given<'_>, place: PrefixPlace) -> Checked<Prefix> {
+        if !keys.prefix.is_empty() && !prefix::is_written(&keys) {
+            return wrong("no template writes `{prefix}`: write it where this one stands").at("prefix");
+        }
         let RawKeys { record, lock, result, prefix: default } = keys;
         let named = match (record, lock, result) {
             (Some(record), None, None) => vec![(Slot::Record, record)],
             (None, Some(lock), Some(result)) => vec![(Slot::Lock, lock), (Slot::Result, result)],
             _ => return wrong("[keys] has either `record`, or both `lock` and `result`"),
         };
-        let mut takes_prefix = false;
+        let given = match place {
+            PrefixPlace::Nowhere(_) => None,
+            PrefixPlace::Written => own.or(shared),
+            PrefixPlace::InKey | PrefixPlace::InFront => own,
+        };
+        let prefix = Prefix { text: given.map_or(default, str::to_owned), place };
         for (role, text) in named {
-            takes_prefix |= text.contains("{prefix}");
-            let template = KeyTemplate::parse(&text, prefix.unwrap_or(&default)).or_else(wrong).at(role.word())?;
+            let template = KeyTemplate::parse(&text, &prefix.text).or_else(wrong).at(role.word())?;
+            let template = if prefix.place == PrefixPlace::InFront { template.behind(&prefix.text) } else { template };
             if self.slots.iter().any(|slot| slot.template == template) {
                 return wrong("lock and result must have different Redis keys").at(role.word());
             }
             self.slots.push(SlotKey { role, template });
         }
-        Ok(takes_prefix)
+        Ok(prefix)
     }
 
     fn value(&self, raw: RawValue) -> Checked<ValueCase> {

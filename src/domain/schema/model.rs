@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::conduct::{Conduct, OnFailure};
 use super::forms::{Encoding, ValueCase};
+use super::prefix::Prefix;
 use super::steps::{Action, Call, Step};
 use crate::domain::evidence::Evidence;
 use crate::domain::response::Response;
@@ -31,8 +32,10 @@ pub struct Schema {
     pub older_release_of: Option<String>,
     /// The Redis keys of a record, the lock's first: one (`record`) or two (`lock`, `result`).
     pub slots: Vec<SlotKey>,
-    /// True when the templates take a deployment's prefix.
+    /// True when a deployment can put a prefix before its keys.
     pub takes_prefix: bool,
+    /// The prefix of the Redis keys, and where the prefix stands.
+    pub prefix: Prefix,
     /// How long a lock lives.
     pub lock_ttl: Duration,
     /// How long a result lives.

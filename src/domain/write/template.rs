@@ -22,6 +22,7 @@ impl Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Key,
+    Prefix,
     RedisKey(Slot),
     Owner,
     LockTtl,
@@ -44,6 +45,7 @@ pub(super) enum Place {
 
 const IN_CALLS: &[(&str, Place)] = &[
     ("key", Place::Key),
+    ("prefix", Place::Prefix),
     ("record", Place::RedisKey(Slot::Record)),
     ("lock", Place::RedisKey(Slot::Lock)),
     ("result", Place::RedisKey(Slot::Result)),

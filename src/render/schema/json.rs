@@ -41,6 +41,11 @@ fn schema(schema: &Schema) -> Value {
             "template": slot.template.display(),
         })).collect::<Vec<_>>(),
         "takes_prefix": schema.takes_prefix,
+        "prefix": {
+            "text": schema.prefix.text,
+            "place": schema.prefix.place.word(),
+            "refusal": schema.prefix.place.refusal(),
+        },
         "lock_ttl_ms": millis(schema.lock_ttl),
         "result_ttl_ms": millis(schema.result_ttl),
         "checks_owner": schema.complete.checks_owner,

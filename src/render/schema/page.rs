@@ -45,9 +45,9 @@ impl Page<'_> {
         self.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
         for (slot, template) in schema.slots.iter().zip(words::templates(schema)) {
             let label = if schema.slots.len() == 1 { "Redis key" } else { slot.role.word() };
-            let prefix = if schema.takes_prefix { "  (takes a prefix: --prefix)" } else { "" };
-            self.field(&capital(label), &format!("{template}{prefix}"));
+            self.field(&capital(label), &template);
         }
+        self.field("Prefix", &words::prefix(&schema.prefix));
         self.field("Lock TTL", &duration::short(millis(schema.lock_ttl)));
         self.field("Result TTL", &duration::short(millis(schema.result_ttl)));
         if let Some(newer) = &schema.older_release_of {

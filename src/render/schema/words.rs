@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::domain::schema::{
     Action, BodyEncoding, Closed, Condition, Conduct, Encoding, Fields, First, HeaderNames, Member, OnFailure,
-    OnHangUp, Origin, Pattern, Reply, Schema, SlotIs, Timestamp, ValueCase, WithoutRedis,
+    OnHangUp, Origin, Pattern, Prefix, PrefixPlace, Reply, Schema, SlotIs, Timestamp, ValueCase, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -29,6 +29,18 @@ pub(super) fn layout(schema: &Schema) -> &'static str {
 /// Its Redis keys' templates.
 pub(super) fn templates(schema: &Schema) -> Vec<String> {
     schema.slots.iter().map(|slot| safe(&slot.template.display())).collect()
+}
+
+/// The prefix in use, and where a deployment's stands.
+pub(super) fn prefix(prefix: &Prefix) -> String {
+    let text = if prefix.text.is_empty() { "none".to_owned() } else { safe(&prefix.text) };
+    let place = match &prefix.place {
+        PrefixPlace::Written => "where [keys] writes {prefix}",
+        PrefixPlace::InFront => "in front of the Redis keys",
+        PrefixPlace::InKey => "as a part of the key that scripts are sent",
+        PrefixPlace::Nowhere(why) => return format!("{text}, and a deployment sets none: {}", safe(why)),
+    };
+    format!("{text}; a deployment sets one with --prefix, {place}")
 }
 
 /// How a value is told.

@@ -1,0 +1,43 @@
+//! Where a deployment's prefix stands in a schema's Redis keys.
+
+/// The prefix of a schema's Redis keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    /// The text in use: the deployment's, else the schema's own.
+    pub text: String,
+    /// Where the text stands.
+    pub place: PrefixPlace,
+}
+
+/// Where a prefix stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PrefixPlace {
+    /// Where the key templates write `{prefix}`.
+    Written,
+    /// Where the key templates and the steps write `{prefix}`: in the key that scripts are sent, and build Redis keys from.
+    InKey,
+    /// In front of every Redis key, for the key templates write no `{prefix}`.
+    InFront,
+    /// Nowhere but where the schema's own stands, for this reason.
+    Nowhere(String),
+}
+
+impl PrefixPlace {
+    /// The stable word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::InKey => "in-key",
+            Self::InFront => "in-front",
+            Self::Nowhere(_) => "nowhere",
+        }
+    }
+
+    /// Why a deployment can set no prefix; `None` where it can.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Nowhere(why) => Some(why),
+            _ => None,
+        }
+    }
+}
