@@ -35,11 +35,13 @@ impl Context {
     /// The schemas idemctl knows, and the ones to work on.
     ///
     /// # Errors
-    /// Usage: an unknown name, a schema that cannot be read, a prefix that no chosen schema takes.
+    /// Usage: an unknown name, a schema that cannot be read, a setting without effect, a prefix that no chosen schema
+    /// takes.
     pub fn catalog(&self, args: &SchemaArgs) -> Result<Catalog> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
         let all = schemas::load(folder.as_deref(), |name| self.settings.deployment(name, args))
-            .map_err(|error| Stop::usage(error.to_string()))?;
+            .map_err(|error| self.settings.not_loaded(&error, args))?;
+        self.settings.heed(&all)?;
         let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
         let catalog = Catalog::new(all, &self.settings.schema_names(args))
             .map_err(|name| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {known}")))?;

@@ -351,3 +351,39 @@ fn a_read_only_context_opens_no_door_to_a_change() {
     let run = home.run_with(&[("PATH", &path)], &["--sandbox", "race", "--rounds", "1", "--schema", "express"]);
     assert!(run.code == 0 && run.text().contains("none in "), "{}", run.all());
 }
+
+#[test]
+fn a_setting_without_effect_or_for_an_unknown_schema_is_an_error_with_its_line() {
+    for (config, line, says) in [
+        ("[contexts.a]\n\n[contexts.a.deployment.expres]\nlock_ttl = \"5s\"\n", 3, "there is no schema `expres`"),
+        ("[contexts.a]\ndeployment.expres.prefix = \"x:\"\n", 2, "there is no schema `expres`"),
+        ("[contexts.a]\ndeployment.expres = { prefix = \"x:\" }\n", 2, "there is no schema `expres`"),
+        ("[contexts.a]\nschema = [\n  \"express\",\n  \"expres\",\n]\n", 4, "there is no schema `expres`"),
+        (
+            "[contexts.a]\nschema = [\"express\"]\nprefix = \"x:\"\n",
+            3,
+            "`prefix` is for schemas whose key templates write",
+        ),
+        ("[context.a]\ndeployment.expres = { prefix = \"x:\" }\n", 2, "there is no schema `expres`"),
+    ] {
+        let home = Home::with(config);
+        for command in [
+            &["list"][..],
+            &["inspect", "k"],
+            &["sweep", "--orphaned", "--check"],
+            &["config", "show"],
+            &["schema", "list"],
+            &["race", "--rounds", "1"],
+        ] {
+            let run = home.run(&[&["--context", "a"], command].concat()).exits(2);
+            let place = format!("error: {}:{line}: ", home.config().display());
+            assert!(run.stderr.contains(&place) && run.stderr.contains(says), "{command:?} {config}: {}", run.all());
+        }
+        // What reads no schema goes on, and so does another context.
+        home.run(&["--context", "a", "context", "list"]).exits(0);
+        home.run(&["--context", "a", "audit"]).exits(0);
+        home.run(&["config", "show"]).exits(0);
+    }
+    let home = Home::with("[contexts.a]\nprefix = \"x:\"\nschema = [\"express\", \"go-chi\"]\n");
+    home.run(&["--context", "a", "config", "show"]).exits(0);
+}

@@ -284,8 +284,15 @@ fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
     fs::write(&file, bare).unwrap();
     let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
     let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
-    assert!(run.stderr.contains(why), "{}", run.all());
+    assert!(run.stderr.contains(&format!("--prefix: {why}")), "{}", run.all());
     server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
+    let config = server.folder().join(".config/idemctl/config.toml");
+    fs::write(&config, "default_context = \"eu\"\n[contexts.eu.deployment.orders]\nprefix = \"eu:\"\n").unwrap();
+    for words in [&["list"][..], &["config", "show"], &["race", "--rounds", "1"]] {
+        let run = server.idemctl(words).exits(2);
+        assert!(run.stderr.contains(&format!("{}:3: {why}", config.display())), "{words:?}: {}", run.all());
+    }
+    fs::remove_file(&config).unwrap();
     let shown = server.idemctl(&["schema", "show", "orders", "-o", "json"]).exits(0).json();
     assert_eq!(shown["schemas"][0]["takes_prefix"], false);
     assert_eq!(shown["schemas"][0]["prefix"]["place"], "nowhere");

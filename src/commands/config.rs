@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
-use crate::args::Output;
+use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::settings::{self as render, Setting};
@@ -12,7 +12,7 @@ use crate::render::style::Palette;
 /// Show what flags, variables and the config file come to
 ///
 /// Every setting of a command that would run with the same flags here and now. Of passwords only whether there is one is
-/// said, and no server is asked.
+/// said, and no server is asked. A setting without effect, or for a schema that is not known, is an error with its line.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -36,9 +36,10 @@ enum What {
 /// Runs `idemctl config`.
 ///
 /// # Errors
-/// When stdout cannot be written.
+/// Usage: a schema that cannot be read, or a setting without effect; when stdout cannot be written.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let What::Show { origin, output } = args.what;
+    context.catalog(&SchemaArgs::default())?;
     let rows = context.settings.rows();
     let settings: Vec<_> =
         rows.iter().map(|row| Setting { name: &row.name, value: row.value.as_deref(), origin: &row.origin }).collect();

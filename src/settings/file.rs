@@ -91,16 +91,19 @@ impl ConfigFile {
         })
     }
 
-    /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`.
+    /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`; into a list leads a number.
     pub(super) fn line_of(&self, keys: &[&str]) -> Option<usize> {
         let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
         let mut item = document.as_item();
         for (depth, key) in keys.iter().enumerate() {
             // The first version's name for the same table.
             let key = if depth == 0 && *key == "contexts" && item.get(key).is_none() { "context" } else { key };
-            item = item.get(key)?;
+            item = match item.as_array() {
+                Some(_) => item.get(key.parse::<usize>().ok()?)?,
+                None => item.get(key)?,
+            };
         }
-        Some(line_at(&self.text, item.span()?.start))
+        Some(line_at(&self.text, start_of(item)?))
     }
 
     /// Warns where others can read a password in it.
@@ -122,6 +125,12 @@ pub(super) fn chmod(path: &Path) -> String {
 /// True when the file's mode lets anybody but its owner read it.
 pub(super) fn others_can_read(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
+}
+
+/// Where an item begins; a table that no line of its own begins, where the first field in it does.
+fn start_of(item: &toml_edit::Item) -> Option<usize> {
+    let fields = || item.as_table_like()?.iter().filter_map(|(_, field)| start_of(field)).min();
+    item.span().map(|span| span.start).or_else(fields)
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

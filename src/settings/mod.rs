@@ -14,6 +14,7 @@ mod password;
 mod secret;
 mod server;
 mod shown;
+mod stated;
 
 pub use config::{ContextConfig, NameColor};
 pub use edit::use_context;

@@ -126,7 +126,7 @@ impl Settings {
         format!("context {name}, {}", self.at_line(&keys))
     }
 
-    fn at_line(&self, keys: &[&str]) -> String {
+    pub(super) fn at_line(&self, keys: &[&str]) -> String {
         let path = self.file().path().map(shown).unwrap_or_default();
         match self.file().line_of(keys) {
             Some(line) => format!("{path}:{line}"),

@@ -1,0 +1,59 @@
+//! What a context states of schemas, held against the schemas that are known: a setting without effect is an error, with
+//! its line.
+
+use super::effective::Settings;
+use crate::args::SchemaArgs;
+use crate::domain::schema::{PrefixPlace, Schema};
+use crate::exit::Stop;
+use crate::schemas::LoadError;
+
+impl Settings {
+    /// Why the schemas cannot be loaded, with the place of the setting that is at fault.
+    pub fn not_loaded(&self, error: &LoadError, args: &SchemaArgs) -> Stop {
+        match error {
+            LoadError::NoPrefix { schema, .. } if self.prefix_flag(schema, args).is_some() => {
+                Stop::usage(format!("--prefix: {error}"))
+            }
+            LoadError::NoPrefix { schema, .. } => self.at_fault(&["deployment", schema, "prefix"], &error.to_string()),
+            LoadError::Schema(_) => Stop::usage(error.to_string()),
+        }
+    }
+
+    /// Asserts that what the context says of schemas has an effect.
+    ///
+    /// # Errors
+    /// Usage, with file and line: a schema that is not known, or a prefix that no schema of the context takes.
+    pub fn heed(&self, known: &[Schema]) -> Result<(), Stop> {
+        self.heed_names(known)?;
+        self.heed_prefix(known)
+    }
+
+    fn heed_names(&self, known: &[Schema]) -> Result<(), Stop> {
+        let context = &self.belonging.context;
+        let listed = context.schema.iter().enumerate();
+        let listed = listed.map(|(index, name)| (["schema".to_owned(), index.to_string()], name));
+        let deployed = context.deployment.keys().map(|name| (["deployment".to_owned(), name.clone()], name));
+        let is_unknown = |name: &str| known.iter().all(|schema| schema.name != name);
+        let Some((field, name)) = listed.chain(deployed).find(|(_, name)| is_unknown(name)) else { return Ok(()) };
+        let names: Vec<_> = known.iter().map(|schema| schema.name.as_str()).collect();
+        let stop = self.at_fault(&field.each_ref().map(String::as_str), &format!("there is no schema `{name}`"));
+        Err(stop.hint(format!("schemas: {}", names.join(", "))))
+    }
+
+    fn heed_prefix(&self, known: &[Schema]) -> Result<(), Stop> {
+        let context = &self.belonging.context;
+        let is_listed = |schema: &&Schema| context.schema.is_empty() || context.schema.contains(&schema.name);
+        let takes_it = |schema: &Schema| schema.prefix.place == PrefixPlace::Written;
+        if context.prefix.is_none() || known.iter().filter(is_listed).any(takes_it) {
+            return Ok(());
+        }
+        let why = "`prefix` is for schemas whose key templates write {prefix}, and none of this context's does";
+        Err(self.at_fault(&["prefix"], why).hint("[contexts.NAME.deployment.SCHEMA] takes the prefix of one schema"))
+    }
+
+    /// A usage error at a field of the context that the server belongs to.
+    fn at_fault(&self, field: &[&str], why: &str) -> Stop {
+        let keys: Vec<_> = ["contexts", &self.belonging.stated_in].into_iter().chain(field.iter().copied()).collect();
+        Stop::usage(format!("{}: {why}", self.at_line(&keys)))
+    }
+}
