@@ -7,6 +7,7 @@ use crate::domain::catalog::Catalog;
 use crate::domain::coverage::Coverage;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
+use crate::domain::stranger::{self, Stranger};
 use crate::store::{Head, Reader, Seen, StoreError, Walk};
 
 /// What one KEY turned out to name.
@@ -16,6 +17,8 @@ pub struct Found {
     pub key: Vec<u8>,
     /// The records, in the order of the schemas.
     pub records: Vec<Record>,
+    /// Redis keys that exist where no record is.
+    pub strangers: Vec<Stranger>,
     /// The Redis keys that were looked at.
     pub looked_at: Vec<Vec<u8>>,
     /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
@@ -64,11 +67,34 @@ impl Lookup {
             let seen = seen.by_ref().take(candidates.len()).collect();
             self.sort_out(catalog, key, &candidates, seen)
         });
-        let found: Vec<_> = found.collect();
+        let mut found: Vec<_> = found.collect();
+        self.look_at_the_keys_themselves(reader, &mut found).await?;
         match found.iter().find_map(|found| found.unread.clone()) {
             Some(error) if found.iter().all(|found| found.looked_at.is_empty()) => Err(error.into()),
             _ => Ok(found),
         }
+    }
+
+    /// A KEY that names no record may be a Redis key that no schema bears: what exists is never told as nothing.
+    async fn look_at_the_keys_themselves(&self, reader: &mut Reader, found: &mut [Found]) -> Result<()> {
+        let is_open = |found: &&mut Found| {
+            let is_nothing = found.records.is_empty() && found.strangers.is_empty();
+            is_nothing && !found.looked_at.is_empty() && !found.looked_at.contains(&found.key)
+        };
+        let mut open: Vec<_> = found.iter_mut().filter(is_open).collect();
+        let places: Vec<_> = open.iter().map(|found| candidates::redis_key_itself(&found.key)).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
+        let seen = reader.observe_each(&wanted, self.head).await?;
+        for ((found, place), seen) in open.iter_mut().zip(places).zip(seen) {
+            // Whoever may not read the Redis key knows as much as before.
+            if let Ok(seen) = seen {
+                found.strangers = stranger::strangers(&place, &seen);
+            }
+        }
+        Ok(())
     }
 
     fn candidates(&self, catalog: &Catalog, key: &[u8]) -> Vec<Candidate> {
@@ -80,7 +106,8 @@ impl Lookup {
     }
 
     fn sort_out(&self, catalog: &Catalog, key: Vec<u8>, candidates: &[Candidate], seen: Vec<Seen>) -> Found {
-        let mut found = Found { key, records: Vec::new(), looked_at: Vec::new(), unread: None };
+        let (records, strangers) = (Vec::new(), Vec::new());
+        let mut found = Found { key, records, strangers, looked_at: Vec::new(), unread: None };
         for (candidate, seen) in candidates.iter().zip(seen) {
             match seen {
                 Ok(seen) if !candidate.is_owned => {
@@ -88,7 +115,10 @@ impl Lookup {
                     found.records.extend(read.into_iter().filter(Record::is_closed_result));
                 }
                 Ok(seen) => {
-                    found.records.extend(candidates::records_in(catalog, candidate, seen, &self.thresholds));
+                    let strangers = stranger::strangers(candidate, &seen);
+                    let records = candidates::records_in(catalog, candidate, seen, &self.thresholds);
+                    found.strangers.extend(strangers.into_iter().filter(|_| records.is_empty()));
+                    found.records.extend(records);
                     found.looked_at.extend(candidate.redis_keys.iter().cloned());
                 }
                 // That a node does not answer weighs more than that something is not this user's.

@@ -19,7 +19,7 @@ use crate::files;
 use crate::lookup::{Found, Lookup};
 use crate::render::record::View;
 use crate::render::style::Palette;
-use crate::render::{escape, json, record};
+use crate::render::{escape, json, record, stranger};
 use crate::store::{Head, Reader};
 
 /// Bytes of a value that are read unless `--full` asks for all.
@@ -182,8 +182,9 @@ fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     match args.output {
         Output::Json => {
+            let strangers: Vec<_> = found.iter().flat_map(|found| &found.strangers).collect();
             let complete = found.iter().all(|found| found.unread.is_none());
-            context.ui.data(json::document(&records, args.reveal, complete))?;
+            context.ui.data(json::document(&records, args.reveal, (&strangers, complete)))?;
         }
         Output::Jsonl => {
             for record in records {
@@ -210,6 +211,9 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
         let names: Vec<_> = found.records.iter().map(|record| record.schema.name.as_str()).collect();
         match names.as_slice() {
             [] if found.looked_at.is_empty() => {}
+            [] if !found.strangers.is_empty() => {
+                found.strangers.iter().for_each(|there| context.ui.status(&stranger::line(there)));
+            }
             [] => {
                 let places: Vec<_> = found.looked_at.iter().map(|key| escape::text(key)).collect();
                 let part = if found.unread.is_some() { " where this user may look" } else { "" };

@@ -65,6 +65,12 @@ fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     candidates
 }
 
+/// A Redis key that no schema bears.
+pub fn redis_key_itself(redis_key: &[u8]) -> Candidate {
+    let redis_keys = vec![redis_key.to_vec()];
+    Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
+}
+
 /// The place a Redis key found by a scan belongs to, with the slot the Redis key is; `None` for a stranger's key.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);

@@ -36,6 +36,7 @@ pub mod selection;
 pub mod simulation;
 pub mod slot;
 pub mod step;
+pub mod stranger;
 pub mod tally;
 pub mod template;
 pub mod top;

@@ -8,11 +8,12 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::escape;
+use super::{escape, stranger};
 use crate::domain::diagnosis::Finding;
 use crate::domain::observation::{Expiry, SeenSlot};
 use crate::domain::record::Record;
 use crate::domain::response::{self, is_secret_header};
+use crate::domain::stranger::Stranger;
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";
@@ -42,15 +43,18 @@ pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) ->
 }
 
 /// A whole document: `{"format":1,"records":[…]}`.
-pub fn document(records: &[&Record], reveal: bool, complete: bool) -> String {
+pub fn document(records: &[&Record], reveal: bool, (strangers, complete): (&[&Stranger], bool)) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
         format: u32,
         records: Vec<Shown<'a>>,
+        unclaimed: Vec<Value>,
         complete: bool,
     }
     let records = records.iter().map(|record| Shown::new(record, reveal)).collect();
-    let document = serde_json::to_string_pretty(&Document { format: 1, records, complete }).unwrap_or_default();
+    let unclaimed = strangers.iter().map(|there| stranger::value(there)).collect();
+    let document =
+        serde_json::to_string_pretty(&Document { format: 1, records, unclaimed, complete }).unwrap_or_default();
     format!("{}\n", escape::json(document))
 }
 

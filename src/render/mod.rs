@@ -17,5 +17,6 @@ pub mod schema;
 pub mod settings;
 pub mod simulation;
 pub mod step;
+pub mod stranger;
 pub mod style;
 pub mod words;

@@ -1,0 +1,51 @@
+//! Redis keys that exist where no record is: as a sentence and as JSON.
+
+use serde_json::{Value, json};
+
+use crate::domain::observation::Content;
+use crate::domain::stranger::Stranger;
+use crate::render::{escape, json as shown, words};
+
+/// What stands there, and which schema comes nearest.
+pub fn line(there: &Stranger) -> String {
+    let kind = match &there.seen.content {
+        Content::Text { length: Some(length), .. } => format!("a string of {}", words::bytes(*length)),
+        _ => format!("a {}", kind(there)),
+    };
+    let nearest = there.nearest.as_ref().map(|(schema, why)| {
+        format!("; {} comes nearest, but {}", escape::text(schema.as_bytes()), escape::text(why.as_bytes()))
+    });
+    format!(
+        "{} exists ({kind}, TTL {}), and is no record of the schemas that were looked for{}",
+        escape::text(&there.seen.redis_key),
+        words::expiry(there.seen.expiry),
+        nearest.unwrap_or_default()
+    )
+}
+
+/// The same with every field of the contract.
+pub fn value(there: &Stranger) -> Value {
+    let length = match &there.seen.content {
+        Content::Text { length, .. } => *length,
+        Content::Absent | Content::Other(_) => None,
+    };
+    let nearest = there.nearest.as_ref().map(|(schema, why)| json!({ "schema": schema, "why": why }));
+    let mut value = json!({
+        "redis_key": shown::text(&there.seen.redis_key),
+        "type": kind(there),
+        "size_bytes": length,
+        "ttl_ms": there.seen.expiry.millis(),
+        "nearest": nearest,
+    });
+    if let (Some(base64), Some(fields)) = (shown::base64_unless_text(&there.seen.redis_key), value.as_object_mut()) {
+        fields.insert("redis_key_base64".to_owned(), json!(base64));
+    }
+    value
+}
+
+fn kind(there: &Stranger) -> &str {
+    match &there.seen.content {
+        Content::Other(kind) => kind,
+        Content::Text { .. } | Content::Absent => "string",
+    }
+}
