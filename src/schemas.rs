@@ -60,20 +60,32 @@ pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deploymen
     let mut schemas = Vec::with_capacity(BUILT_IN.len() + own.len());
     for built_in in BUILT_IN {
         if !own.iter().any(|folder| name_of(folder) == built_in.folder) {
-            let deployment = deployment(built_in.folder);
-            schemas.push(with_its_prefix(read_built_in(built_in, &deployment)?, &deployment)?);
+            let read = |deployment: &Deployment| read_built_in(built_in, deployment);
+            schemas.push(with_its_prefix(built_in.folder, read, &mut deployment)?);
         }
     }
     for folder in &own {
-        let deployment = deployment(&name_of(folder));
-        schemas.push(with_its_prefix(read_folder(folder, &deployment)?, &deployment)?);
+        let read = |deployment: &Deployment| read_folder(folder, deployment);
+        schemas.push(with_its_prefix(&name_of(folder), read, &mut deployment)?);
     }
     Ok(schemas)
 }
 
-/// The schema, with the prefix in its keys that the deployment sets.
-fn with_its_prefix(schema: Schema, deployment: &Deployment) -> Result<Schema, LoadError> {
-    match schema.prefix.place.refusal().filter(|_| deployment.prefix.is_some()) {
+/// The schema, with the prefix in its keys that the deployment sets: for an older release that of the newer one, whose
+/// Redis keys they share, unless the older has a prefix of its own.
+fn with_its_prefix(
+    name: &str,
+    read: impl Fn(&Deployment) -> Result<Schema, SchemaError>,
+    deployment: &mut impl FnMut(&str) -> Deployment,
+) -> Result<Schema, LoadError> {
+    let own = deployment(name);
+    let schema = read(&own)?;
+    if own.prefix.is_none() {
+        let newer = schema.older_release_of.as_deref().filter(|_| schema.takes_prefix);
+        let prefix = newer.and_then(|newer| deployment(newer).prefix);
+        return Ok(if prefix.is_some() { read(&Deployment { prefix, ..own })? } else { schema });
+    }
+    match schema.prefix.place.refusal() {
         Some(why) => Err(LoadError::NoPrefix { why: why.to_owned(), schema: schema.name }),
         None => Ok(schema),
     }

@@ -146,6 +146,21 @@ fn a_context_states_the_prefix_of_each_schema() {
 }
 
 #[test]
+fn an_older_release_has_the_prefix_of_the_newer() {
+    let server = in_context("[contexts.eu.deployment.go-middleware]\nprefix = \"shop:\"\n");
+    server.set("shop:idempotency:k", "completed", 3_600_000);
+    let told = |server: &Server| {
+        let told = record(&server.idemctl(&["inspect", "k", "-o", "json"]).exits(0));
+        (told["schema"].clone(), told["findings"][0]["code"].clone())
+    };
+    assert_eq!(told(&server), ("go-middleware-v1".into(), "foreign-schema".into()));
+    let own = "[contexts.eu.deployment]\ngo-middleware.prefix = \"eu:\"\ngo-middleware-v1.prefix = \"shop:\"\n";
+    let server = in_context(own);
+    server.set("shop:idempotency:k", "completed", 3_600_000);
+    assert_eq!(told(&server).0, "go-middleware-v1");
+}
+
+#[test]
 fn a_contexts_own_prefix_is_for_schemas_whose_templates_write_one() {
     let server = in_context("[contexts.eu]\nprefix = \"pay:\"\n");
     server.set("pay:a", r#"{"status":0}"#, 20_000);
