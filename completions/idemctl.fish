@@ -58,6 +58,7 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_needs_command" -s V -l version -d 'Print version'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "inspect" -d 'Show a key\'s records, what is wrong with them, and what the next request with the key gets'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the records of the chosen schemas'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "check" -d 'Say in one line whether locks are stuck, for monitoring'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "complete" -d 'Store the response of an operation whose worker could not, so that retries get it'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "release" -d 'Give a lock up as the service does, so that the next request executes'
@@ -108,7 +109,7 @@ absent\t'Nothing is left'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -179,7 +180,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l scan-count -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -192,6 +193,48 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l help -d 'Print 
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l cacertdir -d 'Folder with such files' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l key -d 'The client\'s private key, PEM' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l warning -d 'WARNING from so many orphaned locks on' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l critical -d 'CRITICAL from so many orphaned locks on' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
+replica\t'A replica of each master'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l rate -d 'Look at no more than so many Redis keys a second, e.g. 5000/s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l scan-count -d 'Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and up to 2000 where the server is far away]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s p -l port -d 'Server port [default: 6379]' -r
@@ -228,7 +271,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l backup 
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l overdue -d 'Report locks held longer than this as `overdue`' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -281,7 +324,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l wait-timeou
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -331,7 +374,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l wait-timeout
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand release" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -380,7 +423,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l wait-timeout -
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand begin" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -418,9 +461,10 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l color -d 'When
 always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l older-than -d 'Locks known to be held longer than this (`overdue`)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l include -d 'Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no worker can be (`leftover-lock`), or values in a lock\'s place that do not decode (`unreadable`)' -r -f -a "excess-ttl\t''
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l include -d 'Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no worker can be (`leftover-lock`), or values in a lock\'s place that do not decode (`unreadable`: with --schema, and --prefix or a --match that has a literal part)' -r -f -a "excess-ttl\t''
 leftover-lock\t''
 unreadable\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l grace -d 'How long to wait between the two looks' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l owner-alive -d 'Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends with exit status 0 for one that is. One that takes longer than 10s counts as alive; locks of schemas that keep no owner are not asked about' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l action -d 'What to do to the locks' -r -f -a "unlock\t'Remove the lock: the next request executes'
@@ -439,7 +483,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l wait-timeout -
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -509,7 +553,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l wait-timeout -
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l backup -d 'Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -641,7 +685,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l think-time -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l fail-every -d 'Let the winner\'s handler fail in every Nth round, so that it releases; 0 is never (set-nx: 4 then)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand race" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -684,7 +728,7 @@ json\t'One JSON document'
 jsonl\t'One JSON object a line'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand simulate" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
@@ -723,7 +767,7 @@ never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l seed -d 'Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
-complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix this deployment puts before the keys of the one schema that is named, where that takes one (go-chi)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sandbox" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'

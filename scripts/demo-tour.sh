@@ -43,7 +43,7 @@ say "Gone: the next retry starts afresh. The answer to 'is it there?' is no, so 
 show 1 idemctl inspect "$key"
 
 say "Does the Lua let one request through, and only one? Fifty at once:"
-show 0 idemctl race --concurrency 50
+show 0 idemctl --sandbox race --concurrency 50
 
 say "And when things go wrong? A failure that comes too late, with a service's own steps and with the reference scripts:"
-show 1 idemctl simulate zombie-releases --schema express,reference
+show 1 idemctl --sandbox simulate zombie-releases --schema express,reference

@@ -68,7 +68,8 @@ fn nobody_knows_without_a_server_a_right_or_a_command_line() {
     says(nowhere(&["-p", &closed, "check", "--schema", "nosuch"]), 3, "UNKNOWN");
     nowhere(&["check", "--help"]).exits(0);
     nowhere(&["schema", "check", "--no-such-option"]).exits(2);
-    let server = Server::start_with(&["--requirepass", "secret"]);
+    let server = Server::start();
+    server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"secret"]);
     says(server.idemctl(&["-a", "wrong", "check"]), 3, "UNKNOWN");
 }
 

@@ -136,7 +136,7 @@ fn an_absent_key_says_where_it_was_looked_for() {
     let run = server.idemctl(&["inspect", "nowhere"]).exits(1);
     insta::assert_snapshot!(run.stable(&server));
     let document = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
-    assert_eq!(document, json!({ "format": 1, "records": [], "complete": true }));
+    assert_eq!(document, json!({ "format": 1, "records": [], "unclaimed": [], "complete": true }));
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_key_that_the_user_may_not_read_is_not_absent() {
     ]);
     let as_narrow = ["--user", "narrow", "-a", "pw", "inspect", "hidden", "-o", "json"];
     let run = server.idemctl(&as_narrow).exits(4);
-    assert_eq!(run.json(), json!({ "format": 1, "records": [], "complete": false }), "{}", run.all());
+    assert_eq!(run.json(), json!({ "format": 1, "records": [], "unclaimed": [], "complete": false }), "{}", run.all());
     assert!(run.stderr.contains("where this user may look"), "{}", run.all());
 }
 
@@ -313,4 +313,32 @@ fn a_result_that_is_no_json_is_handed_out_where_begin_hands_it_out() {
     server.set("idem:result:k", "no json", 20_000);
     let json = server.idemctl(&["inspect", "k", "--schema", "event-driven", "-o", "json"]).exits(0).json();
     assert_eq!(json["records"][0]["next_request"]["answer"], "replay", "{json}");
+}
+
+/// Rule: a Redis key that exists is never told as nothing.
+#[test]
+fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
+    let server = Server::start();
+    server.set("user:42", r#"{"status":0,"name":"Ann"}"#, 20_000);
+    server.send::<()>(&[b"HSET", b"cart:7", b"f", b"v"]);
+    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 20_000);
+    let run = server.idemctl(&["inspect", "user:42", "-o", "json"]);
+    let told = run.all();
+    assert!(told.contains("go-chi") && told.contains("/name"), "{told}");
+    let run = server.idemctl(&["inspect", "cart:7", "-o", "json"]).exits(1);
+    let there = &run.json()["unclaimed"][0];
+    assert_eq!((&there["redis_key"], &there["type"]), (&"cart:7".into(), &"hash".into()), "{}", run.all());
+    assert!(run.stderr.contains("cart:7 exists (a hash"), "{}", run.all());
+    // Nobody bears this one among the schemas that are named.
+    let run = server.idemctl(&["inspect", "idempotency:order-1", "--schema", "express", "-o", "json"]).exits(1);
+    let there = &run.json()["unclaimed"][0];
+    assert_eq!(
+        (&there["redis_key"], &there["size_bytes"]),
+        (&"idempotency:order-1".into(), &20.into()),
+        "{}",
+        run.all()
+    );
+    assert!(run.stderr.contains("exists (a string of 20 B, TTL"), "{}", run.all());
+    let json = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
+    assert_eq!(json["unclaimed"], json!([]));
 }

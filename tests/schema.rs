@@ -222,6 +222,33 @@ fn a_script_that_is_sent_too_much_or_never_is_a_warning() {
 }
 
 #[test]
+fn a_form_that_other_programs_values_fit_is_a_warning() {
+    let run = checked("go-chi", |_, text| text.replace("required = [\"/status\"]\n", "")).exits(0);
+    let line = line_of("go-chi/schema.toml", "[[value]]");
+    let expected = format!("mine/schema.toml:{line}: warning: `in-progress` takes values with any other fields, too");
+    assert!(run.text().contains(&expected), "{}", run.all());
+    let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(0);
+    assert!(run.text().contains("warning: `held` takes any text: say `opaque = true`"), "{}", run.all());
+    let run = checked("event-driven", |_, text| text).exits(0);
+    assert!(!run.text().contains("warning"), "{}", run.all());
+}
+
+#[test]
+fn what_is_written_must_have_the_form_it_is_said_to_have() {
+    let run = checked("express", |_, text| {
+        text.replace(r#"["/headers", "/body"]"#, r#"["/body"]"#).replace(r#"headers = "/headers", "#, "")
+    });
+    let run = run.exits(1);
+    let line = line_of("express/schema.toml", "result_value = ");
+    assert!(
+        run.text().contains(&format!("mine/schema.toml:{line}: error: what it writes has not the form")),
+        "{}",
+        run.all()
+    );
+    assert!(run.text().contains("`/headers` is a field that it does not have"), "{}", run.all());
+}
+
+#[test]
 fn what_is_written_must_read_back() {
     let run =
         checked("express", |_, text| text.replace(r#"lock_value = '{"status":"IN_PROGRESS"}'"#, "lock_value = 'x'"));

@@ -106,8 +106,6 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::*;
-
     fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Value, String> {
         super::parse_with_care(bytes, whole).map(|json| json.to_value())
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::args::Output;
 use crate::context::Context;
@@ -11,7 +11,7 @@ use crate::domain::record::Record;
 use crate::domain::top::{Order, Top};
 use crate::render::listing::Listing;
 use crate::render::style::Palette;
-use crate::render::{escape, json as shown};
+use crate::render::{escape, json};
 
 /// Which rows are kept.
 pub(super) enum Kept {
@@ -75,11 +75,9 @@ impl Rows {
         }
         if self.output == Output::Json {
             let open = if self.shown == 0 { "{\"format\":1,\"records\":[" } else { "\n" };
-            let mut covered = covered;
-            covered.insert("complete".to_owned(), json!(whole));
-            let covered = Value::Object(covered).to_string();
-            let covered = covered.strip_prefix('{').unwrap_or_default();
-            context.ui.data(format!("{open}],{}\n", escape::json(covered.to_owned())))?;
+            let covered = covered.into_iter().map(|(name, value)| format!("\"{name}\":{value},"));
+            let covered = escape::json(covered.collect());
+            context.ui.data(format!("{open}],{covered}\"complete\":{whole}}}\n"))?;
         }
         context.ui.flush()
     }
@@ -98,11 +96,11 @@ impl Rows {
             }
             Output::Json => {
                 context.ui.data(if first { "{\"format\":1,\"records\":[\n" } else { ",\n" })?;
-                self.page = shown::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
             }
             Output::Jsonl => {
-                self.page = shown::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
                 context.ui.data("\n")?;
             }
