@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::glob;
 use crate::domain::observation::Content;
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Schema, State};
 use crate::domain::template::KeyTemplate;
 use crate::domain::value;
 
@@ -19,6 +19,8 @@ pub struct Catalog {
     named: bool,
     /// Every slot of every schema, the most specific templates first.
     slots: Vec<OwnedSlot>,
+    /// The words that are results to some schema.
+    result_words: Vec<Vec<u8>>,
 }
 
 /// A slot of a known schema.
@@ -55,7 +57,9 @@ impl Catalog {
         }
         let named = !names.is_empty();
         let chosen = if named { chosen } else { all.clone() };
-        Ok(Self { slots: slots(&all, &chosen, named), chosen, all, named })
+        let results = all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
+        let result_words = results.filter_map(|case| case.tests.equals.clone()).collect();
+        Ok(Self { slots: slots(&all, &chosen, named), result_words, chosen, all, named })
     }
 
     /// Every known schema.
@@ -111,12 +115,22 @@ impl Catalog {
 
     /// The first schema besides this one of which a closed form reads what stands at a Redis key as a result.
     pub fn result_of_another(&self, schema: &Schema, redis_key: &[u8], content: &Content) -> Option<&Arc<Schema>> {
+        // A walk asks this of every lock, and nearly none is anything like a result.
+        if !self.may_be_result(content) {
+            return None;
+        }
         let reads = |owner: &&OwnedSlot| {
             owner.schema.name != schema.name
                 && owner.template().idempotency_key(redis_key).is_some()
                 && value::is_closed_result(&owner.schema, owner.slot, content)
         };
         self.slots.iter().find(reads).map(|owner| &owner.schema)
+    }
+
+    fn may_be_result(&self, content: &Content) -> bool {
+        let Content::Text { head, .. } = content else { return false };
+        let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        is_object || self.result_words.iter().any(|word| word == head)
     }
 
     fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
