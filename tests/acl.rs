@@ -46,6 +46,8 @@ const READING: &[(&[&str], i32)] = &[
     (&["-n", "1", "inspect", "held", "--schema", "express"], 1),
     (&["list"], 0),
     (&["list", "-o", "jsonl", "--sort", "age"], 0),
+    (&["check"], 2),
+    (&["check", "--schema", "go-middleware"], 0),
     (&["sweep", "--orphaned", "--check"], 1),
     (&["sweep", "--orphaned", "--dry-run", "--grace", "0s"], 0),
     (&["purge", "--all", "--dry-run"], 0),

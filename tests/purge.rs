@@ -402,3 +402,18 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
     purge(&server, &["--user", "reader", "-a", "pw", "--all", "--yes"]).exits(4);
     assert_eq!(keys(&server), before);
 }
+
+/// Rule: what a record is, is told by as much of its value as that takes, also at the look right before the change.
+#[test]
+fn a_value_whose_end_tells_what_it_is_goes() {
+    let server = Server::start();
+    let body = "x".repeat(10_000);
+    let value = format!(r#"{{"body":"{body}","headers":{{}},"statusCode":201,"status":"COMPLETED"}}"#);
+    for more in [&[][..], &["--rate", "100/s"]] {
+        server.set("idem:long", &value, HOUR);
+        let words = [&["--schema", "express", "--all", "--yes", "-o", "json"], more].concat();
+        let json = purge(&server, &words).exits(0).json();
+        assert_eq!((&json["total"], &json["done"]), (&1.into(), &1.into()), "{json}");
+        assert_eq!(server.get("idem:long"), None);
+    }
+}

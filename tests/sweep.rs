@@ -106,6 +106,18 @@ fn a_lock_that_comes_to_end_by_itself_during_the_grace_stays() {
     assert_eq!(keys(&server), ["idemkey:k"]);
 }
 
+/// Rule: a lock that the rule no longer chooses at the look right before the change stays, though nobody touched that lock.
+#[test]
+fn a_lock_that_is_no_longer_in_excess_after_the_grace_stays() {
+    let server = Server::start();
+    // A second and a half more than counts as in excess of the lock TTL.
+    server.set("idem:k", r#"{"status":"IN_PROGRESS"}"#, 32_500);
+    let stated = ["--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s"];
+    let json = sweep(&server, &[&stated[..], &["--yes", "--grace", "3s", "-o", "json"]].concat()).exits(0).json();
+    assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    assert_eq!(keys(&server), ["idem:k"]);
+}
+
 #[test]
 fn a_selector_is_needed_and_has_to_make_sense() {
     let server = seeded();

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use certificates::{Authority, Pair};
 use support::{Run, Server, free_port, idemctl};
 
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
 /// The names of the server's certificate, where nothing else is said.

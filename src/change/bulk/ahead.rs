@@ -115,3 +115,29 @@ impl Waiting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::domain::observation::Expiry;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    /// Rule: a run takes no more places than its limit leaves room for, and ends with why no more could be read.
+    #[tokio::test]
+    async fn no_more_places_are_taken_than_are_asked_for() {
+        let (line, waiting) = mpsc::channel(8);
+        for _ in 0..5 {
+            line.send(Ok(Place::of(chi(CHI_LOCK, Expiry::Never)))).await.unwrap();
+        }
+        line.send(Err(anyhow::anyhow!("the server is gone"))).await.unwrap();
+        drop(line);
+        let mut waiting = Waiting::new(waiting);
+        assert_eq!(waiting.next(2).await.unwrap().len(), 2);
+        assert_eq!(waiting.next(0).await.unwrap().len(), 0);
+        assert_eq!(waiting.next(2).await.unwrap().len(), 2);
+        assert_eq!(waiting.next(2).await.unwrap().len(), 1, "what is left before the error");
+        assert_eq!(waiting.next(2).await.err().map(|error| error.to_string()), Some("the server is gone".to_owned()));
+    }
+}
