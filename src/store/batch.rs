@@ -1,5 +1,8 @@
 //! Batches of changes: how many go into one call, what is sent for them, and what the reply says of each.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 
 use redis::Cmd;
