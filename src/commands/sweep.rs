@@ -125,14 +125,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if let Some(forbidden) = &found.forbidden {
         context.ui.warning(forbidden);
     }
-    say_coverage(context, &found.coverage, &orphans.scope().catalog);
+    let catalog = &orphans.scope().catalog;
     if args.check {
         let exit = check(context, &args, &orphans, &found, &swept)?;
+        say_coverage(context, &found.coverage, catalog);
         return Ok(found.missed.map_or(Ok(exit), Err)?);
     }
     let left = if asks_owners { 0 } else { found.ending };
     swept.left_to_expire = left;
     show(context, (&args, &orphans), &found, &reader, left)?;
+    say_coverage(context, &found.coverage, catalog);
     let Some(writer) = writer.filter(|_| found.tally.total() > left) else {
         report(context, &args, &orphans, &found, &swept)?;
         if only_shows {

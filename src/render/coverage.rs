@@ -33,7 +33,7 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
         format!("{records} of these {are}: {name} reads a completed result there")
     });
     let unproven = coverage.unproven.counts().map(|(missing, count)| unproven(missing, count));
-    let contradicted = coverage.contradictions.iter().map(|(schema, of, found)| contradicted(schema, of, found));
+    let contradicted = [TtlOf::Lock, TtlOf::Result].into_iter().filter_map(|of| contradicted(coverage, of));
     foreign.chain(spared).chain(unproven).chain(contradicted).collect()
 }
 
@@ -91,15 +91,22 @@ fn unproven(missing: Missing, count: u64) -> String {
     }
 }
 
-fn contradicted(schema: &str, of: TtlOf, found: Contradiction) -> String {
-    let (name, count) = (of.word(), found.records);
-    let (s, have) = if count == 1 { ("", "has") } else { ("s", "have") };
-    format!(
-        "{schema}: {count} {name}{s} {have} more time left (up to {}) than the schema's default {name} TTL gives ({}): this deployment's is another, {} states it",
-        duration::short(found.most_ms),
-        duration::short(found.default_ms),
-        of.option()
-    )
+/// One line for all schemas, however many there are.
+fn contradicted(coverage: &Coverage, of: TtlOf) -> Option<String> {
+    let found: Vec<_> = coverage.contradictions.iter().filter(|(_, ttl, _)| *ttl == of).collect();
+    let records: u64 = found.iter().map(|(.., found)| found.records).sum();
+    let most = found.iter().map(|(.., found)| found.most_ms).max()?;
+    let default =
+        |(schema, _, found): &(&str, TtlOf, Contradiction)| format!("{schema} ({})", duration::short(found.default_ms));
+    let defaults: Vec<_> = found.iter().map(default).collect();
+    let (s, have) = if records == 1 { ("", "has") } else { ("s", "have") };
+    Some(format!(
+        "the default {name} TTL of {} does not hold here: {records} {name}{s} {have} more time left, up to {}; {} states this deployment's",
+        defaults.join(", "),
+        duration::short(most),
+        of.option(),
+        name = of.word(),
+    ))
 }
 
 fn prefixes(schema: &Schema) -> String {
@@ -125,7 +132,7 @@ mod tests {
             [
                 "1 record left out: the schema's default result TTL proves nothing of this deployment; state its own with --result-ttl (and --schema), or in the context",
                 "1 record of unknown age left out: no expiry, or more time left than the TTL, tells no age",
-                "go-chi: 1 lock has more time left (up to 10m) than the schema's default lock TTL gives (1m): this deployment's is another, --lock-ttl states it",
+                "the default lock TTL of go-chi (1m) does not hold here: 1 lock has more time left, up to 10m; --lock-ttl states this deployment's",
             ]
         );
         let report = fields(&coverage, &catalog, 1);

@@ -52,7 +52,8 @@ impl Column {
         match self {
             Self::State => "in-progress".len(),
             Self::Schema => schema_columns,
-            Self::Ttl | Self::Age => "23h 59m".len(),
+            Self::Ttl => "23h 59m".len(),
+            Self::Age => "~23h 59m".len(),
             Self::Size => "999.9 KiB".len(),
             Self::Owner => 36,
             Self::Findings => "short-result-ttl".len(),

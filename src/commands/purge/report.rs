@@ -22,12 +22,17 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
         context.ui.warning(forbidden);
     }
     let catalog = &choice.scope().catalog;
-    say_coverage(context, &survey.coverage, catalog);
     if survey.tally.total() == 0 {
         context.ui.status(&format!("no such records among {} keys of {server}", survey.looked_at));
         coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
-        return Ok(());
+    } else {
+        show_chosen(context, args, choice, survey)?;
     }
+    say_coverage(context, &survey.coverage, catalog);
+    Ok(())
+}
+
+fn show_chosen(context: &mut Context, args: &Args, choice: &Choice, survey: &Found) -> Result<()> {
     if args.output == Output::Table {
         let palette = Palette::new(context.ui.is_colored());
         context.ui.data(change::records(&survey.tally, palette, context.ui.width()))?;
