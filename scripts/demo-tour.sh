@@ -28,9 +28,9 @@ say "Which idempotency keys are there, and which of them are in trouble?"
 show 0 idemctl list --limit 12
 
 say "A lock that never expires: every retry of that request is turned away, for ever."
-show 0 idemctl list --finding no-expiry
+show 0 idemctl list --state in-progress --finding no-expiry
 
-key=$(idemctl list --finding no-expiry -o jsonl --limit 1 | grep -o '"key": *"[^"]*"' | head -n 1 | sed 's/.*"\([^"]*\)"$/\1/')
+key=$(idemctl list --state in-progress --finding no-expiry -o jsonl --limit 1 | grep -o '"key": *"[^"]*"' | head -n 1 | sed 's/.*"\([^"]*\)"$/\1/')
 [ -n "$key" ] || { echo "demo: the seeded server holds no lock without expiry" >&2; exit 1; }
 
 say "What is it, and what does the next retry get?"
