@@ -129,6 +129,29 @@ fn a_leftover_lock_stays_when_its_result_was_written_anew() {
     assert!(server.get("idem:started:k").is_some());
 }
 
+/// Rule: of a value that is read in part, a change compares the checksum of all of the value.
+#[test]
+fn a_large_result_that_differs_behind_what_was_read_stays() {
+    let value = |end: &str| {
+        let body = "a".repeat(10_000);
+        format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":"{body}{end}"}}"#)
+    };
+    for words in [&["purge", "--all", "--schema", "express", "--yes"][..], &["purge", "--key-file", "keys", "--yes"]] {
+        let server = Server::start();
+        server.set("idem:k", value("x"), MINUTES);
+        std::fs::write(server.folder().join("keys"), "k\n").unwrap();
+        let (mut connection, anew) = (server.connect(), value("y"));
+        let port = right_before(&server, "UNLINK", move || {
+            query(&mut connection, &["SET", "idem:k", &anew, "KEEPTTL"]);
+        });
+        let mut command = support::idemctl(server.folder());
+        command.args(["-p", &port.to_string()]).args(words);
+        let run = Run::of(command, b"");
+        assert_eq!(server.get("idem:k"), Some(value("y").into_bytes()), "{}", run.all());
+        assert!(run.stderr.contains("left alone"), "{}", run.all());
+    }
+}
+
 /// Rule: a lock whose expiry lies within its TTL is no orphan on age, however it is renewed.
 #[test]
 fn sweeps_on_age_take_no_lock_that_workers_renew() {

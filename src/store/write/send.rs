@@ -158,3 +158,26 @@ fn is_made(now: &Observation, action: Action) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::deadline::Deadline;
+
+    fn made(content: Content, expiry: Expiry, action: Action) -> bool {
+        let slots = vec![SeenSlot::new(b"idem:k", content, expiry, Deadline::Unknown)];
+        is_made(&Observation { server_ms: Some(1), slots, atomic: true }, action)
+    }
+
+    /// Rule: a change whose reply was lost was made when the Redis key is as the change would have left that key.
+    #[test]
+    fn reading_back_tells_what_was_made() {
+        let there = || Content::text(b"x".to_vec());
+        assert!(made(Content::Absent, Expiry::In(0), Action::Remove));
+        assert!(!made(there(), Expiry::Never, Action::Remove));
+        let expire = Action::ExpireIn(1_000);
+        assert!(made(there(), Expiry::In(900), expire) && made(there(), Expiry::In(1_000), expire));
+        assert!(!made(there(), Expiry::In(1_001), expire) && !made(there(), Expiry::Never, expire));
+        assert!(!made(Content::Absent, Expiry::In(0), expire), "gone, and nobody knows by whom");
+    }
+}
