@@ -538,7 +538,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--orphaned', '--orphaned', [CompletionResultType]::ParameterName, 'Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them')
-            [CompletionResult]::new('--check', '--check', [CompletionResultType]::ParameterName, 'Say in one line what is found, change nothing, and end with exit status 1 when it is anything')
+            [CompletionResult]::new('--check', '--check', [CompletionResultType]::ParameterName, 'Deprecated, use `idemctl check`: say in one line what is found, change nothing, and end with exit status 1 when that is anything')
             [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Go ahead without asking')
             [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Go ahead without asking')
             [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be done and change nothing')

@@ -527,7 +527,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --insecure 'Do not check the server''s certificate: whoever is on the way can read and change everything'
             cand --help 'Print help'
             cand --orphaned 'Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them'
-            cand --check 'Say in one line what is found, change nothing, and end with exit status 1 when it is anything'
+            cand --check 'Deprecated, use `idemctl check`: say in one line what is found, change nothing, and end with exit status 1 when that is anything'
             cand -y 'Go ahead without asking'
             cand --yes 'Go ahead without asking'
             cand --dry-run 'Show what would be done and change nothing'

@@ -494,7 +494,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l tls -d 'Speak 
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l orphaned -d 'Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them'
-complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l check -d 'Say in one line what is found, change nothing, and end with exit status 1 when it is anything'
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l check -d 'Deprecated, use `idemctl check`: say in one line what is found, change nothing, and end with exit status 1 when that is anything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l dry-run -d 'Show what would be done and change nothing'
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l no-backup -d 'Remove without a backup'

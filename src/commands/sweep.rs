@@ -33,8 +33,8 @@ use crate::store::{Reader, Writer};
 /// Orphaned is a lock that will never end by itself, whatever TTLs the deployment sets. What only a schema's default TTL
 /// tells of a lock selects nothing: such locks are counted, and the option is named that states the deployment's own.
 ///
-/// For cron and monitoring: --check prints one line, as monitoring plugins do, and ends with exit status 1 when
-/// anything is found; a wrapper that wants CRITICAL maps 1 to 2.
+/// For monitoring `idemctl check` prints a line in every case and has the exit codes of plugins; --check, which is deprecated,
+/// prints one where the server answers, and ends with exit status 1 when anything is found.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
 pub struct Args {
@@ -70,7 +70,8 @@ pub struct Args {
     #[arg(long, value_name = "ACTION", value_enum, default_value_t = ActionArg::Unlock)]
     action: ActionArg,
 
-    /// Say in one line what is found, change nothing, and end with exit status 1 when it is anything
+    /// Deprecated, use `idemctl check`: say in one line what is found, change nothing, and end with exit status 1 when
+    /// that is anything
     #[arg(long)]
     check: bool,
 
