@@ -182,9 +182,9 @@ fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     match args.output {
         Output::Json => {
-            let strangers: Vec<_> = found.iter().flat_map(|found| &found.strangers).collect();
+            let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
             let complete = found.iter().all(|found| found.unread.is_none());
-            context.ui.data(json::document(&records, args.reveal, (&strangers, complete)))?;
+            context.ui.data(json::document(&records, args.reveal, (unclaimed, complete)))?;
         }
         Output::Jsonl => {
             for record in records {

@@ -8,12 +8,11 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{escape, stranger};
+use super::escape;
 use crate::domain::diagnosis::Finding;
 use crate::domain::observation::{Expiry, SeenSlot};
 use crate::domain::record::Record;
 use crate::domain::response::{self, is_secret_header};
-use crate::domain::stranger::Stranger;
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";
@@ -42,8 +41,8 @@ pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) ->
     escape::json(String::from_utf8(json).unwrap_or_default())
 }
 
-/// A whole document: `{"format":1,"records":[…]}`.
-pub fn document(records: &[&Record], reveal: bool, (strangers, complete): (&[&Stranger], bool)) -> String {
+/// A whole document: `{"format":1,"records":[…],"unclaimed":[…],"complete":…}`.
+pub fn document(records: &[&Record], reveal: bool, (unclaimed, complete): (Vec<Value>, bool)) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
         format: u32,
@@ -52,7 +51,6 @@ pub fn document(records: &[&Record], reveal: bool, (strangers, complete): (&[&St
         complete: bool,
     }
     let records = records.iter().map(|record| Shown::new(record, reveal)).collect();
-    let unclaimed = strangers.iter().map(|there| stranger::value(there)).collect();
     let document =
         serde_json::to_string_pretty(&Document { format: 1, records, unclaimed, complete }).unwrap_or_default();
     format!("{}\n", escape::json(document))
