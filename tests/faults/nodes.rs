@@ -92,6 +92,27 @@ fn without_one_master_records_of_two_nodes_that_are_there_are_listed() {
     }
 }
 
+/// Rule: a master that dies between the two looks of a sweep keeps nobody from the locks of the others.
+#[test]
+fn a_master_that_dies_during_the_grace_is_named_and_the_others_are_swept() {
+    let mut cluster = Cluster::start(3);
+    fill(&cluster, 60);
+    for node in 0..3 {
+        for key in on(&cluster, node) {
+            redis::cmd("PERSIST").arg(key).exec(&mut cluster.connect(node)).unwrap();
+        }
+    }
+    let mut command = support::idemctl(cluster.node(0).folder());
+    command.args(["-p", &cluster.port(0).to_string(), "--timeout", "1s"]);
+    command.args(["sweep", "--orphaned", "--yes", "--grace", "3s", "--no-backup"]);
+    let running = std::thread::spawn(move || Run::of(command, &[]));
+    std::thread::sleep(Duration::from_millis(1_200));
+    cluster.kill(1);
+    let run = running.join().unwrap().exits(3);
+    assert!(run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1))), "{}", run.all());
+    assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "{}", run.all());
+}
+
 #[test]
 fn without_one_master_a_lock_whose_result_would_be_there_stays() {
     let mut cluster = Cluster::start(3);
