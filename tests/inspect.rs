@@ -342,3 +342,18 @@ fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
     let json = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
     assert_eq!(json["unclaimed"], json!([]));
 }
+
+/// Rule: what exists under a schema that is named is shown with what the service does, whatever stands there.
+#[test]
+fn whatever_stands_under_a_named_schema_without_prefix_is_shown() {
+    let server = Server::start();
+    server.set("garbage", "?!", 20_000);
+    server.set("other", r#"{"status":true}"#, 20_000);
+    server.send::<()>(&[b"HSET", b"hash", b"f", b"v"]);
+    for (key, answer) in [("garbage", "conflict"), ("other", "conflict"), ("hash", "fail")] {
+        let json = server.idemctl(&["inspect", key, "--schema", "go-chi", "-o", "json"]).exits(0).json();
+        let record = &json["records"][0];
+        assert_eq!((&record["key"], &record["next_request"]["answer"]), (&key.into(), &answer.into()), "{json}");
+        assert!(record["foreign_because"].is_string(), "{json}");
+    }
+}
