@@ -56,7 +56,7 @@ impl Column {
             Self::Age => "~23h 59m".len(),
             Self::Size => "999.9 KiB".len(),
             Self::Owner => 36,
-            Self::Findings => "short-result-ttl".len(),
+            Self::Findings => "~short-result-ttl".len(),
         }
     }
 }
