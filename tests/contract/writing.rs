@@ -25,12 +25,13 @@ fn play(connection: &mut Connection, schema: &Schema, step: &Step) -> String {
     wire::line(&wire::play(connection, step, &request).reply)
 }
 
-/// What stands at a Redis key, and for how many seconds.
-fn held(connection: &mut Connection, redis_key: &str) -> (String, i64) {
-    let value = wire::line(&wire::ask(connection, &["GET", redis_key]));
-    let pttl: i64 = wire::line(&wire::ask(connection, &["PTTL", redis_key])).parse().unwrap();
-    // Up to the next second, for a moment has passed since it was set.
-    (value, (pttl + 999).div_euclid(1_000))
+/// Asserts what stands at a Redis key, and that its TTL was set to these seconds a moment ago.
+#[track_caller]
+fn assert_held(connection: &mut Connection, (redis_key, value, seconds): (&str, &str, i64), schema: &str) {
+    assert_eq!(wire::line(&wire::ask(connection, &["GET", redis_key])), value, "{schema}");
+    let left: i64 = wire::line(&wire::ask(connection, &["PTTL", redis_key])).parse().unwrap();
+    // A busy machine takes seconds between two commands; no two TTLs of the contract are that close.
+    assert!((seconds * 700..=seconds * 1_000).contains(&left), "{schema}: {left} ms of {seconds} s");
 }
 
 /// What a service stores and is answered, from its contract.
@@ -115,12 +116,13 @@ fn stores_the_services_bytes_for_the_services_time() {
         let connection = &mut server.connect();
         wire::ask(connection, &["DEL", told.lock.0, told.result.0]);
         assert_eq!(play(connection, &schema, &schema.begin), told.took, "{}", told.schema);
-        assert_eq!(held(connection, told.lock.0), (told.lock.1.to_owned(), told.lock.2), "{}", told.schema);
+        assert_held(connection, told.lock, told.schema);
         assert_eq!(play(connection, &schema, &schema.begin), told.conflict, "{}", told.schema);
         assert_eq!(play(connection, &schema, &schema.complete), told.stored, "{}", told.schema);
-        assert_eq!(held(connection, told.result.0), (told.result.1.to_owned(), told.result.2), "{}", told.schema);
+        assert_held(connection, told.result, told.schema);
         if told.lock.0 != told.result.0 {
-            assert_eq!(held(connection, told.lock.0).0, "nil", "{}: the lock goes", told.schema);
+            let lock = wire::line(&wire::ask(connection, &["GET", told.lock.0]));
+            assert_eq!(lock, "nil", "{}: the lock goes", told.schema);
         }
         assert_eq!(play(connection, &schema, &schema.begin), told.replay, "{}", told.schema);
     }
@@ -234,15 +236,13 @@ fn ttls_are_sent_as_whole_seconds_rounded_up() {
         result_ttl: Some(millis(2_001)),
         ..Default::default()
     };
+    let response = json_response();
     for schema in idemctl::schemas::load(None, deployment).unwrap() {
-        let server = Server::start();
-        let mut connection = server.connect();
-        play(&mut connection, &schema, &schema.begin);
-        let [lock, result] = [schema.lock_slot(), schema.result_slot()]
-            .map(|slot| String::from_utf8(schema.redis_keys(b"order-1")[slot].clone()).unwrap());
-        assert_eq!(held(&mut connection, &lock).1, 1, "{}", schema.name);
-        play(&mut connection, &schema, &schema.complete);
-        assert_eq!(held(&mut connection, &result).1, 3, "{}", schema.name);
+        let request = Request::new(&schema, b"order-1", OWNER, &response);
+        let sends = |step: &Step, seconds: &[u8]| {
+            step.calls.iter().any(|call| wire::words(call, &request).iter().any(|word| word == seconds))
+        };
+        assert!(sends(&schema.begin, b"1") && sends(&schema.complete, b"3"), "{}", schema.name);
     }
 }
 
