@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::domain::age;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::rate::Rate;
+use crate::domain::record::age;
 use crate::domain::schema::{State, TtlOf};
+use crate::domain::select::rate::Rate;
 use crate::store::Gait;
-use crate::ui::Color;
+use crate::terminal::ui::Color;
 
 pub use connection::{ConnectionArgs, TlsArgs};
 

@@ -12,11 +12,11 @@ use crate::commands::{
     race, release, restore, sandbox, schema, simulate, sweep,
 };
 use crate::context::{Context, interruptible};
-use crate::domain::health::Status;
+use crate::domain::diagnosis::health::Status;
 use crate::exit::{self, Exit, Stop};
 use crate::render::health;
 use crate::settings::{Environment, Settings};
-use crate::ui::{Color, Ui};
+use crate::terminal::ui::{Color, Ui};
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]

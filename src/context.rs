@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime};
 use anyhow::Result;
 
 use crate::args::{ConfirmArgs, SchemaArgs};
-use crate::domain::catalog::Catalog;
+use crate::domain::schema::catalog::Catalog;
 use crate::exit::{Exit, Stop};
 use crate::schemas;
 use crate::settings::{Secret, Settings};
 use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
-use crate::ui::Ui;
+use crate::terminal::ui::Ui;
 
 /// How long is waited for replicas, unless the operator says.
 const WAIT: Duration = Duration::from_secs(1);

@@ -5,9 +5,9 @@ mod support;
 #[path = "support/wire.rs"]
 mod wire;
 
-use idemctl::domain::json::Json;
-use idemctl::domain::json_head;
-use idemctl::domain::step::StepReply;
+use idemctl::domain::record::json::Json;
+use idemctl::domain::record::json_prefix;
+use idemctl::domain::step::reply::StepReply;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -26,7 +26,7 @@ return type(status)";
 
 /// What idemctl makes of the text, in the words of the script.
 fn read(text: &[u8]) -> Vec<u8> {
-    let Ok(document) = json_head::parse(text, true) else { return b"unreadable".to_vec() };
+    let Ok(document) = json_prefix::parse(text, true) else { return b"unreadable".to_vec() };
     match document.pointer("/status") {
         None => b"nothing".to_vec(),
         Some(Json::Null) => b"null".to_vec(),

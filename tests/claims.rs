@@ -9,16 +9,17 @@ mod wire;
 use std::collections::BTreeSet;
 use std::fs;
 
-use idemctl::domain::catalog::Catalog;
-use idemctl::domain::claim::Claim;
-use idemctl::domain::coverage::Coverage;
 use idemctl::domain::diagnosis::Thresholds;
 use idemctl::domain::record::Record;
-use idemctl::domain::response::Response;
+use idemctl::domain::record::claim::Claim;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::Meaning;
-use idemctl::domain::write::Request;
-use idemctl::lookup;
-use idemctl::schemas::{self, Deployment};
+use idemctl::domain::schema::catalog::Catalog;
+use idemctl::domain::select::coverage::Coverage;
+use idemctl::domain::step::request::Request;
+use idemctl::schemas;
+use idemctl::schemas::Deployment;
+use idemctl::store::read::records;
 use idemctl::store::{Head, Walk};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -303,7 +304,7 @@ fn walked(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
     library.wait(async {
         let mut walk = Walk::start(library.link().reader(), &catalog, Head::Bytes(0)).await.unwrap();
         while let Some(page) =
-            lookup::next_page(&mut walk, &catalog, &Thresholds::default(), &mut coverage, |_| true).await.unwrap()
+            records::next_page(&mut walk, &catalog, &Thresholds::default(), &mut coverage, |_| true).await.unwrap()
         {
             records.extend(page);
         }
@@ -367,9 +368,12 @@ fn what_each_schemas_own_steps_store_is_claimed() {
         .unwrap();
 }
 
-fn readings(record: &Record, seen: &idemctl::domain::observation::Observation) -> Vec<idemctl::domain::value::Reading> {
-    let read = |(slot, seen): (usize, &idemctl::domain::observation::SeenSlot)| {
-        idemctl::domain::value::read(&record.schema, slot, &seen.content)
+fn readings(
+    record: &Record,
+    seen: &idemctl::domain::record::observation::Observation,
+) -> Vec<idemctl::domain::record::decode::Reading> {
+    let read = |(slot, seen): (usize, &idemctl::domain::record::observation::SeenSlot)| {
+        idemctl::domain::record::decode::read(&record.schema, slot, &seen.content)
     };
     seen.slots.iter().enumerate().map(read).collect()
 }

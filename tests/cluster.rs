@@ -195,7 +195,7 @@ fn fill(cluster: &Cluster, count: usize) {
     let mut nodes: Vec<_> = (0..3).map(|_| redis::pipe()).collect();
     for number in 0..count {
         let redis_key = format!("idempotency:k{number}");
-        let slot = usize::from(idemctl::domain::slot::of(redis_key.as_bytes()));
+        let slot = usize::from(idemctl::domain::hash_slot::of(redis_key.as_bytes()));
         let node = (0..3).find(|index| slot < (index + 1) * 16_384 / 3).unwrap();
         nodes[node].cmd("SET").arg(redis_key).arg(DONE).arg("EX").arg(80_000).ignore();
     }

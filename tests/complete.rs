@@ -7,9 +7,9 @@ mod wire;
 
 use std::ops::RangeInclusive;
 
-use idemctl::domain::response::Response;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema};
-use idemctl::domain::write::Request;
+use idemctl::domain::step::request::Request;
 use redis::Connection;
 
 use support::{Run, Server};

@@ -10,8 +10,8 @@ mod wire;
 
 use std::collections::BTreeSet;
 
-use idemctl::domain::glob;
-use idemctl::domain::step::StepReply;
+use idemctl::domain::select::glob;
+use idemctl::domain::step::reply::StepReply;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;

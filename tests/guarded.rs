@@ -10,7 +10,7 @@ mod wire;
 use std::path::Path;
 use std::time::Duration;
 
-use idemctl::domain::observation::{Content, Observation};
+use idemctl::domain::record::observation::{Content, Observation};
 use idemctl::store::{Guard, Hold};
 use support::{Run, Server};
 use wire::Library;

@@ -98,7 +98,7 @@ fn commands_apart(source: &Source) -> Broken {
 
 fn printing(source: &Source) -> Broken {
     let words = ["println!", "eprintln!", "print!", "eprint!", "dbg!", "io::stdout", "io::stderr"];
-    if source.file == "src/ui.rs" {
+    if source.file == "src/terminal/ui.rs" {
         return Vec::new();
     }
     source.mentions(&words)
@@ -125,9 +125,9 @@ fn permits(source: &Source) -> Broken {
         ("Access::of(", "src/settings/effective.rs"),
         ("Permit::of_sandbox(", "src/store/sandbox/server.rs"),
         ("Access::Full(", "src/settings/effective.rs"),
-        ("Permit(())", "src/store/access.rs"),
-        ("permit: Permit", "src/store/access.rs"),
-        ("Writer::new(", "src/store/link.rs"),
+        ("Permit(())", "src/store/connection/permit.rs"),
+        ("permit: Permit", "src/store/connection/permit.rs"),
+        ("Writer::new(", "src/store/cluster/client.rs"),
     ];
     let strays = made_at.iter().filter(|(_, file)| source.file != *file);
     // Where it is looked at, it is a pattern: `Access::Full(permit) =>`.
@@ -237,7 +237,7 @@ fn no_command_imports_another() {
 fn only_ui_prints() {
     keep(
         printing,
-        "only src/ui.rs prints: return the text, or hand it to context.ui",
+        "only src/terminal/ui.rs prints: return the text, or hand it to context.ui",
         ("src/commands/x.rs", "fn f() { println!(\"x\"); }"),
     );
     assert!(!printing(&Source::new("src/store/x.rs", "let mut out = std::io::stdout();")).is_empty());
@@ -251,7 +251,9 @@ fn clock_and_environment_are_arguments() {
         "only settings/environment.rs reads the environment and only context.rs the clock: take them as arguments",
         ("src/store/x.rs", "let now = std::time::SystemTime::now();"),
     );
-    assert!(!clock_and_environment(&Source::new("src/ui.rs", "if std::env::var(\"X\").is_ok() {}")).is_empty());
+    assert!(
+        !clock_and_environment(&Source::new("src/terminal/ui.rs", "if std::env::var(\"X\").is_ok() {}")).is_empty()
+    );
 }
 
 #[test]

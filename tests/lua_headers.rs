@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 
-use idemctl::domain::observation::Observation;
-use idemctl::domain::response::Response;
+use idemctl::domain::record::observation::Observation;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Call, Pattern, Schema};
-use idemctl::domain::step::{self, StepReply};
-use idemctl::domain::write::Request;
-use idemctl::store::backup::{About, Saved};
+use idemctl::domain::step::reply;
+use idemctl::domain::step::reply::StepReply;
+use idemctl::domain::step::request::Request;
+use idemctl::store::backup::writer::{About, Saved};
 use idemctl::store::{self, Change, Head, Outcome, Return};
 
 use header::{Position, Script};
@@ -270,7 +271,7 @@ fn schemas_know_every_reply_of_the_header_and_no_other() {
     script_calls(|_, script, call, _, _| {
         let mut met = BTreeSet::new();
         for reply in &script.replies {
-            let known = step::recognise(call, &example(reply));
+            let known = reply::recognise(call, &example(reply));
             let known = known.unwrap_or_else(|| panic!("{}: schema.toml does not know `{reply}`", script.path));
             assert!(is_exact(&known.pattern, reply), "{}: `{reply}` is taken for {:?}", script.path, known.pattern);
             met.insert(call.replies.iter().position(|other| std::ptr::eq(other, known)));

@@ -8,13 +8,15 @@ mod wire;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use idemctl::domain::late_worker;
-use idemctl::domain::next_request::{self, Answer};
-use idemctl::domain::observation::Observation;
-use idemctl::domain::response::Response;
+use idemctl::domain::record::decode;
+use idemctl::domain::record::decode::Reading;
+use idemctl::domain::record::observation::Observation;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Reply, Schema, Step};
-use idemctl::domain::value::{self, Reading};
-use idemctl::domain::write::Request;
+use idemctl::domain::step::fencing;
+use idemctl::domain::step::next_request;
+use idemctl::domain::step::next_request::Answer;
+use idemctl::domain::step::request::Request;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;
@@ -195,7 +197,7 @@ fn cases(server: &Server, library: &Library, schema: &Schema, states: Vec<Vec<Sl
     let seen = library.observe(&records);
     let case = |((key, state), seen): ((Vec<u8>, Vec<Slot>), Observation)| {
         let readings =
-            seen.slots.iter().enumerate().map(|(slot, seen)| value::read(schema, slot, &seen.content)).collect();
+            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
         Case { key, state, seen, readings }
     };
     keys.into_iter().zip(states).zip(seen).map(case).collect()
@@ -301,7 +303,7 @@ fn a_late_worker_stores_exactly_when_foreseen() {
     let server = Server::start();
     let mut connection = server.connect();
     for schema in wire::built_in() {
-        let late = late_worker::of(&schema);
+        let late = fencing::of(&schema);
         let key = b"late";
         let stores = |connection: &mut Connection| {
             play(connection, &schema, &schema.complete, key, HOLDER).means() == Meaning::Stored

@@ -6,7 +6,8 @@ mod support;
 use std::fs;
 
 use idemctl::domain::schema::Schema;
-use idemctl::schemas::{self, Deployment};
+use idemctl::schemas;
+use idemctl::schemas::Deployment;
 use serde_json::Value;
 use support::{Run, Server};
 

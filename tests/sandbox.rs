@@ -12,12 +12,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use idemctl::domain::candidates;
-use idemctl::domain::catalog::Catalog;
 use idemctl::domain::diagnosis::{CODES, Thresholds};
-use idemctl::schemas::{self, Deployment};
+use idemctl::domain::record::locate;
+use idemctl::domain::schema::catalog::Catalog;
+use idemctl::schemas;
+use idemctl::schemas::Deployment;
 use idemctl::sim::seed;
-use idemctl::store::{Address, Entry, Head, Sandbox, Target, connect};
+use idemctl::store::connect;
+use idemctl::store::{Address, Entry, Head, Sandbox, Target};
 use rustix::process::{Pid, Signal, kill_process};
 use support::Run;
 
@@ -325,12 +327,12 @@ async fn codes(count: u64) -> BTreeSet<&'static str> {
     let thresholds = Thresholds { overdue_ms: Some(20_000), ..Thresholds::default() };
     let mut codes = BTreeSet::new();
     for entry in entries {
-        let Some((candidate, _)) = candidates::for_redis_key(&catalog, &entry.redis_key) else { continue };
+        let Some((candidate, _)) = locate::for_redis_key(&catalog, &entry.redis_key) else { continue };
         if candidate.schemas.iter().any(|schema| !schema.has_prefix()) {
             continue;
         }
         let seen = reader.observe(std::slice::from_ref(&candidate.redis_keys), Head::Bytes(65_536)).await.unwrap();
-        for record in candidates::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds) {
+        for record in locate::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds) {
             codes.extend(record.findings.iter().map(|finding| finding.code));
         }
     }

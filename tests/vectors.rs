@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 use redis::Connection;
 use serde::Deserialize;
 

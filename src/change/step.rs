@@ -7,17 +7,18 @@ use anyhow::Result;
 use super::journal::Journal;
 use crate::args::StepArgs;
 use crate::context::Context;
-use crate::domain::age;
-use crate::domain::candidates;
-use crate::domain::identity::Identity;
-use crate::domain::observation::Observation;
 use crate::domain::record::Record;
+use crate::domain::record::age;
+use crate::domain::record::identity::Identity;
+use crate::domain::record::locate;
+use crate::domain::record::observation::Observation;
 use crate::domain::schema::{Meaning, Step};
-use crate::domain::step::{self, StepReply};
-use crate::domain::write::Request;
+use crate::domain::step::reply;
+use crate::domain::step::reply::StepReply;
+use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
-use crate::store::backup::About;
+use crate::store::backup::writer::About;
 use crate::store::{Guard, Hold, StoreError, Writer};
 
 /// What is done, to which record.
@@ -119,7 +120,7 @@ impl Play<'_> {
                 Guard::Lost { now, why } => return self.read_back(writer, now, &why, told),
             };
             before_hold = hold.map(|_| before).or(before_hold);
-            let known = reply.as_ref().ok().and_then(|reply| step::recognise(call, reply));
+            let known = reply.as_ref().ok().and_then(|reply| reply::recognise(call, reply));
             let means = known.map(|known| known.means);
             let mut now = after;
             if let (Some(before), false) = (&before_hold, matches!(means, Some(Meaning::Stored | Meaning::Next))) {
@@ -186,7 +187,7 @@ impl Play<'_> {
     }
 
     fn record_of(&self, seen: Observation) -> Record {
-        candidates::read_as(&self.record.schema, &self.record.key, seen)
+        locate::read_as(&self.record.schema, &self.record.key, seen)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::render::style::Palette;
 use crate::render::{audit, escape};
-use crate::store::audit::{Log, Logged};
+use crate::store::audit::writer::{Log, Logged};
 
 /// Show the log of what idemctl changed on this machine, the newest last
 ///

@@ -7,13 +7,14 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, Play};
 use crate::context::Context;
 use crate::domain::record::Record;
-use crate::domain::response::Response;
+use crate::domain::record::age;
+use crate::domain::record::response::Response;
 use crate::domain::schema::Meaning;
-use crate::domain::write::Request;
-use crate::domain::{age, by_hand, duration};
+use crate::domain::step::request::Request;
+use crate::domain::{duration, manual};
 use crate::exit::{Exit, Stop};
+use crate::render::change::step::Report;
 use crate::render::escape;
-use crate::render::step::Report;
 
 /// Take a key's lock as the service does, or learn what a request gets
 ///
@@ -51,7 +52,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "begin",
         record: &record,
-        foretold: by_hand::foretell_begin(&record, &fingerprint),
+        foretold: manual::foretell_begin(&record, &fingerprint),
         owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
         done: None,
     };
@@ -73,7 +74,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         hold: None,
         slot: schema.lock_slot(),
     };
-    let told = |now: &Record| by_hand::was_acquired(&record, now, &owner);
+    let told = |now: &Record| manual::was_acquired(&record, now, &owner);
     let played = change::play(context, &args.step, &writer, &play, told).await?;
     let exit = change::told(context, &args.step, report, &played)?;
     if let (Exit::Done, Some(owner)) = (exit, report.owner) {

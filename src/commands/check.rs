@@ -8,15 +8,16 @@ use clap::Args as ClapArgs;
 use crate::args::{SchemaArgs, WalkArgs};
 use crate::change::say_coverage;
 use crate::context::Context;
-use crate::domain::catalog::Catalog;
-use crate::domain::coverage::Coverage;
+use crate::domain::change::orphan;
+use crate::domain::change::orphan::{ORPHANED, Told};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::health::{Health, Limits};
-use crate::domain::orphan::{self, ORPHANED, Told};
+use crate::domain::diagnosis::health::{Health, Limits};
 use crate::domain::record::Record;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::coverage::Coverage;
 use crate::exit::Exit;
-use crate::lookup;
 use crate::render::health;
+use crate::store::read::records;
 use crate::store::{Head, Reader, Walk};
 
 /// Bytes of each value that are read: a lock fits.
@@ -69,7 +70,7 @@ async fn examine(catalog: &Catalog, reader: Reader, met: &mut Coverage) -> Resul
     let mut walk = Walk::start(reader, catalog, Head::Bytes(HEAD_BYTES)).await?.without_lengths();
     let (thresholds, mut found, mut own) = (Thresholds::default(), Health::default(), BTreeMap::new());
     loop {
-        match lookup::next_page(&mut walk, catalog, &thresholds, met, |_| true).await {
+        match records::next_page(&mut walk, catalog, &thresholds, met, |_| true).await {
             Ok(Some(records)) => records.iter().for_each(|record| count(record, &mut found, &mut own)),
             Ok(None) => break,
             Err(error) => {

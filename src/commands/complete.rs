@@ -12,15 +12,17 @@ use self::choice::Choice;
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, Play};
 use crate::context::Context;
-use crate::domain::by_hand::{self, Completion, Given};
-use crate::domain::next_request::Answer;
+use crate::domain::duration;
+use crate::domain::manual;
+use crate::domain::manual::{Completion, Given};
 use crate::domain::record::Record;
-use crate::domain::response::Response;
+use crate::domain::record::age;
+use crate::domain::record::response::Response;
 use crate::domain::schema::Meaning;
-use crate::domain::write::Request;
-use crate::domain::{age, duration};
+use crate::domain::step::next_request::Answer;
+use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
-use crate::render::step::Report;
+use crate::render::change::step::Report;
 use crate::render::{escape, words};
 
 /// Store the response of an operation whose worker could not, so that retries get it
@@ -41,7 +43,7 @@ pub struct Args {
     status: Option<i64>,
 
     /// Header of the response; may be repeated
-    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = by_hand::header)]
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = manual::header)]
     headers: Vec<(String, String)>,
 
     /// Body of the response: @FILE, `-` for stdin, or the text itself (@@TEXT for one that begins with @)
@@ -88,7 +90,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "complete",
         record: &record,
-        foretold: by_hand::foretell_complete(&record, &choice.owner, hold.as_deref()),
+        foretold: manual::foretell_complete(&record, &choice.owner, hold.as_deref()),
         owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
         done: None,
     };
@@ -103,7 +105,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let writer = context.writer(&args.step.change).await?;
     args.step.change.confirm(context, "Store this response?", &writer.name())?;
-    let told = |now: &Record| by_hand::was_stored(&record, now, &request);
+    let told = |now: &Record| manual::was_stored(&record, now, &request);
     let play = Play {
         command: "complete",
         what: "completed",
@@ -137,10 +139,10 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
         }
         Completion::Replacing => context.ui.status("What is stored there now goes."),
     }
-    let completed = by_hand::completed(record, request);
+    let completed = manual::completed(record, request);
     context.ui.status(&format!("Then {}.", words::then(&completed)));
     let late =
-        if by_hand::is_overwritten_later(&completed) { "stores its own response over this one" } else { "is refused" };
+        if manual::is_overwritten_later(&completed) { "stores its own response over this one" } else { "is refused" };
     context.ui.status(&format!("If a worker is still at it, it {late} when it ends."));
     if completed.next_request.answer == Answer::Replay {
         context.ui.status("Make sure that the operation took effect: no retry executes it any more.");

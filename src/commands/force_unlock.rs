@@ -11,17 +11,18 @@ use serde_json::json;
 use crate::args::{ChangeArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change::{self, Journal};
 use crate::context::{Context, interruptible};
-use crate::domain::expectation::{self, Expectation};
-use crate::domain::late_worker;
+use crate::domain::change::expect;
+use crate::domain::change::expect::Expectation;
+use crate::domain::change::unlock;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::domain::unlock;
+use crate::domain::step::fencing;
 use crate::exit::{Exit, Stop};
-use crate::lookup::{Found, Lookup};
 use crate::render::record::View;
 use crate::render::style::Palette;
 use crate::render::{escape, json, record, words};
-use crate::store::backup::About;
+use crate::store::backup::writer::About;
+use crate::store::read::records::{Found, Lookup};
 use crate::store::{Action, Change, Head, Outcome, Writer};
 
 /// Remove a lock that nobody will release, so that the next request executes
@@ -130,9 +131,9 @@ fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
     context.ui.status(&format!("Removes {redis_key}. The next request with this key executes the operation."));
     context.ui.status(&format!(
         "If {worker} still runs, the operation executes twice; {}.",
-        words::late_worker(late_worker::of(&record.schema))
+        words::late_worker(fencing::of(&record.schema))
     ));
-    if let Some(token) = expectation::token(record) {
+    if let Some(token) = expect::token(record) {
         context.ui.status(&format!("For scripts: --expect {token}"));
     }
     Ok(())

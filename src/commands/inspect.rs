@@ -11,15 +11,15 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{Output, SchemaArgs, ThresholdArgs};
 use crate::context::Context;
-use crate::domain::catalog::Catalog;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
+use crate::domain::schema::catalog::Catalog;
 use crate::exit::{Exit, Stop};
 use crate::files;
-use crate::lookup::{Found, Lookup};
 use crate::render::record::View;
 use crate::render::style::Palette;
 use crate::render::{escape, json, record, stranger};
+use crate::store::read::records::{Found, Lookup};
 use crate::store::{Head, Reader};
 
 /// Bytes of a value that are read unless `--full` asks for all.

@@ -14,19 +14,19 @@ use self::rows::{Kept, Rows};
 use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, WalkArgs, parse_duration};
 use crate::change::say_coverage;
 use crate::context::Context;
-use crate::domain::age;
-use crate::domain::catalog::Catalog;
-use crate::domain::coverage::Coverage;
 use crate::domain::diagnosis::{self, CODES, Thresholds};
-use crate::domain::evidence::Evidence;
 use crate::domain::record::Record;
+use crate::domain::record::age;
+use crate::domain::record::evidence::Evidence;
 use crate::domain::schema::State;
-use crate::domain::selection::{Judged, Selection};
-use crate::domain::top::Order;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::coverage::Coverage;
+use crate::domain::select::selection::{Judged, Selection};
+use crate::domain::select::top_n::Order;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::lookup;
 use crate::render::coverage;
+use crate::store::read::records;
 use crate::store::{Head, StoreError, Walk};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
@@ -211,7 +211,7 @@ async fn page(
     thresholds: &Thresholds,
 ) -> Result<Option<Vec<Record>>, StoreError> {
     // Where two schemas read the same value the record is listed once, under the first.
-    let page = lookup::next_page(walk, catalog, thresholds, met, |key| selection.passes_key(key)).await?;
+    let page = records::next_page(walk, catalog, thresholds, met, |key| selection.passes_key(key)).await?;
     let Some(mut chosen) = page else { return Ok(None) };
     chosen.retain(|record| {
         met.contradictions.note(record);

@@ -17,9 +17,9 @@ use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, StateArg, ThresholdA
 use crate::change::bulk::{Flow, KeyFile, Rule, Source, Supply, Survey};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
-use crate::domain::bulk::{Account, Ended};
+use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::diagnosis::CODES;
-use crate::domain::rate::Rate;
+use crate::domain::select::rate::Rate;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 

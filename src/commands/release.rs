@@ -6,14 +6,15 @@ use clap::Args as ClapArgs;
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{self, Play};
 use crate::context::Context;
-use crate::domain::by_hand::{self, Refusal};
-use crate::domain::late_worker;
+use crate::domain::manual;
+use crate::domain::manual::Refusal;
 use crate::domain::record::Record;
-use crate::domain::response::Response;
+use crate::domain::record::response::Response;
 use crate::domain::schema::{Meaning, State};
-use crate::domain::write::Request;
+use crate::domain::step::fencing;
+use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
-use crate::render::step::Report;
+use crate::render::change::step::Report;
 use crate::render::{escape, words};
 
 /// Give a lock up as the service does, so that the next request executes
@@ -40,13 +41,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find(context, &args.step).await?;
     let (schema, response) = (record.schema.clone(), Response::default());
     change::show(context, args.step.output, &record)?;
-    let step = by_hand::releasable(&record).map_err(|why| refused(&record, &why))?;
+    let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     let dry_run = args.step.change.dry_run;
     let owner = change::owner_of_lock(context, &record, step, args.owner.as_deref(), dry_run)?;
     let report = Report {
         name: "release",
         record: &record,
-        foretold: by_hand::foretell_release(&record, step, &owner),
+        foretold: manual::foretell_release(&record, step, &owner),
         owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
         done: None,
     };
@@ -67,7 +68,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         hold: None,
         slot: schema.lock_slot(),
     };
-    let played = change::play(context, &args.step, &writer, &play, by_hand::was_released).await?;
+    let played = change::play(context, &args.step, &writer, &play, manual::was_released).await?;
     let exit = change::told(context, &args.step, report, &played)?;
     writer.replicas_have_it()?;
     Ok(exit)
@@ -100,7 +101,7 @@ fn explain(context: &mut Context, report: &Report<'_>) {
         context.ui.status(&format!("Releases {redis_key}. The result stays, and retries go on getting it."));
     } else {
         context.ui.status(&format!("Releases {redis_key}. The next request with this key executes the operation."));
-        let late = words::late_worker(late_worker::of(&record.schema));
+        let late = words::late_worker(fencing::of(&record.schema));
         context.ui.status(&format!("If its worker still runs, the operation executes twice; {late}."));
     }
 }

@@ -11,7 +11,8 @@ use crate::domain::schema::Schema;
 use crate::exit::{Exit, Stop};
 use crate::render::schema::{document, line, page, table};
 use crate::render::{escape, style::Palette};
-use crate::schema_check::{self, Report};
+use crate::schemas::check;
+use crate::schemas::check::Report;
 
 /// List the schemas idemctl knows, show one, or check one of your own
 ///
@@ -121,7 +122,7 @@ fn script_text(schema: &Schema, name: &str) -> Result<String> {
 
 fn check(context: &mut Context, folder: PathBuf) -> Result<Exit> {
     let shown = folder.display().to_string();
-    let reports = schema_check::check(&folder).map_err(|error| Stop::usage(format!("cannot read {shown}: {error}")))?;
+    let reports = check::check(&folder).map_err(|error| Stop::usage(format!("cannot read {shown}: {error}")))?;
     let Some(reports) = reports else {
         let hint = "a schema is a folder with a schema.toml and its scripts";
         return Err(Stop::usage(format!("there is no schema.toml in {shown}, nor in the folders below it"))

@@ -4,12 +4,12 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 
-use crate::domain::catalog::Catalog;
-use crate::domain::deadline::Deadline;
-use crate::domain::observation::{Content, Expiry, Observation, SeenSlot};
+use super::record::decode;
 use crate::domain::record::Record;
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::schema::catalog::Catalog;
 use crate::domain::schema::{self, Origin, Schema, SchemaSource, Script};
-use crate::domain::value;
 
 /// A schema whose values carry times; none of the built-in ones does.
 const TIMED: &str = r#"
@@ -118,7 +118,7 @@ pub(crate) fn record(schema_name: &str, slots: &[(Content, Expiry)]) -> Record {
     let schema = Arc::new(schema(schema_name));
     let seen = seen(&schema, slots);
     let readings =
-        seen.slots.iter().enumerate().map(|(slot, seen)| value::read(&schema, slot, &seen.content)).collect();
+        seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(&schema, slot, &seen.content)).collect();
     Record::new(schema, b"k".to_vec(), seen, readings)
 }
 

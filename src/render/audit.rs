@@ -1,7 +1,7 @@
 //! The audit log as a table.
 
 use super::style::Palette;
-use super::{escape, grid};
+use super::{escape, table};
 
 const HEADING: [&str; 8] = ["TIME", "WHO", "SERVER", "COMMAND", "WHAT", "SCHEMA", "KEY", "REASON"];
 
@@ -35,5 +35,5 @@ pub fn table(palette: Palette, width: Option<usize>, rows: Vec<Row<'_>>) -> Stri
         let cells = [&time, row.who, row.server, row.command, row.what, row.schema, row.key, reason];
         cells.map(escape::again).to_vec()
     });
-    grid::grid(palette, width, 0, &HEADING, rows.collect())
+    table::grid(palette, width, 0, &HEADING, rows.collect())
 }

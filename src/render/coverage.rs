@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::escape;
-use crate::domain::catalog::Catalog;
-use crate::domain::contradiction::Contradiction;
-use crate::domain::coverage::Coverage;
 use crate::domain::duration;
+use crate::domain::schema::catalog::Catalog;
 use crate::domain::schema::{Schema, TtlOf};
-use crate::domain::unproven::Missing;
+use crate::domain::select::contradiction::Contradiction;
+use crate::domain::select::coverage::Coverage;
+use crate::domain::select::unproven::Missing;
 
 /// Why a schema is left out that nobody named.
 const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
@@ -117,7 +117,7 @@ fn prefixes(schema: &Schema) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, catalog, chi};
 
     #[test]

@@ -1,6 +1,6 @@
 //! The line of `check`, as monitoring plugins write it: words for people, then `label=value;warn;crit`.
 
-use crate::domain::health::{Health, Limits, Status};
+use crate::domain::diagnosis::health::{Health, Limits, Status};
 use crate::render::escape;
 
 /// What was found, in one line.
@@ -54,7 +54,7 @@ fn one_line(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     const LIMITS: Limits = Limits { warning: Some(1), critical: 5 };

@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::escape;
 use crate::domain::diagnosis::Finding;
-use crate::domain::observation::{Expiry, SeenSlot};
 use crate::domain::record::Record;
-use crate::domain::response::{self, is_secret_header};
+use crate::domain::record::observation::{Expiry, SeenSlot};
+use crate::domain::record::response;
+use crate::domain::record::response::is_secret_header;
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";

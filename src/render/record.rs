@@ -6,9 +6,9 @@ use super::fold::fold;
 use super::style::Palette;
 use super::{body, escape, json, words};
 use crate::domain::duration;
-use crate::domain::observation::{Content, Expiry, SeenSlot};
 use crate::domain::record::Record;
-use crate::domain::response::{Response, is_secret_header};
+use crate::domain::record::observation::{Content, Expiry, SeenSlot};
+use crate::domain::record::response::{Response, is_secret_header};
 use crate::domain::schema::State;
 
 /// How a record is shown.
@@ -72,11 +72,11 @@ impl Page {
         if record.state == State::Unreadable && record.schema.slots.len() == 1 {
             self.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
         } else if let Some(lock) = record.lock() {
-            let allowed = duration::short(crate::domain::age::millis(record.schema.lock_ttl));
+            let allowed = duration::short(crate::domain::record::age::millis(record.schema.lock_ttl));
             self.field("Lock TTL", &time_left(lock.expiry, &allowed));
         }
         if let Some(result) = record.result() {
-            let allowed = duration::short(crate::domain::age::millis(record.schema.result_ttl));
+            let allowed = duration::short(crate::domain::record::age::millis(record.schema.result_ttl));
             self.field("Result TTL", &time_left(result.expiry, &allowed));
         }
         self.field("Age", &words::age(record.age));

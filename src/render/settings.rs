@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::style::Palette;
-use super::{escape, grid};
+use super::{escape, table};
 
 /// A setting.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ pub fn settings(palette: Palette, width: Option<usize>, settings: &[Setting<'_>]
         let cells = [setting.name, setting.value.unwrap_or("-"), setting.origin];
         cells[..count].iter().map(|cell| shown(cell)).collect()
     });
-    grid::grid(palette, width, 0, &heading[..count], rows.collect())
+    table::grid(palette, width, 0, &heading[..count], rows.collect())
 }
 
 /// Settings as one JSON document.
@@ -67,7 +67,7 @@ pub fn places(palette: Palette, width: Option<usize>, places: &[Place]) -> Strin
         let schemas = if place.schemas.is_empty() { "all".to_owned() } else { place.schemas.join(", ") };
         vec![mark.to_owned(), shown(&place.name), server(place), shown(&schemas), kept(place)]
     });
-    grid::grid(palette, width, 0, &["", "NAME", "SERVER", "SCHEMAS", "KEPT"], rows.collect())
+    table::grid(palette, width, 0, &["", "NAME", "SERVER", "SCHEMAS", "KEPT"], rows.collect())
 }
 
 /// A context, one field a line.

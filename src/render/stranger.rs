@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::observation::Content;
-use crate::domain::stranger::Stranger;
+use crate::domain::record::observation::Content;
+use crate::domain::record::stranger::Stranger;
 use crate::render::{escape, json as shown, words};
 
 /// What stands there, and which schema comes nearest.

@@ -3,8 +3,8 @@
 use anstyle::{AnsiColor, Style};
 
 use crate::domain::diagnosis::Severity;
-use crate::domain::next_request::Answer;
 use crate::domain::schema::State;
+use crate::domain::step::next_request::Answer;
 
 /// Colours, or none.
 #[derive(Debug, Clone, Copy)]

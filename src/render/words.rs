@@ -1,14 +1,14 @@
 //! Domain values as words and sentences.
 
-use crate::domain::age::{Age, AgeSource};
 use crate::domain::duration;
-use crate::domain::evidence::Evidence;
-use crate::domain::late_worker::LateWorker;
-use crate::domain::next_request::{Answer, NextRequest};
-use crate::domain::observation::Expiry;
 use crate::domain::record::Record;
+use crate::domain::record::age::{Age, AgeSource};
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::{State, TtlOf};
-use crate::domain::step::StepReply;
+use crate::domain::step::fencing::LateWorker;
+use crate::domain::step::next_request::{Answer, NextRequest};
+use crate::domain::step::reply::StepReply;
 use crate::render::escape;
 
 /// Bytes of a reply that are shown as they are.

@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::secret::Secret;
+use crate::domain::secret::Secret;
 use crate::store::Target;
 
 /// The config file.

@@ -6,9 +6,9 @@ use super::config::ContextConfig;
 use super::environment::Environment;
 use super::origin::{Origin, Sourced, pick};
 use super::password;
-use super::secret::Secret;
 use super::server::Url;
 use crate::args::ConnectionArgs;
+use crate::domain::secret::Secret;
 use crate::exit::Stop;
 
 /// The log-in at the Sentinels.

@@ -11,16 +11,15 @@ mod file;
 mod login;
 mod origin;
 mod password;
-mod secret;
 mod server;
 mod shown;
 mod stated;
 
+pub use crate::domain::secret::Secret;
 pub use config::{ContextConfig, NameColor};
 pub use edit::use_context;
 pub use effective::Settings;
 pub use environment::Environment;
 pub use file::ConfigFile;
 pub use origin::{Origin, Sourced};
-pub use secret::Secret;
 pub use shown::Row;

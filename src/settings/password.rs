@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::file::{READABLE, chmod, others_can_read};
-use super::secret::Secret;
+use crate::domain::secret::Secret;
 use crate::exit::Stop;
 use crate::files;
 

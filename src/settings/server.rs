@@ -11,8 +11,8 @@ use super::config::{ContextConfig, Span};
 use super::environment::Environment;
 use super::login::{self, SentinelLogin};
 use super::origin::{Origin, Sourced, pick};
-use super::secret::Secret;
 use crate::args::{ConnectionArgs, TlsArgs};
+use crate::domain::secret::Secret;
 use crate::exit::Stop;
 use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Sentinels, Target, Tls, TlsOptions};
 

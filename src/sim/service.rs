@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::observation::Content;
 use crate::domain::race::{Answer, Strategy};
+use crate::domain::record::decode;
+use crate::domain::record::decode::Reading;
+use crate::domain::record::observation::Content;
 use crate::domain::schema::{Action, Call, Meaning, Schema, State, Step};
-use crate::domain::step::{self, StepReply};
-use crate::domain::value::{self, Reading};
-use crate::domain::write::Request;
+use crate::domain::step::reply;
+use crate::domain::step::reply::StepReply;
+use crate::domain::step::request::Request;
 use crate::store::{Packed, StoreError, Wire, pack};
 
 /// A service as one strategy plays it, its scripts known to the server.
@@ -135,7 +137,7 @@ impl<'a> Service<'a> {
 
     fn stored(&self, slot: usize, bytes: Vec<u8>) -> Answer {
         let content = Content::text(bytes);
-        match value::read(self.schema, slot, &content) {
+        match decode::read(self.schema, slot, &content) {
             Reading::Value(decoded) => match (self.schema.values[decoded.case].state, content) {
                 (State::Completed, Content::Text { head, .. }) => Answer::Replay(Some(head)),
                 _ => Answer::Conflict,
@@ -206,13 +208,13 @@ fn eval(text: &[u8]) -> [&[u8]; 2] {
 }
 
 fn answer(call: &Call, reply: &StepReply) -> Option<Answer> {
-    let Some(known) = step::recognise(call, reply) else { return Some(unknown(reply)) };
+    let Some(known) = reply::recognise(call, reply) else { return Some(unknown(reply)) };
     Some(match known.means {
         Meaning::Next => return None,
         Meaning::Acquired => Answer::Acquired,
         Meaning::Conflict => Answer::Conflict,
         Meaning::Replay => {
-            let carried = step::carries_response(&known.pattern).then(|| reply.stored()).flatten();
+            let carried = reply::carries_response(&known.pattern).then(|| reply.stored()).flatten();
             Answer::Replay(carried.map(<[u8]>::to_vec))
         }
         Meaning::Fail | Meaning::Mismatch => Answer::Wrong(format!("the request fails on {}", words(reply))),

@@ -3,11 +3,11 @@
 //! Locks end while a race is on when idemctl or the server is stopped, when the machine sleeps, when somebody flushes the
 //! database or removes keys by a pattern. A second worker that then gets the lock says nothing about the schema's steps.
 
-use crate::domain::response::Response;
+use crate::domain::record::response::Response;
 use crate::domain::schema::Schema;
-use crate::domain::step::StepReply;
-use crate::domain::write::Request;
-use crate::sim::track::Track;
+use crate::domain::step::reply::StepReply;
+use crate::domain::step::request::Request;
+use crate::sim::race::connections::Track;
 use crate::store::{Packed, StoreError, pack};
 
 /// The lock, as the schema's service would write it, at a key of its own.

@@ -1,8 +1,8 @@
 //! A service and idemctl on the same key: what one writes, the other takes for what it is.
 
-use idemctl::domain::response::Response;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema};
-use idemctl::domain::write::Request;
+use idemctl::domain::step::request::Request;
 use redis::Connection;
 
 use crate::services::{Begun, SERVICES, Service};

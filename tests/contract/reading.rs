@@ -1,12 +1,13 @@
 //! What the services leave in Redis, as idemctl shows it.
 
-use idemctl::domain::candidates;
-use idemctl::domain::catalog::Catalog;
 use idemctl::domain::diagnosis::Thresholds;
-use idemctl::domain::next_request::Answer;
 use idemctl::domain::record::Record;
+use idemctl::domain::record::locate;
 use idemctl::domain::schema::State;
-use idemctl::schemas::{self, Deployment};
+use idemctl::domain::schema::catalog::Catalog;
+use idemctl::domain::step::next_request::Answer;
+use idemctl::schemas;
+use idemctl::schemas::Deployment;
 
 use crate::support::Server;
 use crate::wire::{self, Library};
@@ -19,10 +20,10 @@ fn records(server: &Server, text: &str, named: &[&str], prefix: Option<&str>) ->
     let names: Vec<_> = named.iter().map(|name| (*name).to_owned()).collect();
     let catalog = Catalog::new(schemas::load(None, deployment).unwrap(), &names).unwrap();
     let library = Library::on(server);
-    let places = candidates::for_key(&catalog, text.as_bytes());
+    let places = locate::for_key(&catalog, text.as_bytes());
     let keys: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let seen = library.observe(&keys);
-    let records = |(place, seen)| candidates::records(&catalog, place, seen, &Thresholds::default());
+    let records = |(place, seen)| locate::records(&catalog, place, seen, &Thresholds::default());
     places.iter().zip(&seen).flat_map(records).collect()
 }
 

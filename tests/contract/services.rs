@@ -1,7 +1,7 @@
 //! The six services as their contract describes them: which commands they send, which bytes they store, and what they
 //! make of what they find. Their scripts' effects are played in plain commands.
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 use redis::Connection;
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! What idemctl sends and stores when it plays a service: the service's own words and bytes.
 
-use idemctl::domain::response::Response;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Schema, Step};
-use idemctl::domain::write::Request;
+use idemctl::domain::step::request::Request;
 use redis::Connection;
 
 use crate::support::Server;

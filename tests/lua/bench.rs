@@ -1,6 +1,6 @@
 //! A server with one script to try on it.
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 use redis::Connection;
 
 use crate::support::Server;

@@ -1,6 +1,6 @@
 //! admin/change_many_if_same
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 
 use crate::bench::{Bench, STRAY};
 

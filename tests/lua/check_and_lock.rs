@@ -33,7 +33,7 @@ fn hands_out_a_stored_response_byte_for_byte() {
         b"{\"status\":\"COMPLETED\",\"body\":\"caf\xe9\"}",
     ] {
         bench.put(KEY, stored);
-        assert_eq!(bench.reply(&[KEY], &["300"]), idemctl::domain::step::StepReply::Text(stored.to_vec()));
+        assert_eq!(bench.reply(&[KEY], &["300"]), idemctl::domain::step::reply::StepReply::Text(stored.to_vec()));
         assert_eq!(bench.pttl(KEY), -1, "a read leaves the TTL alone");
     }
 }

@@ -1,6 +1,6 @@
 //! event-driven/idempotency
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 
 use crate::bench::{Bench, STRAY};
 

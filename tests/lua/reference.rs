@@ -1,6 +1,6 @@
 //! What the tests of the four reference scripts share: records as they stand in Redis, and strings that are none.
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 
 use crate::bench::{Bench, STRAY};
 

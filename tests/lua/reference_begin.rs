@@ -1,6 +1,6 @@
 //! reference/begin
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 
 use crate::bench::Bench;
 use crate::reference::{

@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-use idemctl::domain::response::Response;
-use idemctl::domain::step::StepReply;
-use idemctl::domain::write::Request;
+use idemctl::domain::record::response::Response;
+use idemctl::domain::step::reply::StepReply;
+use idemctl::domain::step::request::Request;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;

@@ -1,6 +1,6 @@
 //! admin/restore_if_absent
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 
 use crate::bench::{Bench, STRAY};
 

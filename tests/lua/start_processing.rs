@@ -1,6 +1,6 @@
 //! express/start_processing
 
-use idemctl::domain::step::StepReply;
+use idemctl::domain::step::reply::StepReply;
 
 use crate::bench::{Bench, STRAY};
 

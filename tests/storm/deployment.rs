@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use idemctl::domain::response::Response;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::Schema;
-use idemctl::domain::write::Request;
+use idemctl::domain::step::request::Request;
 use idemctl::schemas;
 
 /// From one second to eight hours, one for each schema; none is any schema's default.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use idemctl::domain::response::Response;
+use idemctl::domain::record::response::Response;
 
 /// How an operation ends, unless somebody takes its lock away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use idemctl::domain::response::Response;
+use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema, Step};
-use idemctl::domain::step::StepReply;
-use idemctl::domain::write::Request;
+use idemctl::domain::step::reply::StepReply;
+use idemctl::domain::step::request::Request;
 
 use crate::operation::{Ending, Operation, Phase};
 use crate::worker::{self, Lost, Worker};

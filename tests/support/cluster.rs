@@ -178,7 +178,7 @@ impl Cluster {
 
     /// The index of the node that serves a Redis key.
     pub fn owner(&self, redis_key: &str) -> usize {
-        let slot = usize::from(idemctl::domain::slot::of(redis_key.as_bytes()));
+        let slot = usize::from(idemctl::domain::hash_slot::of(redis_key.as_bytes()));
         (0..self.masters).find(|index| slot < (index + 1) * SLOTS / self.masters).unwrap()
     }
 

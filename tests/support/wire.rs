@@ -4,11 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use idemctl::domain::observation::Observation;
+use idemctl::domain::record::observation::Observation;
 use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
-use idemctl::domain::step::{self, StepReply};
-use idemctl::domain::write::Request;
-use idemctl::schemas::{self, Deployment};
+use idemctl::domain::step::reply;
+use idemctl::domain::step::reply::StepReply;
+use idemctl::domain::step::request::Request;
+use idemctl::schemas;
+use idemctl::schemas::Deployment;
 use idemctl::store::{self, Access, Address, Head, Link, Target, Writer};
 use redis::{Connection, Value};
 use tokio::runtime::Runtime;
@@ -135,7 +137,7 @@ pub fn play<'a>(connection: &mut Connection, step: &'a Step, request: &Request<'
     loop {
         let call = calls.next().expect("no call decides");
         let reply = ask(connection, &words(call, request));
-        let known = step::recognise(call, &reply);
+        let known = reply::recognise(call, &reply);
         if known.is_none_or(|known| known.means != Meaning::Next) {
             return Played { reply, known };
         }

@@ -121,7 +121,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     /// Rule: a run takes no more places than its limit leaves room for, and ends with why no more could be read.

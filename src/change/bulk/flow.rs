@@ -17,7 +17,7 @@ use super::second_look::{Looked, look_again};
 use super::survey::{CHUNK, Survey};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
-use crate::domain::bulk::{Account, Ended};
+use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::record::Record;
 use crate::interrupt::Interrupt;
 use crate::store::{Reader, StoreError, Writer};

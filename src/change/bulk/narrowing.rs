@@ -1,8 +1,8 @@
 //! What a change of many records has to be told besides what it is about, so that other programs' values stay.
 
 use crate::args::SchemaArgs;
-use crate::domain::catalog::Catalog;
-use crate::domain::glob;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::glob;
 use crate::exit::Stop;
 
 /// What narrows a change down to keys that the operator knows.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::domain::candidates::Candidate;
-use crate::domain::claim::Claim;
-use crate::domain::identity::Identity;
-use crate::domain::observation::SeenSlot;
 use crate::domain::record::Record;
+use crate::domain::record::claim::Claim;
+use crate::domain::record::identity::Identity;
+use crate::domain::record::locate::Candidate;
+use crate::domain::record::observation::SeenSlot;
 
 /// How long a look counts as the one right before the change.
 const FRESH: Duration = Duration::from_secs(1);

@@ -7,10 +7,10 @@ use anyhow::Result;
 use super::rule::Chosen;
 use crate::change::Journal;
 use crate::context::Context;
-use crate::domain::bulk::Account;
-use crate::domain::observation::Content;
+use crate::domain::change::outcome::Account;
 use crate::domain::record::Record;
-use crate::store::backup::About;
+use crate::domain::record::observation::Content;
+use crate::store::backup::writer::About;
 use crate::store::{Action, Change, Outcome, Writer};
 
 /// A record on its way.

@@ -1,10 +1,10 @@
 //! The rule of a command: which records it is about, and what becomes of each.
 
-use crate::domain::age::Age;
-use crate::domain::catalog::Catalog;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
-use crate::domain::unproven::Missing;
+use crate::domain::record::age::Age;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::unproven::Missing;
 use crate::store::Action;
 
 /// What is read for a rule.

@@ -4,12 +4,13 @@ use anyhow::Result;
 
 use super::place::{Kept, Place};
 use super::rule::{Chosen, Rule};
-use crate::domain::bulk::Account;
-use crate::domain::candidates::{self, Candidate};
-use crate::domain::claim::Claim;
-use crate::domain::identity::{Comparison, Identity};
-use crate::domain::observation::{Observation, SeenSlot};
+use crate::domain::change::outcome::Account;
 use crate::domain::record::Record;
+use crate::domain::record::claim::Claim;
+use crate::domain::record::identity::{Comparison, Identity};
+use crate::domain::record::locate;
+use crate::domain::record::locate::Candidate;
+use crate::domain::record::observation::{Observation, SeenSlot};
 use crate::store::{Reader, Seen, StoreError};
 
 /// Bytes of values that are read whole at a time: memory stays flat.
@@ -145,8 +146,7 @@ async fn look(reader: &mut Reader, places: &[(Candidate, Identity)]) -> Result<V
     let wanted: Vec<_> = (0..places.len()).map(|index| keys(&index)).collect();
     let least = places.iter().map(|(_, identity)| identity.read_bytes()).max().unwrap_or(0);
     let mut seen = reader.look(&wanted, least).await?;
-    let is_open =
-        |index: &usize| seen[*index].as_ref().is_ok_and(|seen| candidates::is_undecided(&places[*index].0, seen));
+    let is_open = |index: &usize| seen[*index].as_ref().is_ok_and(|seen| locate::is_undecided(&places[*index].0, seen));
     let open: Vec<_> = (0..places.len()).filter(is_open).collect();
     for index in open {
         let longer = reader.look_further(&[keys(&index)]).await?;
@@ -157,5 +157,5 @@ async fn look(reader: &mut Reader, places: &[(Candidate, Identity)]) -> Result<V
 
 fn read(rule: &impl Rule, candidate: Candidate, now: Observation) -> Option<Record> {
     let scope = rule.scope();
-    candidates::first_record(&scope.catalog, candidate, now, &scope.thresholds)
+    locate::first_record(&scope.catalog, candidate, now, &scope.thresholds)
 }

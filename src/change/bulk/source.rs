@@ -6,9 +6,10 @@ use anyhow::Result;
 
 use super::key_file::KeyFile;
 use super::rule::{Chosen, Rule, Verdict};
-use crate::domain::coverage::Coverage;
 use crate::domain::record::Record;
-use crate::lookup::{self, Lookup};
+use crate::domain::select::coverage::Coverage;
+use crate::store::read::records;
+use crate::store::read::records::Lookup;
 use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
 
 /// Keys of a file that are looked up in one round trip.
@@ -142,7 +143,7 @@ impl<'a> Source<'a> {
         match &mut self.from {
             Origin::Walk(walk) => {
                 let may_choose = |key: &[u8]| rule.may_choose(key);
-                Ok(lookup::next_page(walk, &scope.catalog, &scope.thresholds, coverage, may_choose).await?)
+                Ok(records::next_page(walk, &scope.catalog, &scope.thresholds, coverage, may_choose).await?)
             }
             Origin::Keys { file, reader, looked_at } => {
                 let keys = file.next(PAGE)?;

@@ -5,10 +5,11 @@ use anyhow::Result;
 use super::Args;
 use crate::change;
 use crate::context::Context;
-use crate::domain::by_hand::{self, Completion, Leave, Refusal};
+use crate::domain::manual;
+use crate::domain::manual::{Completion, Leave, Refusal};
 use crate::domain::record::Record;
-use crate::domain::response::Response;
-use crate::domain::write::Request;
+use crate::domain::record::response::Response;
+use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 
@@ -27,7 +28,7 @@ impl Choice {
     /// Why this record is not to be completed like this.
     pub(super) fn of(context: &mut Context, args: &Args, record: &Record) -> Result<Self> {
         let leave = Leave { create: args.create, replace: args.replace };
-        let completion = by_hand::of_record(record, leave).map_err(|why| refused(record, &why))?;
+        let completion = manual::of_record(record, leave).map_err(|why| refused(record, &why))?;
         let fingerprint = fingerprint(record, completion, args.fingerprint.as_deref())?;
         let given = args.owner.as_deref();
         let owner = match completion {
@@ -70,7 +71,7 @@ impl Choice {
     pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, Stop> {
         match self.completion {
             Completion::OfLock => Ok(None),
-            _ => by_hand::hold(record, request).map_err(|why| Stop::usage(format!("{}: {why}", record.schema.name))),
+            _ => manual::hold(record, request).map_err(|why| Stop::usage(format!("{}: {why}", record.schema.name))),
         }
     }
 }

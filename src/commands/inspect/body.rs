@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::domain::record::Record;
 use crate::exit::{Exit, Stop};
 use crate::files;
-use crate::lookup::Found;
+use crate::store::read::records::Found;
 
 /// Writes the body of the one record that holds a response; nothing where there is no record at all.
 ///

@@ -6,18 +6,18 @@ use anyhow::Result;
 
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::catalog::Catalog;
 use crate::domain::duration;
-use crate::domain::identity::Identity;
-use crate::domain::observation::Expiry;
 use crate::domain::record::Record;
+use crate::domain::record::identity::Identity;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
+use crate::domain::schema::catalog::Catalog;
 use crate::exit::Exit;
-use crate::lookup::{Found, Lookup};
 use crate::render::record::View;
 use crate::render::style::Palette;
 use crate::render::{escape, json, record, words};
 use crate::store::Reader;
+use crate::store::read::records::{Found, Lookup};
 
 /// How to follow.
 pub(super) struct How {

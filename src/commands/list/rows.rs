@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::catalog::Catalog;
 use crate::domain::record::Record;
-use crate::domain::top::{Order, Top};
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::top_n::{Order, Top};
 use crate::render::listing::Listing;
 use crate::render::style::Palette;
 use crate::render::{escape, json};

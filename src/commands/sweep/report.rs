@@ -8,7 +8,7 @@ use crate::args::Output;
 use crate::change::bulk::Rule as _;
 use crate::change::{came_to_its_end, say_read_back, write_report};
 use crate::context::Context;
-use crate::domain::bulk::Account;
+use crate::domain::change::outcome::Account;
 use crate::exit::Exit;
 use crate::render::style::Palette;
 use crate::render::{change, coverage};

@@ -1,10 +1,10 @@
 //! `excess-ttl`: a lock that stays longer than the schema's lock TTL allows.
 
 use super::finding::{Case, Finding, Severity};
-use crate::domain::age;
 use crate::domain::duration;
-use crate::domain::evidence::Evidence;
-use crate::domain::observation::Expiry;
+use crate::domain::record::age;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::{State, TtlOf};
 
 pub(super) const CODE: &str = "excess-ttl";

@@ -1,7 +1,7 @@
 //! What a rule says, and what it may look at besides the record.
 
-use crate::domain::evidence::Evidence;
 use crate::domain::record::Record;
+use crate::domain::record::evidence::Evidence;
 
 /// A diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! `foreign-schema`: the value is that of another schema which shares the Redis key, e.g. an older release's.
 
 use super::finding::{Case, Finding, Foreign, Severity};
-use crate::domain::evidence::Evidence;
-use crate::domain::next_request::Answer;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::step::next_request::Answer;
 
 pub(super) const CODE: &str = "foreign-schema";
 
@@ -42,7 +42,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::finding::Thresholds;
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{chi, record, text};
 
     #[test]

@@ -1,8 +1,8 @@
 //! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other.
 
 use super::finding::{Case, Finding, Severity};
-use crate::domain::evidence::Evidence;
-use crate::domain::observation::Expiry;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
 
 pub(super) const CODE: &str = "leftover-lock";
@@ -31,7 +31,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::finding::Thresholds;
     use super::*;
-    use crate::domain::observation::Content;
+    use crate::domain::record::observation::Content;
     use crate::domain::samples::{CHI_RESULT, chi, record, text};
 
     fn message(lock: (Content, Expiry), result: (Content, Expiry)) -> Option<String> {

@@ -3,6 +3,7 @@
 mod excess_ttl;
 mod finding;
 mod foreign_schema;
+pub mod health;
 mod leftover_lock;
 mod no_expiry;
 mod overdue;

@@ -1,8 +1,8 @@
 //! `no-expiry`: a lock without TTL holds its key for ever.
 
 use super::finding::{Case, Finding, Severity};
-use crate::domain::evidence::Evidence;
-use crate::domain::observation::Expiry;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
 
 pub(super) const CODE: &str = "no-expiry";

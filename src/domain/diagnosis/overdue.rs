@@ -26,7 +26,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::finding::Thresholds;
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
     fn fires(value: &str, expiry: Expiry, overdue_ms: Option<u64>) -> bool {

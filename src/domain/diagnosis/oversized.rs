@@ -1,7 +1,7 @@
 //! `oversized`: a value so large that it slows Redis and every replay.
 
 use super::finding::{Case, Finding, Severity};
-use crate::domain::evidence::Evidence;
+use crate::domain::record::evidence::Evidence;
 
 pub(super) const CODE: &str = "oversized";
 
@@ -22,7 +22,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::finding::Thresholds;
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     fn fires(oversized_bytes: u64) -> bool {

@@ -49,7 +49,7 @@ pub fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]

@@ -1,9 +1,10 @@
 //! `short-result-ttl`: a result that goes sooner than retries may come.
 
 use super::finding::{Case, Finding, Severity};
-use crate::domain::age::{self, AgeSource};
 use crate::domain::duration;
-use crate::domain::observation::Expiry;
+use crate::domain::record::age;
+use crate::domain::record::age::AgeSource;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::{State, TtlOf};
 
 pub(super) const CODE: &str = "short-result-ttl";

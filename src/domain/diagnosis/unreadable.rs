@@ -1,8 +1,8 @@
 //! `unreadable`: a value that the schema cannot decode.
 
 use super::finding::{Case, Finding, Severity};
-use crate::domain::evidence::Evidence;
-use crate::domain::next_request::Answer;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::step::next_request::Answer;
 
 pub(super) const CODE: &str = "unreadable";
 
@@ -36,7 +36,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::finding::{Foreign, Thresholds};
     use super::*;
-    use crate::domain::observation::{Content, Expiry};
+    use crate::domain::record::observation::{Content, Expiry};
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     fn message(record: &crate::domain::record::Record, foreign: Option<&Foreign>) -> Option<String> {

@@ -1,9 +1,9 @@
 //! `wrong-type`: the Redis key is not a string.
 
 use super::finding::{Case, Finding, Severity};
-use crate::domain::evidence::Evidence;
-use crate::domain::next_request::Answer;
-use crate::domain::value::Reading;
+use crate::domain::record::decode::Reading;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::step::next_request::Answer;
 
 pub(super) const CODE: &str = "wrong-type";
 
@@ -31,7 +31,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::finding::Thresholds;
     use super::*;
-    use crate::domain::observation::{Content, Expiry};
+    use crate::domain::record::observation::{Content, Expiry};
     use crate::domain::samples::{record, text};
 
     fn message(lock: Content, result: Content) -> Option<String> {

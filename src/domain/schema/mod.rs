@@ -1,21 +1,25 @@
 //! Schemas: how one service library stores a record, as data read from a `schema.toml`.
 
-mod check;
-mod closed;
-mod conduct;
-mod forms;
-pub mod lua;
-mod model;
-mod place;
-mod prefix;
-mod raw;
-mod steps;
+pub mod catalog;
+pub(crate) mod closed;
+pub(crate) mod conduct;
+pub(crate) mod forms;
+pub mod key_template;
+pub(crate) mod location;
+pub mod lua_check;
+pub(crate) mod model;
+pub(crate) mod parse;
+pub(crate) mod prefix;
+pub(crate) mod raw;
+pub mod self_check;
+pub(crate) mod steps;
+pub(crate) mod value_template;
 
-pub use check::{SchemaError, SchemaSource, parse};
+pub use self::location::line_of_key;
+pub use self::parse::{SchemaError, SchemaSource, parse};
 pub use closed::{Closed, Level, Member};
 pub use conduct::{Conduct, OnFailure, OnHangUp, WithoutRedis};
 pub use forms::{BodyEncoding, Encoding, Fields, State, Timestamp, ValueCase, Where};
 pub use model::{HeaderNames, Origin, Schema, Script, Slot, SlotKey, TtlOf, WriteFormat};
-pub use place::line_of_key;
 pub use prefix::{Prefix, PrefixPlace};
 pub use steps::{Action, Call, Condition, First, Meaning, Pattern, Reply, SlotIs, Step};

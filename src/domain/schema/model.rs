@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::conduct::{Conduct, OnFailure};
 use super::forms::{Encoding, ValueCase};
+use super::key_template::KeyTemplate;
 use super::prefix::Prefix;
 use super::steps::{Action, Call, Step};
-use crate::domain::evidence::Evidence;
-use crate::domain::response::Response;
-use crate::domain::slot;
-use crate::domain::template::KeyTemplate;
-use crate::domain::write::{Request, Template};
+use crate::domain::hash_slot;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::response::Response;
+use crate::domain::step::request::{Request, Template};
 
 /// Bytes that tell what a record of most schemas is.
 const HEAD_BYTES: usize = 64;
@@ -147,8 +147,8 @@ impl Schema {
             let unnamed = keys.iter().any(|template| !template.is_redis_key());
             let all: Vec<&[u8]> = named.iter().chain(record.iter().filter(|_| unnamed)).map(Vec::as_slice).collect();
             let why = if unnamed { "it builds Redis keys that KEYS does not name" } else { "its Redis keys are apart" };
-            (unnamed || !slot::is_one(all.iter().copied()))
-                .then(|| format!("{name} cannot run on a cluster, {why}: {}", slot::words(all)))
+            (unnamed || !hash_slot::is_one(all.iter().copied()))
+                .then(|| format!("{name} cannot run on a cluster, {why}: {}", hash_slot::words(all)))
         })
     }
 

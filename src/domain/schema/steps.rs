@@ -1,6 +1,6 @@
 //! The steps of the state machine: what is sent, and what each reply means.
 
-use crate::domain::write::Template;
+use crate::domain::step::request::Template;
 
 /// One step of the state machine: calls made one after another until one's reply decides.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! The line of `sweep --check`, as monitoring plugins write it: words for people, then `label=value;warn;crit`.
 
-use crate::domain::tally::Tally;
+use crate::domain::select::tally::Tally;
 use crate::render::words;
 
 /// What was found among so many Redis keys, by the findings that were sought.
@@ -21,7 +21,7 @@ pub fn check(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::observation::Expiry;
+    use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]

@@ -1,8 +1,8 @@
 //! What was found, as a table: how many, the oldest, and some keys.
 
-use crate::domain::tally::{Group, Tally};
+use crate::domain::select::tally::{Group, Tally};
 use crate::render::style::Palette;
-use crate::render::{escape, grid, words};
+use crate::render::{escape, table, words};
 
 /// Orphans by finding.
 pub fn orphans(tally: &Tally<&'static str>, palette: Palette, width: Option<usize>) -> String {
@@ -10,7 +10,7 @@ pub fn orphans(tally: &Tally<&'static str>, palette: Palette, width: Option<usiz
         let keys = group.sample.iter().map(|sample| format!("{} ({})", escape::text(&sample.key), sample.schema));
         row(&[code], group, keys.collect())
     });
-    grid::grid(palette, width, 0, &["FINDING", "COUNT", "OLDEST", "SAMPLE"], rows.collect())
+    table::grid(palette, width, 0, &["FINDING", "COUNT", "OLDEST", "SAMPLE"], rows.collect())
 }
 
 /// Records by schema and state.
@@ -18,7 +18,7 @@ pub fn records(tally: &Tally<(String, &'static str)>, palette: Palette, width: O
     let rows = tally.groups().map(|((schema, state), group)| {
         row(&[schema, state], group, group.sample.iter().map(|sample| escape::text(&sample.key)).collect())
     });
-    grid::grid(palette, width, 0, &["SCHEMA", "STATE", "COUNT", "OLDEST", "SAMPLE"], rows.collect())
+    table::grid(palette, width, 0, &["SCHEMA", "STATE", "COUNT", "OLDEST", "SAMPLE"], rows.collect())
 }
 
 fn row(names: &[&str], group: &Group, mut sample: Vec<String>) -> Vec<String> {

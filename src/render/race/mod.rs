@@ -1,10 +1,10 @@
 //! Races as tables, charts, a timeline, and JSON.
 
 mod chart;
-mod json;
+mod race_json;
 mod report;
 mod table;
 mod timeline;
 
-pub use json::{document, lines};
+pub use self::race_json::{document, lines};
 pub use report::text;

@@ -1,10 +1,10 @@
 //! Schemas: as a table, as a page, as JSON.
 
-mod json;
 mod page;
+mod schema_json;
 mod table;
 mod words;
 
-pub use json::{document, line};
+pub use self::schema_json::{document, line};
 pub use page::page;
 pub use table::table;

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::words;
-use crate::domain::age::millis;
 use crate::domain::duration;
-use crate::domain::late_worker;
+use crate::domain::record::age::millis;
 use crate::domain::schema::{Call, Schema, Step};
+use crate::domain::step::fencing;
 use crate::render::fold::fold;
-use crate::render::grid;
 use crate::render::style::Palette;
+use crate::render::table;
 use crate::render::words::late_worker as fate;
 
 const LABEL: usize = 14;
@@ -129,7 +129,7 @@ impl Page<'_> {
 
     fn late_worker(&mut self) {
         self.section("Late worker", "one that still runs when its lock has expired or was removed");
-        self.wrapped(2, fate(late_worker::of(self.schema)));
+        self.wrapped(2, fate(fencing::of(self.schema)));
     }
 
     fn scripts(&mut self) {
@@ -165,7 +165,7 @@ impl Page<'_> {
     }
 
     fn grid(&mut self, indent: usize, rows: Vec<Vec<String>>) {
-        self.text.push_str(&grid::grid(self.palette, self.width, indent, &[], rows));
+        self.text.push_str(&table::grid(self.palette, self.width, indent, &[], rows));
     }
 }
 

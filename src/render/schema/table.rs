@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::words;
-use crate::domain::age::millis;
 use crate::domain::duration;
+use crate::domain::record::age::millis;
 use crate::domain::schema::Schema;
-use crate::render::grid;
 use crate::render::style::Palette;
+use crate::render::table;
 
 /// From this width on there is room for where a schema came from.
 const ROOMY: usize = 100;
@@ -34,5 +34,5 @@ pub fn table(schemas: &[Arc<Schema>], palette: Palette, width: Option<usize>) ->
         row.extend(at_least(WIDE).then(|| words::safe(&schema.summary)));
         row
     });
-    grid::grid(palette, width, 0, &heading, rows.collect())
+    table::grid(palette, width, 0, &heading, rows.collect())
 }

@@ -200,7 +200,7 @@ pub(super) fn conduct(conduct: &Conduct) -> Vec<[String; 2]> {
 
 /// What a call sends.
 pub(super) fn sent(action: &Action) -> String {
-    let words = |templates: &[crate::domain::write::Template]| {
+    let words = |templates: &[crate::domain::step::request::Template]| {
         templates.iter().map(|template| safe(&template.display())).collect::<Vec<_>>().join(" ")
     };
     match action {

@@ -3,9 +3,9 @@
 use crate::domain::simulation::{Cell, History, Told};
 use crate::render::escape;
 use crate::render::fold::fold;
-use crate::render::grid;
 use crate::render::simulation::matrix::{style, words};
 use crate::render::style::Palette;
+use crate::render::table;
 
 /// The columns of a reply.
 const LONGEST_REPLY: usize = 48;
@@ -51,7 +51,7 @@ fn sequence(take: &History, width: Option<usize>, palette: Palette) -> String {
         ]
     });
     let heading = ["MS", "WHO", "DOES", "REDIS", "CLIENT SEES"];
-    let mut text = grid::grid(palette, width, 2, &heading, rows.collect());
+    let mut text = table::grid(palette, width, 2, &heading, rows.collect());
     let effects: Vec<_> =
         take.effects().into_iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
     let errors = take.answers.iter().filter(|answered| matches!(answered.told, Told::Error(_))).count();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::deal::Deal;
+use super::distribution::Deal;
 use super::operation;
 use super::situation::{Situation, cut_off, huge_body};
-use crate::domain::age::millis;
+use crate::domain::record::age::millis;
 use crate::domain::schema::{Schema, State};
-use crate::domain::write::Request;
+use crate::domain::step::request::Request;
 use crate::store::{Entry, EntryValue};
 
 /// The Redis keys of `count` records of each schema; those that hold a time are of `now_ms`.

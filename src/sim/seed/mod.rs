@@ -1,6 +1,6 @@
 //! Believable records for a throw-away server: of every schema, in mixed states, healthy and sick.
 
-mod deal;
+mod distribution;
 mod entries;
 mod operation;
 mod situation;

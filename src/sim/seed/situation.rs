@@ -1,12 +1,13 @@
 //! What a seeded record is in the middle of, or suffers from.
 
-use crate::domain::age::millis;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::observation::Content;
-use crate::domain::response::Response;
+use crate::domain::record::age::millis;
+use crate::domain::record::decode;
+use crate::domain::record::decode::Reading;
+use crate::domain::record::observation::Content;
+use crate::domain::record::response::Response;
 use crate::domain::schema::Schema;
-use crate::domain::value::{self, Reading};
-use crate::domain::write::Request;
+use crate::domain::step::request::Request;
 
 /// What a seeded record is in the middle of, or suffers from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,7 +57,7 @@ impl Situation {
             Self::ResultTtlOnLock => millis(schema.result_ttl) > millis(schema.lock_ttl) + 60_000,
             Self::CutOff => {
                 let content = Content::text(cut_off(schema));
-                matches!(value::read(schema, schema.result_slot(), &content), Reading::Unreadable(_))
+                matches!(decode::read(schema, schema.result_slot(), &content), Reading::Unreadable(_))
             }
             Self::Huge => sample(schema, huge_body()).len() as u64 > Thresholds::default().oversized_bytes,
             _ => true,

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use crate::domain::step::StepReply;
-use crate::sim::simulate::servers::{Ground, Servers, password};
-use crate::sim::simulate::stage::{Cut, Played};
+use super::environment::{Cut, Played};
+use super::private_servers::{Ground, Servers, password};
+use crate::domain::step::reply::StepReply;
 use crate::store::{Wire, Writable, pack};
 
 /// How long a node may take to serve; it takes some two seconds.

@@ -1,15 +1,17 @@
 //! Stories of how idempotency fails, played through a schema's own steps on a real server.
 
 mod cluster;
-mod instance;
+mod environment;
+mod leftovers;
 mod play;
+mod private_servers;
+mod run;
 mod scenario;
 mod scenarios;
-mod servers;
-mod stage;
-mod take;
+mod worker;
+mod worker_calls;
 
+pub use self::private_servers::Servers;
 pub use play::{Plan, Simulated, simulate};
 pub use scenario::Scenario;
 pub use scenarios::ALL as SCENARIOS;
-pub use servers::Servers;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 
+use super::environment::{Cut, Left, Stage, Venue};
+use super::private_servers::Servers;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::Cell;
 use crate::interrupt::Interrupt;
 use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::servers::Servers;
-use crate::sim::simulate::stage::{Cut, Left, Stage, Venue};
 use crate::store::{Link, StoreError, Wire, Writable, pack};
 
 /// How many scenarios are played at a time.

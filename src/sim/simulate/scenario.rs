@@ -4,8 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use super::environment::{Played, Stage};
 use crate::domain::simulation::Story;
-use crate::sim::simulate::stage::{Played, Stage};
 
 /// A story in the making.
 pub(super) type Playing<'a> = Pin<Box<dyn Future<Output = Played> + 'a>>;

@@ -1,6 +1,6 @@
 //! The other Redis key of a record that has two: what stood there when one of them was backed up.
 
-use crate::domain::observation::{Content, Observation};
+use crate::domain::record::observation::{Content, Observation};
 use crate::domain::schema::Slot;
 
 /// The other Redis key of the record.

@@ -7,8 +7,9 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 
-use super::{About, Beside, FORMAT, Saved, checksum};
-use crate::domain::provenance::Provenance;
+use super::checksum;
+use super::writer::{About, Beside, FORMAT, Saved};
+use crate::domain::change::provenance::Provenance;
 
 /// Appends a line that is sealed by its checksum.
 pub(super) fn write(text: &mut Vec<u8>, line: &impl Serialize) {

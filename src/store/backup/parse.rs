@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Beside, FORMAT, Saved, checksum};
-use crate::domain::provenance::Provenance;
+use super::checksum;
+use super::writer::{Beside, FORMAT, Saved};
+use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Slot;
 
 /// How every line begins that idemctl wrote.

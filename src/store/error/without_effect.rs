@@ -4,7 +4,7 @@
 //! A proxy in between may forward a change and then answer an error of its own. So an error counts as one without effect
 //! only where Redis itself promises that, by its code and by the place where the error came up.
 
-use super::StoreError;
+use super::error::StoreError;
 
 /// Where a server ran into what it refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

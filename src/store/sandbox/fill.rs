@@ -1,9 +1,9 @@
 //! Filling the throw-away server. No other server can be filled.
 
 use super::server::Sandbox;
-use crate::store::connect;
+use crate::store::cluster::client::connect;
+use crate::store::connection::target::Target;
 use crate::store::error::StoreError;
-use crate::store::target::Target;
 
 /// One Redis key to write.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
-use crate::store::access::Writable;
-use crate::store::target::{Address, Target};
+use crate::store::connection::permit::Writable;
+use crate::store::connection::target::{Address, Target};
 
 /// How far from its port a cluster's node has its bus.
 const BUS: u16 = 10_000;

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::program::{self, Program, SERVER_NAME};
-use crate::store::access::{Permit, Writable};
-use crate::store::target::{Address, Target};
+use crate::store::connection::permit::{Permit, Writable};
+use crate::store::connection::target::{Address, Target};
 
 /// Runs the server, and outlives this process by just as long as it takes to kill the server and remove the folder.
 const GUARD: &str = include_str!("guard.sh");

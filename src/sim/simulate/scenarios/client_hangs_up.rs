@@ -2,9 +2,9 @@
 
 use crate::domain::schema::OnHangUp;
 use crate::domain::simulation::Story;
-use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::environment::{Cut, Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Cut, Played, Stage};
+use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

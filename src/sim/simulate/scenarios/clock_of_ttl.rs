@@ -1,9 +1,9 @@
 //! A lock TTL is sent that is no whole number of seconds, or none at all; and one that is, for a lock has to live for it.
 
 use crate::domain::simulation::{Story, Told};
-use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::environment::{Cut, Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Cut, Played, Stage};
+use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

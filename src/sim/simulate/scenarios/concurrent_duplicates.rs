@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::domain::schema::OnFailure;
 use crate::domain::simulation::{Story, Told};
-use crate::sim::simulate::instance::{Begun, Instance, Lock, PAYMENT};
+use crate::sim::simulate::environment::{Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Played, Stage};
+use crate::sim::simulate::worker::{Begun, Instance, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

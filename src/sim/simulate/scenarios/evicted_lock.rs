@@ -1,11 +1,11 @@
 //! Redis runs out of memory while a worker holds the lock, under each policy of what to do then.
 
 use crate::domain::simulation::{Story, Told};
-use crate::domain::step::StepReply;
-use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::domain::step::reply::StepReply;
+use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::run::Take;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Played, Stage};
-use crate::sim::simulate::take::Take;
+use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crate::domain::simulation::{Story, Told};
-use crate::domain::step::StepReply;
-use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::domain::step::reply::StepReply;
+use crate::sim::simulate::environment::{Cut, Played, Stage};
+use crate::sim::simulate::private_servers::{Ground, password};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::servers::{Ground, password};
-use crate::sim::simulate::stage::{Cut, Played, Stage};
+use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
 use crate::store::{Wire, pack};
 
 pub(super) const SCENARIO: Scenario = Scenario {

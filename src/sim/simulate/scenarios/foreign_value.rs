@@ -1,9 +1,9 @@
 //! Another schema shares the Redis keys, such as the service's older release, and its values are met.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::instance::{Lock, PAYMENT};
+use crate::sim::simulate::environment::{Cut, Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Cut, Played, Stage};
+use crate::sim::simulate::worker::{Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

@@ -1,9 +1,9 @@
 //! A lock without TTL is left behind: by a worker that died between SET NX and EXPIRE, or by the schema's own begin.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::instance::{Lock, PAYMENT};
+use crate::sim::simulate::environment::{Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Played, Stage};
+use crate::sim::simulate::worker::{Lock, PAYMENT};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {

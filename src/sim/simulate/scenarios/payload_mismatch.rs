@@ -1,9 +1,9 @@
 //! Another operation comes with the key of one that is made already, or is being made.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::instance::{Begun, Lock, OTHER_PAYMENT, PAYMENT};
+use crate::sim::simulate::environment::{Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Played, Stage};
+use crate::sim::simulate::worker::{Begun, Lock, OTHER_PAYMENT, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

@@ -1,9 +1,9 @@
 //! Redis forgets its scripts between a worker's steps, as a restart or SCRIPT FLUSH makes it.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::environment::{Cut, Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Cut, Played, Stage};
+use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -1,9 +1,9 @@
 //! A worker is paused beyond its lock. Another takes the lock and is at work when the first comes back.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::environment::{Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Played, Stage};
+use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

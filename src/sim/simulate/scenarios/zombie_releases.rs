@@ -1,9 +1,9 @@
 //! A worker's handler fails, but only after its lock has run out and another worker holds it.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::instance::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::environment::{Played, Stage};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::stage::{Played, Stage};
+use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

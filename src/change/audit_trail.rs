@@ -1,0 +1,109 @@
+//! The audit log of one run of a command.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use anyhow::Result;
+use tokio::task::JoinHandle;
+
+use crate::args::ConfirmArgs;
+use crate::context::Context;
+use crate::exit::{Exit, Stop};
+use crate::render::escape;
+use crate::store::StoreError;
+use crate::store::audit::writer;
+use crate::store::audit::writer::{Entry, Lines};
+
+/// Who changes what with which command, and why.
+pub struct Trail {
+    log: PathBuf,
+    who: String,
+    host: String,
+    command: &'static str,
+    reason: Option<String>,
+    /// The notes that are on their way to the disk.
+    writing: Option<JoinHandle<Result<(), StoreError>>>,
+}
+
+/// A Redis key that was changed, and whose record it is.
+pub struct Noted<'a> {
+    /// The schema's name.
+    pub schema: &'a str,
+    /// The idempotency key.
+    pub key: &'a [u8],
+    /// The Redis key.
+    pub redis_key: &'a [u8],
+}
+
+impl Trail {
+    /// Makes sure, before anything is changed, that it can be noted after.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
+        let log = context.settings.state_dir()?.join("audit.jsonl");
+        writer::prepare(&log)?;
+        Ok(Self {
+            log,
+            who: context.settings.environment().user(),
+            host: context.host(),
+            command,
+            reason: args.reason.clone(),
+            writing: None,
+        })
+    }
+
+    /// Notes that `what` was done at `now` on this server, in one write, which goes on after this returns:
+    /// [`Trail::settle`] waits for the last one.
+    ///
+    /// # Errors
+    /// Partial: changes were made before that could not be noted.
+    pub async fn note<'a>(
+        &mut self,
+        changed: impl Iterator<Item = Noted<'a>>,
+        what: &'static str,
+        server: &str,
+        backup: Option<&str>,
+        now: SystemTime,
+    ) -> Result<(), Stop> {
+        let at = humantime::format_rfc3339_millis(now).to_string();
+        let mut lines = Lines::default();
+        for noted in changed {
+            lines.push(&Entry {
+                at: &at,
+                who: &self.who,
+                host: &self.host,
+                server,
+                command: self.command,
+                schema: noted.schema,
+                key: escape::text(noted.key),
+                redis_key: escape::text(noted.redis_key),
+                what,
+                reason: self.reason.as_deref(),
+                backup,
+            });
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.settle().await?;
+        let log = self.log.clone();
+        self.writing = Some(tokio::task::spawn_blocking(move || writer::append(&log, lines)));
+        Ok(())
+    }
+
+    /// Waits until all notes are on the disk.
+    ///
+    /// # Errors
+    /// Partial: the changes were made and could not be noted.
+    pub async fn settle(&mut self) -> Result<(), Stop> {
+        let Some(writing) = self.writing.take() else { return Ok(()) };
+        let why = match writing.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(Stop::new(Exit::Partial, format!("changes were made that the audit log does not show: {why}"))
+            .hint("check the folder's rights and free space, then run the same command again to go on"))
+    }
+}

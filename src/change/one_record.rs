@@ -1,0 +1,70 @@
+//! The one record that a step is done to.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use anyhow::Result;
+
+use crate::args::{Output, StepArgs};
+use crate::context::{Context, interruptible};
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::Record;
+use crate::domain::record::locate;
+use crate::domain::schema::catalog::Catalog;
+use crate::exit::Stop;
+use crate::render::record::View;
+use crate::render::style::Palette;
+use crate::render::{escape, record};
+use crate::store::Head;
+
+/// Reads the record of a key under the one schema that was chosen, whatever is there; the absent one, too.
+///
+/// # Errors
+/// Usage: several schemas, no key, a KEY that names two records; else as every read.
+pub async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
+    let catalog = context.catalog(&args.schemas)?;
+    let key = args.key.as_bytes();
+    if key.is_empty() {
+        return Err(Stop::usage("the key is empty").into());
+    }
+    only_schema(&catalog)?;
+    let places = locate::for_key(&catalog, key);
+    let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
+    let mut reader = context.reader().await?;
+    let seen = interruptible(async { Ok(reader.observe(&wanted, Head::Whole).await?) }).await?;
+    let mut records = Vec::with_capacity(places.len());
+    for (place, seen) in places.iter().zip(seen) {
+        records.extend(locate::record_at(&catalog, place, seen?, &Thresholds::default()));
+    }
+    // Where nothing is there, a KEY that looks like a Redis key is one.
+    let there: Vec<_> = records.iter().filter(|record| !record.seen.is_absent()).cloned().collect();
+    if there.len() > 1 {
+        let keys: Vec<_> = there.iter().map(|record| escape::text(&record.seen.slots[0].redis_key)).collect();
+        return Err(Stop::usage(format!("{} names two records: {}", escape::text(key), keys.join(" and ")))
+            .hint("give the full Redis key of the one that is meant")
+            .into());
+    }
+    let chosen = there.into_iter().next().or_else(|| records.into_iter().next());
+    Ok(chosen.ok_or_else(|| Stop::usage(format!("{} is no key of this schema", escape::text(key))))?)
+}
+
+fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
+    if catalog.is_named() && catalog.chosen().len() == 1 {
+        return Ok(());
+    }
+    let names: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
+    Err(Stop::usage("a step is one service's: which schema?").hint(format!("--schema is one of {}", names.join(", "))))
+}
+
+/// Shows the record, for people.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
+    if output == Output::Table {
+        let palette = Palette::new(context.ui.is_colored());
+        let view = View { palette, width: context.ui.width(), reveal: false };
+        context.ui.data(record::view(of, view))?;
+        context.ui.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! How a run that changes many records ends.
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::domain::change::outcome::Ended;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::coverage::Coverage;
+use crate::exit::{self, Stop};
+use crate::render::{coverage, escape};
+
+/// Shows what was found and done, where JSON is wanted: one object, in one line with `jsonl`.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
+    let text = match output {
+        Output::Table => return Ok(()),
+        Output::Json => serde_json::to_string_pretty(value)?,
+        Output::Jsonl => value.to_string(),
+    };
+    context.ui.data(format!("{}\n", escape::json(text)))?;
+    Ok(context.ui.flush()?)
+}
+
+/// Says what was left out, and which assumptions do not hold.
+pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
+    for line in coverage::lines(of, catalog) {
+        context.ui.status(&line);
+    }
+}
+
+/// Says of how many Redis keys only reading back told that the change was made.
+pub fn say_read_back(context: &mut Context, count: u64) {
+    let keys = if count == 1 { "key" } else { "keys" };
+    if count > 0 {
+        context.ui.status(&format!("The reply for {count} Redis {keys} was lost: reading back shows that it is done."));
+    }
+}
+
+/// Passes when the run came to its end after so many changes.
+///
+/// # Errors
+/// Interrupted, or what came in between; both say how far it got and how to go on.
+pub fn came_to_its_end(ended: Result<()>, outcome: Ended, done: u64, so_far: &str) -> Result<()> {
+    if let Err(error) = ended {
+        return Err(exit::between(&error, done > 0, so_far).into());
+    }
+    if outcome == Ended::Interrupted {
+        return Err(Stop::interrupted(format!("interrupted: {so_far}"))
+            .hint("the same command again goes on with the rest")
+            .into());
+    }
+    Ok(())
+}

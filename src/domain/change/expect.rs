@@ -1,0 +1,185 @@
+//! What an operator expects to find before a change: an owner, or the identity of the lock's Redis key.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::record::Record;
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::observation::{Content, SeenSlot};
+
+/// The word for a lock without expiry.
+const NO_EXPIRY: &str = "none";
+
+/// What `--expect` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expectation {
+    /// The lock is this owner's, whenever the lock was taken.
+    Owner(Vec<u8>),
+    /// The lock's value has this SHA-256, in lower-case hex, and expires at this moment.
+    Token(String, Moment),
+}
+
+/// When the lock is expected to expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Never.
+    Never,
+    /// At this moment, in milliseconds since the epoch by the server's clock.
+    At(u64),
+    /// The token does not say.
+    Any,
+}
+
+impl Expectation {
+    /// Parses `sha256:<64 hex digits>@<milliseconds>` and `sha256:<64 hex digits>@none`, as idemctl prints them, and
+    /// without the moment. Anything else is an owner.
+    ///
+    /// # Errors
+    /// When the hash is not 64 hex digits, or the moment is neither a number nor `none`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some(token) = text.strip_prefix("sha256:") else { return Ok(Self::Owner(text.as_bytes().to_vec())) };
+        let (hex, moment) = match token.split_once('@') {
+            None => (token, Moment::Any),
+            Some((hex, NO_EXPIRY)) => (hex, Moment::Never),
+            Some((hex, at)) => {
+                let at = at.parse().map_err(|_| "behind @ stand the milliseconds of its expiry, or none".to_owned());
+                (hex, Moment::At(at?))
+            }
+        };
+        let hex = hex.to_ascii_lowercase();
+        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err("sha256: is followed by 64 hex digits, and by @ and the moment of its expiry".to_owned());
+        }
+        Ok(Self::Token(hex, moment))
+    }
+
+    /// True when the record's lock is as expected.
+    pub fn holds(&self, record: &Record) -> bool {
+        match self {
+            Self::Owner(owner) => record.owner() == Some(owner),
+            Self::Token(hex, moment) => record.lock().is_some_and(|lock| {
+                hash(lock).as_deref() == Some(hex)
+                    && match moment {
+                        Moment::Any => true,
+                        Moment::Never => lock.deadline == Deadline::Never,
+                        Moment::At(at) => lock.deadline.is_at(*at),
+                    }
+            }),
+        }
+    }
+
+    /// What a lock may be that passes a token of the form before this one, although it is not the one that was printed.
+    pub fn passes_too(&self) -> Option<&'static str> {
+        match self {
+            Self::Token(_, Moment::Any) => Some("any lock with the same bytes passes, also one taken anew"),
+            Self::Token(..) | Self::Owner(_) => None,
+        }
+    }
+}
+
+/// What names the record's lock, and no other that may take its place: `sha256:<hex>@<milliseconds>`, or `@none` for a lock
+/// without expiry. `None` without a lock, when the value was not read whole, or when nobody may ask for its expiry.
+pub fn token(record: &Record) -> Option<String> {
+    let lock = record.lock()?;
+    let moment = match lock.deadline {
+        Deadline::Never => NO_EXPIRY.to_owned(),
+        deadline => deadline.millis()?.to_string(),
+    };
+    Some(format!("sha256:{}@{moment}", hash(lock)?))
+}
+
+fn hash(lock: &SeenSlot) -> Option<String> {
+    match &lock.content {
+        Content::Text { head, .. } if lock.content.is_whole() => Some(sha256_hex(head)),
+        _ => None,
+    }
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::observation::Expiry;
+    use crate::domain::samples::{CHI_RESULT, chi, record, text};
+
+    const OF_1: &str = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
+
+    fn consumer(lock: Content, result: Content) -> Record {
+        record("event-consumer", &[(lock, Expiry::Never), (result, Expiry::Never)])
+    }
+
+    fn driven(owner: &str) -> Record {
+        record("event-driven", &[(text(owner), Expiry::Never), (Content::Absent, Expiry::Never)])
+    }
+
+    fn of_1(moment: &str) -> Expectation {
+        Expectation::parse(&format!("sha256:{OF_1}{moment}")).expect("a token")
+    }
+
+    #[test]
+    fn a_hash_is_64_hex_digits_in_either_case() {
+        assert_eq!(Expectation::parse(&format!("sha256:{}", OF_1.to_uppercase())), Ok(of_1("")));
+        for wrong in ["sha256:", "sha256:6b86", &format!("sha256:{OF_1}0"), &format!("sha256:g{}", &OF_1[1..])] {
+            assert!(Expectation::parse(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["@", "@-1", "@1.5", "@None", "@none ", "@1@2"] {
+            assert!(Expectation::parse(&format!("sha256:{OF_1}{wrong}")).is_err(), "{wrong}");
+        }
+        assert!(matches!(Expectation::parse("worker-1"), Ok(Expectation::Owner(_))));
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_lock_alone() {
+        let expected = of_1("");
+        assert!(expected.holds(&consumer(text("1"), text("2"))));
+        assert!(!expected.holds(&consumer(text("2"), text("1"))));
+        assert!(!expected.holds(&consumer(Content::Absent, text("1"))));
+        assert!(!expected.holds(&consumer(text("1 "), Content::Absent)));
+    }
+
+    #[test]
+    fn the_moment_is_that_of_the_lock_that_was_printed() {
+        // Read at 1,000,000 ms.
+        let lock = |expiry| record("event-consumer", &[(text("1"), expiry), (Content::Absent, Expiry::Never)]);
+        let (held, stuck) = (lock(Expiry::In(5_000)), lock(Expiry::Never));
+        assert_eq!(token(&held), Some(format!("sha256:{OF_1}@1005000")));
+        assert_eq!(token(&stuck), Some(format!("sha256:{OF_1}@none")));
+        assert!(of_1("@1005000").holds(&held) && of_1("").holds(&held) && of_1("").holds(&stuck));
+        for wrong in ["@1004999", "@1005001", "@none"] {
+            assert!(!of_1(wrong).holds(&held), "{wrong}");
+        }
+        assert!(of_1("@none").holds(&stuck) && !of_1("@1005000").holds(&stuck));
+    }
+
+    #[test]
+    fn what_is_printed_parses() {
+        let printed = token(&driven("worker-1")).expect("a token");
+        assert!(Expectation::parse(&printed).expect("a token").holds(&driven("worker-1")));
+        assert_eq!(Expectation::parse(&printed).expect("a token").passes_too(), None);
+        assert!(of_1("").passes_too().is_some());
+    }
+
+    #[test]
+    fn there_is_no_token_of_a_part_of_a_result_or_of_another_type() {
+        let part = Content::Text { head: b"1".to_vec(), length: Some(2) };
+        assert_eq!(token(&consumer(part, Content::Absent)), None);
+        assert_eq!(token(&consumer(Content::Other("hash".into()), Content::Absent)), None);
+        assert_eq!(token(&chi(CHI_RESULT, Expiry::Never)), None);
+    }
+
+    #[test]
+    fn an_owner_is_compared_whole() {
+        let expected = Expectation::Owner(b"worker-1".to_vec());
+        assert!(expected.holds(&driven("worker-1")));
+        assert!(!expected.holds(&driven("worker-12")));
+        assert!(!expected.holds(&consumer(text("worker-1"), Content::Absent)), "its locks name no owner");
+    }
+}

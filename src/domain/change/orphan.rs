@@ -1,0 +1,202 @@
+//! Orphans: locks that nobody will release, by finding, and what a sweep may do with each.
+
+use super::unlock;
+use crate::domain::record::Record;
+use crate::domain::record::age;
+use crate::domain::record::age::Age;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::Expiry;
+use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step, TtlOf};
+use crate::domain::select::unproven::{Missing, missing_age, missing_for};
+
+/// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
+pub const ORPHANED: &str = "no-expiry";
+
+/// The finding of a lock that stays longer than the lock TTL.
+pub const EXCESS: &str = "excess-ttl";
+
+/// Findings that join a sweep by name.
+pub const INCLUDABLE: [&str; 3] = [EXCESS, LEFTOVER, UNREADABLE];
+
+/// The finding of a lock beside a result.
+pub const LEFTOVER: &str = "leftover-lock";
+
+/// The finding of a lock that is held longer than the operator thinks an operation can take.
+pub const OVERDUE: &str = "overdue";
+
+/// The finding of a value that does not decode.
+pub const UNREADABLE: &str = "unreadable";
+
+/// A lock that is an orphan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Orphan {
+    /// The finding that makes it one, the first of those sought.
+    pub code: &'static str,
+    /// The slot of the lock.
+    pub slot: usize,
+}
+
+/// What a record is to a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// An orphan.
+    Orphan(Orphan),
+    /// None, or not of a kind that is sought.
+    Nothing,
+    /// Perhaps an orphan: nothing proves what is sought.
+    Unproven(Missing),
+}
+
+/// The orphan that a record is by these findings, if any. A stored result never is one, nor what may turn out to be, nor what
+/// only a schema's default makes one.
+pub fn of(record: &Record, sought: &[&'static str]) -> Told {
+    let unlockable = unlock::removable(record).ok().filter(|slot| *slot == record.schema.lock_slot());
+    let Some(slot) = unlockable.filter(|_| !record.is_undecided()) else { return Told::Nothing };
+    let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
+    if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {
+        return Told::Orphan(Orphan { code: proven.code, slot });
+    }
+    let is_ageless =
+        sought.contains(&OVERDUE) && record.state == State::InProgress && age(record).is_none_or(is_estimated);
+    match found().next() {
+        Some(estimated) => Told::Unproven(missing_for(estimated)),
+        None if is_ageless => Told::Unproven(missing_age(record)),
+        None => Told::Nothing,
+    }
+}
+
+fn is_estimated(age: Age) -> bool {
+    age.evidence == Evidence::Estimated
+}
+
+/// How long the lock is held, also one beside a result, whose own age is another.
+pub fn age(record: &Record) -> Option<Age> {
+    age::of(&record.schema, State::InProgress, &record.readings, &record.seen)
+}
+
+/// True when the lock goes by itself no later than with a lock TTL of its own: giving it one would make it stay
+/// longer, and again with each sweep.
+pub fn expires_anyway(record: &Record, slot: usize) -> bool {
+    match record.seen.slots[slot].expiry {
+        Expiry::Never => false,
+        Expiry::In(left) => left <= age::millis(record.schema.lock_ttl),
+    }
+}
+
+/// True for a lock that ends by itself, and behind which a live worker may stand: no age makes it an orphan.
+///
+/// Only a lock TTL that the deployment states tells that a lock stays longer than its worker meant: elsewhere every lock
+/// with an expiry ends by itself.
+///
+/// A lock beside a result has no live worker where the service neither takes a lock while there is a result, nor stores a
+/// result without unlocking its own lock in the same moment. Elsewhere a worker that was told that there is no result may
+/// take the lock after the result came, whatever TTL that lock has.
+pub fn may_be_held(record: &Record, orphan: Orphan) -> bool {
+    let expires = matches!(record.seen.slots[orphan.slot].expiry, Expiry::In(_));
+    let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
+    match orphan.code {
+        OVERDUE if is_stated => expires_anyway(record, orphan.slot),
+        OVERDUE => expires,
+        LEFTOVER => expires && !keeps_locks_from_results(&record.schema),
+        _ => false,
+    }
+}
+
+fn keeps_locks_from_results(schema: &Schema) -> bool {
+    let is_one_script = |step: &Step| matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }]);
+    let result = schema.result_slot();
+    let needs_no_result = |condition: &Condition| condition.0.contains(&(result, SlotIs::Absent));
+    let acquired = schema.begin.calls.iter().flat_map(|call| &call.replies);
+    let mut acquired = acquired.filter(|reply| reply.means == Meaning::Acquired).peekable();
+    let takes_none = acquired.peek().is_some()
+        && acquired.all(|reply| !reply.when.is_empty() && reply.when.iter().all(needs_no_result));
+    is_one_script(&schema.begin) && takes_none && is_one_script(&schema.complete) && schema.complete.checks_owner
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::domain::diagnosis::{self, CODES, Thresholds};
+    use crate::domain::record::observation::Content;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    fn diagnosed(mut record: Record) -> Record {
+        let thresholds = Thresholds { overdue_ms: Some(10_000), ..Thresholds::default() };
+        record.findings = diagnosis::findings(&record, &thresholds, None);
+        record
+    }
+
+    fn told(record: Record, sought: &[&'static str]) -> Result<Option<&'static str>, Missing> {
+        match of(&diagnosed(record), sought) {
+            Told::Orphan(orphan) => Ok(Some(orphan.code)),
+            Told::Nothing => Ok(None),
+            Told::Unproven(missing) => Err(missing),
+        }
+    }
+
+    fn stating(mut record: Record) -> Record {
+        Arc::make_mut(&mut record.schema).stated = vec![TtlOf::Lock];
+        Record::new(record.schema, record.key, record.seen, record.readings)
+    }
+
+    #[test]
+    fn the_codes_are_codes_of_findings() {
+        assert!(INCLUDABLE.iter().chain([&ORPHANED, &OVERDUE]).all(|code| CODES.contains(code)));
+    }
+
+    /// Rule: a schema's default TTL makes no lock an orphan; what the deployment states does.
+    #[test]
+    fn a_lock_is_an_orphan_by_what_is_sought_and_proven() {
+        let lock = |left| chi(CHI_LOCK, left);
+        let by_ttl = Err(Missing::Ttl(TtlOf::Lock));
+        assert_eq!(told(lock(Expiry::Never), &[ORPHANED]), Ok(Some("no-expiry")));
+        assert_eq!(told(lock(Expiry::Never), &[EXCESS]), Ok(None));
+        assert_eq!(told(lock(Expiry::In(600_000)), &[EXCESS]), by_ttl);
+        assert_eq!(told(stating(lock(Expiry::In(600_000))), &[EXCESS]), Ok(Some(EXCESS)));
+        assert_eq!(told(lock(Expiry::In(1_000)), &[ORPHANED, EXCESS]), Ok(None));
+        assert_eq!(told(lock(Expiry::In(1_000)), &[OVERDUE]), by_ttl);
+        assert_eq!(told(lock(Expiry::In(59_000)), &[OVERDUE]), by_ttl, "nor is it known to be young");
+        assert_eq!(told(stating(lock(Expiry::In(1_000))), &[OVERDUE]), Ok(Some(OVERDUE)));
+        assert_eq!(told(stating(lock(Expiry::In(59_000))), &[OVERDUE]), Ok(None));
+        assert_eq!(told(lock(Expiry::Never), &[OVERDUE]), Err(Missing::Age));
+        assert_eq!(told(chi("?", Expiry::In(1_000)), &[UNREADABLE]), Ok(Some(UNREADABLE)));
+    }
+
+    #[test]
+    fn a_result_is_none_whatever_is_sought() {
+        assert_eq!(told(chi(CHI_RESULT, Expiry::Never), &CODES), Ok(None));
+        let broken_result = record("event-driven", &[(Content::Absent, Expiry::In(0)), (text("{"), Expiry::Never)]);
+        assert_eq!(told(broken_result, &CODES), Ok(None));
+        let left = |lock| record("event-consumer", &[(text("1"), lock), (text("1"), Expiry::In(9))]);
+        assert_eq!(told(left(Expiry::In(9)), &[ORPHANED, LEFTOVER]), Ok(Some(LEFTOVER)));
+        assert_eq!(told(left(Expiry::Never), &[ORPHANED]), Ok(Some(ORPHANED)), "beside a result, too");
+        let age = age(&left(Expiry::In(20_000))).map(|age| age.millis);
+        assert_eq!(age, Some(40_000), "the lock's age, not the result's");
+    }
+
+    /// Rule: a lock that ends by itself is no orphan on age, nor beside a result that a live worker may have overlooked.
+    #[test]
+    fn a_lock_that_ends_by_itself_may_be_held() {
+        let beside = |schema: &str, expiry: Expiry| record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))]);
+        let may = |record: &Record, code| may_be_held(record, Orphan { code, slot: 0 });
+        let consumer = |expiry| beside("event-consumer", expiry);
+        assert!(may(&consumer(Expiry::In(9)), LEFTOVER) && may(&consumer(Expiry::In(9)), OVERDUE));
+        assert!(may(&consumer(Expiry::In(60_001)), LEFTOVER), "the deployment's lock TTL may be a longer one");
+        assert!(may(&stating(consumer(Expiry::In(60_001))), LEFTOVER), "whatever TTL");
+        assert!(may(&consumer(Expiry::In(60_001)), OVERDUE), "the same of a lock that has a time in it");
+        assert!(!may(&stating(consumer(Expiry::In(60_001))), OVERDUE));
+        assert!(!may(&beside("event-driven", Expiry::In(9)), LEFTOVER), "its scripts take no lock beside a result");
+        assert!(may(&beside("event-driven", Expiry::In(9)), OVERDUE));
+        assert!(!may(&consumer(Expiry::Never), LEFTOVER) && !may(&consumer(Expiry::Never), OVERDUE));
+        assert!(!may(&consumer(Expiry::In(9)), EXCESS));
+    }
+
+    #[test]
+    fn a_new_ttl_never_prolongs() {
+        assert!(expires_anyway(&chi(CHI_LOCK, Expiry::In(60_000)), 0));
+        assert!(!expires_anyway(&chi(CHI_LOCK, Expiry::In(60_001)), 0));
+        assert!(!expires_anyway(&chi(CHI_LOCK, Expiry::Never), 0));
+    }
+}

@@ -1,0 +1,169 @@
+//! Where a backup was taken, and whether a restore would go back to that place.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The hexadecimal digits of a run id.
+const RUN_ID_DIGITS: usize = 40;
+
+/// A server as a backup knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Host and port, or the path of a socket.
+    pub address: String,
+    /// The database's number.
+    pub db: i64,
+    /// The service whose master the server was, where Sentinels named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Service>,
+    /// The ids of the nodes of the cluster, masters and replicas; empty where it is no cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster: Vec<String>,
+    /// The id that a server takes when it starts; `None` where nobody may ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+}
+
+/// A service that Sentinels watch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// The name, Sentinel's `master-name`.
+    pub name: String,
+    /// Host and port of each Sentinel that was named.
+    pub sentinels: Vec<String>,
+}
+
+/// What is known of two places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likeness {
+    /// The two are one place.
+    Same,
+    /// The address is one, and another server process answers there now: the server was started anew, another has its
+    /// place after a failover, or the address leads somewhere else.
+    OtherProcess,
+    /// The two are different places, or nothing tells that they are one.
+    Elsewhere,
+}
+
+impl Provenance {
+    /// Compares the place where a backup was taken with the place of now.
+    ///
+    /// A restart gives a server another run id, a failover gives a service or a cluster another master: neither makes
+    /// another place. Many services are called `mymaster`, so a name counts together with a Sentinel alone.
+    pub fn likeness(&self, now: &Self) -> Likeness {
+        let same_process = both(self.run_id.as_ref(), now.run_id.as_ref()).map(|(then, now)| then == now);
+        if self.db != now.db {
+            return Likeness::Elsewhere;
+        }
+        if !self.cluster.is_empty() && !now.cluster.is_empty() {
+            return if meet(&self.cluster, &now.cluster) { Likeness::Same } else { Likeness::Elsewhere };
+        }
+        let same_service = both(self.service.as_ref(), now.service.as_ref())
+            .is_some_and(|(then, now)| then.name == now.name && meet(&then.sentinels, &now.sentinels));
+        match same_process {
+            Some(true) => Likeness::Same,
+            _ if same_service => Likeness::Same,
+            _ if self.address != now.address => Likeness::Elsewhere,
+            Some(false) => Likeness::OtherProcess,
+            None => Likeness::Same,
+        }
+    }
+}
+
+/// A run id as `INFO` tells it; `None` for what a proxy or a managed service says in its place, which tells no two
+/// servers apart.
+pub fn run_id(told: &str) -> Option<String> {
+    let is_hex = told.len() == RUN_ID_DIGITS && told.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let varies = told.bytes().any(|byte| Some(&byte) != told.as_bytes().first());
+    (is_hex && varies).then(|| told.to_owned())
+}
+
+fn both<T>(then: Option<T>, now: Option<T>) -> Option<(T, T)> {
+    then.zip(now)
+}
+
+fn meet(these: &[String], those: &[String]) -> bool {
+    these.iter().any(|this| those.contains(this))
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Service { name, sentinels }) = &self.service {
+            write!(f, "{name} of the Sentinels {} at ", sentinels.join(","))?;
+        }
+        write!(f, "{}/{}", self.address, self.db)?;
+        match (self.cluster.first(), &self.run_id) {
+            (Some(id), _) => write!(f, " (a cluster of {} nodes, {id} among them)", self.cluster.len()),
+            (None, Some(id)) => write!(f, " (run id {id})"),
+            (None, None) => write!(f, " (run id unknown)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::change::provenance::Likeness::{Elsewhere, OtherProcess, Same};
+
+    fn server(address: &str, run_id: &str) -> Provenance {
+        let run_id = (!run_id.is_empty()).then(|| run_id.to_owned());
+        Provenance { address: address.to_owned(), db: 0, service: None, cluster: Vec::new(), run_id }
+    }
+
+    fn service(name: &str, sentinels: &[&str], of: Provenance) -> Provenance {
+        let sentinels = sentinels.iter().map(ToString::to_string).collect();
+        Provenance { service: Some(Service { name: name.to_owned(), sentinels }), ..of }
+    }
+
+    fn cluster(ids: &[&str], of: Provenance) -> Provenance {
+        Provenance { cluster: ids.iter().map(ToString::to_string).collect(), ..of }
+    }
+
+    #[track_caller]
+    fn are(then: &Provenance, now: &Provenance, expected: Likeness) {
+        assert_eq!((then.likeness(now), now.likeness(then)), (expected, expected), "{then} and {now}");
+    }
+
+    #[test]
+    fn one_address_is_one_place_and_another_process_there_is_said() {
+        are(&server("a:1", "x"), &server("a:1", "x"), Same);
+        are(&server("a:1", "x"), &server("a:1", "y"), OtherProcess);
+        are(&server("a:1", ""), &server("a:1", "y"), Same);
+        are(&server("a:1", ""), &server("b:1", ""), Elsewhere);
+        are(&server("a:1", "x"), &server("b:1", ""), Elsewhere);
+        are(&server("a:1", "x"), &server("b:1", "y"), Elsewhere);
+    }
+
+    #[test]
+    fn a_run_id_tells_one_server_behind_two_addresses_and_a_database_of_it_from_another() {
+        are(&server("a:1", "x"), &server("/run/redis.sock", "x"), Same);
+        are(&server("a:1", "x"), &Provenance { db: 1, ..server("a:1", "x") }, Elsewhere);
+    }
+
+    #[test]
+    fn a_failover_of_a_service_is_no_other_place_and_another_service_of_that_name_is() {
+        let then = service("mymaster", &["s:1", "s:2"], server("a:1", "x"));
+        are(&then, &service("mymaster", &["s:2"], server("b:1", "y")), Same);
+        are(&then, &service("mymaster", &["t:1"], server("b:1", "y")), Elsewhere);
+        are(&then, &service("orders", &["s:1"], server("b:1", "y")), Elsewhere);
+        are(&then, &server("a:1", "x"), Same);
+        are(&then, &server("b:1", "y"), Elsewhere);
+    }
+
+    #[test]
+    fn a_cluster_is_known_by_its_nodes_wherever_they_are_now() {
+        let then = cluster(&["n1", "n2"], server("a:1", ""));
+        are(&then, &cluster(&["n2", "n3"], server("b:1", "")), Same);
+        are(&then, &cluster(&["n4"], server("a:1", "")), Elsewhere);
+    }
+
+    #[test]
+    fn what_stands_for_a_run_id_is_none() {
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(run_id(id).as_deref(), Some(id));
+        for other in ["", "0", &"0".repeat(40), &id[1..], &id.replace('f', "g")] {
+            assert_eq!(run_id(other), None, "{other}");
+        }
+    }
+}

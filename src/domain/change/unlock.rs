@@ -1,0 +1,37 @@
+//! Which Redis key of a record may be removed to unlock it.
+
+use crate::domain::record::Record;
+use crate::domain::record::claim::Claim;
+use crate::domain::record::decode::Reading;
+use crate::domain::record::observation::Content;
+use crate::domain::schema::State;
+
+/// The slot to remove: the lock, also one left beside a result, or a value that cannot be read.
+///
+/// # Errors
+/// Why there is nothing to unlock.
+pub fn removable(record: &Record) -> Result<usize, String> {
+    let lock = record.schema.lock_slot();
+    if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
+        return Err("another program uses this Redis key, which holds no string: find that program first".to_owned());
+    }
+    if let Claim::ResultOf(other) = &record.claim {
+        return Err(format!(
+            "{other} reads it as a completed result, and a stored result is never removed by unlocking"
+        ));
+    }
+    match record.state {
+        State::Absent => Err("there is no record".to_owned()),
+        State::InProgress => Ok(lock),
+        State::Completed if record.lock().is_some() => Ok(lock),
+        State::Completed => {
+            Err("it is completed: there is no lock, and a stored result is never removed by unlocking".to_owned())
+        }
+        State::Unreadable => {
+            let unread = record.readings.iter().position(|reading| reading.unread().is_some());
+            unread
+                .filter(|slot| record.seen.slots[*slot].content != Content::Absent)
+                .ok_or_else(|| "nothing of it can be removed".to_owned())
+        }
+    }
+}

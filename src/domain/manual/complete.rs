@@ -1,0 +1,170 @@
+//! Which records an operator may complete, and what the service's complete step needs to find for it.
+
+use crate::domain::record::Record;
+use crate::domain::record::decode;
+use crate::domain::record::decode::Reading;
+use crate::domain::record::observation::Content;
+use crate::domain::schema::{Meaning, State};
+use crate::domain::step::next_request::foreseen;
+use crate::domain::step::request::Request;
+
+/// What completing does to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    /// Its lock becomes the result.
+    OfLock,
+    /// Nothing is there, and the result comes all the same.
+    Creating,
+    /// What is there goes, and the result comes in its place.
+    Replacing,
+}
+
+/// What the operator permits besides completing a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leave {
+    /// To store a result where nothing is.
+    pub create: bool,
+    /// To store it over another result, or over what cannot be read.
+    pub replace: bool,
+}
+
+/// Why a step is not done to a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing is there.
+    #[error("nothing is stored there")]
+    Absent,
+    /// A result is stored.
+    #[error("it is completed already")]
+    Completed,
+    /// The schema cannot read it.
+    #[error("what is stored there cannot be read: {0}")]
+    Unreadable(String),
+    /// Another program's value.
+    #[error("another program uses this Redis key, which holds no string: find that program first")]
+    WrongType,
+    /// The service never does that.
+    #[error("the service has no release step: it never gives a lock up")]
+    NoSuchStep,
+}
+
+/// What completing this record is.
+///
+/// # Errors
+/// Why it is not to be completed, or not without more leave.
+pub fn of_record(record: &Record, leave: Leave) -> Result<Completion, Refusal> {
+    if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
+        return Err(Refusal::WrongType);
+    }
+    match record.state {
+        State::InProgress => Ok(Completion::OfLock),
+        State::Absent if leave.create => Ok(Completion::Creating),
+        State::Absent => Err(Refusal::Absent),
+        State::Completed | State::Unreadable if leave.replace => Ok(Completion::Replacing),
+        State::Completed => Err(Refusal::Completed),
+        State::Unreadable => Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned())),
+    }
+}
+
+/// The lock that the complete step has to find where the record has none of its own; `None` where the step stores
+/// without.
+///
+/// # Errors
+/// Why no lock of this request would let the step store.
+pub fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, String> {
+    let schema = &record.schema;
+    let stores = |readings: &[Reading]| {
+        foreseen(&schema.complete, readings).is_some_and(|(reply, _)| reply.means == Meaning::Stored)
+    };
+    if !schema.complete.checks_owner && stores(&record.readings) {
+        return Ok(None);
+    }
+    let lock = request.lock_value();
+    let mut readings = record.readings.clone();
+    readings[schema.lock_slot()] = decode::read(schema, schema.lock_slot(), &Content::text(lock.clone()));
+    let held = readings[schema.lock_slot()].decoded();
+    let Some(held) = held.filter(|held| schema.values[held.case].state == State::InProgress) else {
+        return Err(
+            "a lock with this owner and fingerprint cannot be read back: leave out quotes and backslashes".into()
+        );
+    };
+    let keeps_owner = schema.values[held.case].fields.owner.is_some();
+    if keeps_owner && held.owner.as_deref() != Some(request.owner.as_bytes()) {
+        return Err("the owner cannot stand in a lock as it is: leave out quotes and backslashes".to_owned());
+    }
+    if stores(&readings) {
+        Ok(Some(lock))
+    } else {
+        Err("its complete step would refuse a lock taken for it".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::response::Response;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    const NO: Leave = Leave { create: false, replace: false };
+    const ALL: Leave = Leave { create: true, replace: true };
+    const SOON: Expiry = Expiry::In(9_000);
+
+    fn absent(schema: &str) -> Record {
+        let slots = [(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))];
+        record(schema, &slots[..crate::domain::samples::schema(schema).slots.len()])
+    }
+
+    fn held(record: &Record, owner: &str) -> Result<Option<String>, String> {
+        let response = Response { status: Some(201), ..Response::default() };
+        let request = Request::new(&record.schema, b"k", owner, &response);
+        hold(record, &request).map(|lock| lock.map(|lock| String::from_utf8(lock).unwrap()))
+    }
+
+    #[test]
+    fn a_lock_is_completed_and_the_rest_needs_leave() {
+        assert_eq!(of_record(&chi(CHI_LOCK, SOON), NO), Ok(Completion::OfLock));
+        assert_eq!(of_record(&chi(CHI_LOCK, SOON), ALL), Ok(Completion::OfLock));
+        assert_eq!(of_record(&absent("go-chi"), NO), Err(Refusal::Absent));
+        assert_eq!(of_record(&absent("go-chi"), ALL), Ok(Completion::Creating));
+        assert_eq!(of_record(&chi(CHI_RESULT, SOON), NO), Err(Refusal::Completed));
+        assert_eq!(of_record(&chi(CHI_RESULT, SOON), ALL), Ok(Completion::Replacing));
+        assert!(matches!(of_record(&chi("?", SOON), Leave { create: true, ..NO }), Err(Refusal::Unreadable(_))));
+        assert_eq!(of_record(&chi("?", SOON), ALL), Ok(Completion::Replacing));
+    }
+
+    #[test]
+    fn another_programs_value_is_never_replaced() {
+        let other = |schema, slots: &[(Content, Expiry)]| of_record(&record(schema, slots), ALL);
+        let hash = (Content::Other("hash".to_owned()), SOON);
+        assert_eq!(other("go-chi", std::slice::from_ref(&hash)), Err(Refusal::WrongType));
+        assert_eq!(other("event-consumer", &[hash, (text("1"), SOON)]), Err(Refusal::WrongType));
+    }
+
+    #[test]
+    fn a_lock_beside_a_result_is_completed() {
+        let left = record("event-consumer", &[(text("1"), SOON), (text("1"), SOON)]);
+        assert_eq!(of_record(&left, NO), Err(Refusal::Completed));
+    }
+
+    #[test]
+    fn a_lock_is_taken_first_where_the_step_wants_one() {
+        assert_eq!(held(&absent("go-chi"), ""), Ok(None));
+        assert_eq!(held(&absent("event-consumer"), ""), Ok(None));
+        assert_eq!(held(&absent("go-middleware-v1"), ""), Ok(None));
+        assert_eq!(held(&absent("go-middleware"), ""), Ok(Some(r#"{"status":"PENDING"}"#.to_owned())));
+        assert_eq!(held(&absent("express"), ""), Ok(Some(r#"{"status":"IN_PROGRESS"}"#.to_owned())));
+        assert_eq!(held(&absent("event-driven"), "w-1"), Ok(Some("w-1".to_owned())));
+        assert!(held(&absent("reference"), "w-1").unwrap().unwrap().contains(r#""owner":"w-1""#));
+        let stored = record("express", &[(text(r#"{"status":"COMPLETED"}"#), SOON)]);
+        assert_eq!(held(&stored, ""), Ok(None), "its step writes over anything");
+    }
+
+    #[test]
+    fn an_owner_that_a_lock_cannot_hold_is_refused() {
+        for owner in ["a\"b", "a\\b"] {
+            assert!(held(&absent("reference"), owner).is_err(), "{owner:?}");
+        }
+        assert!(held(&absent("event-driven"), "a\"b").is_ok(), "there the owner is the whole value");
+    }
+}

@@ -1,0 +1,13 @@
+//! Steps that an operator does in a worker's place: to which records they may be done, and what comes of them.
+
+mod complete;
+mod lost_reply;
+mod predict;
+mod release;
+mod response_input;
+
+pub use self::complete::{Completion, Leave, Refusal, hold, of_record};
+pub use self::lost_reply::{was_acquired, was_released, was_stored};
+pub use self::predict::{completed, foretell_begin, foretell_complete, foretell_release, is_overwritten_later};
+pub use self::release::releasable;
+pub use self::response_input::{Given, Misfit, header};

@@ -1,0 +1,115 @@
+//! What a step is foretold to answer and to leave, without running it.
+
+use crate::domain::record::Record;
+use crate::domain::record::age;
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::decode;
+use crate::domain::record::decode::Reading;
+use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::schema::{Meaning, Step};
+use crate::domain::step::next_request::foreseen;
+use crate::domain::step::request::Request;
+
+/// What the begin step answers a request with this hash of its payload.
+pub fn foretell_begin(record: &Record, fingerprint: &str) -> Meaning {
+    let mut replies = record.schema.begin.calls.iter().flat_map(|call| &call.replies);
+    let compares = replies.any(|reply| reply.means == Meaning::Mismatch);
+    let other_payload = record.fingerprint().is_some_and(|stored| stored != fingerprint);
+    if compares && other_payload { Meaning::Mismatch } else { answer(&record.schema.begin, &record.readings) }
+}
+
+/// What the complete step answers this owner, with the lock that it finds.
+pub fn foretell_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
+    let mut readings = record.readings.clone();
+    if let Some(lock) = held {
+        let slot = record.schema.lock_slot();
+        readings[slot] = decode::read(&record.schema, slot, &Content::text(lock.to_vec()));
+    }
+    by_owner(&record.schema.complete, &readings, owner, Meaning::Refused)
+}
+
+/// What a release step answers this owner.
+pub fn foretell_release(record: &Record, step: &Step, owner: &str) -> Meaning {
+    by_owner(step, &record.readings, owner, Meaning::Refused)
+}
+
+fn by_owner(step: &Step, readings: &[Reading], owner: &str, otherwise: Meaning) -> Meaning {
+    let holder = readings.iter().filter_map(Reading::decoded).find_map(|value| value.owner.as_deref());
+    if step.checks_owner && holder.is_some_and(|holder| holder != owner.as_bytes()) {
+        return otherwise;
+    }
+    answer(step, readings)
+}
+
+fn answer(step: &Step, readings: &[Reading]) -> Meaning {
+    foreseen(step, readings).map_or(Meaning::Fail, |(reply, _)| reply.means)
+}
+
+/// The record as the complete step leaves it when it stores.
+pub fn completed(record: &Record, request: &Request<'_>) -> Record {
+    let schema = &record.schema;
+    let ttl = age::millis(schema.result_ttl).div_ceil(1_000).saturating_mul(1_000);
+    let slot = |(index, seen): (usize, &SeenSlot)| {
+        let is_result = index == schema.result_slot();
+        let content = if is_result { Content::text(request.result_value()) } else { Content::Absent };
+        SeenSlot::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
+    };
+    let slots: Vec<_> = record.seen.slots.iter().enumerate().map(slot).collect();
+    let readings = slots.iter().enumerate().map(|(index, seen)| decode::read(schema, index, &seen.content)).collect();
+    let seen = Observation { server_ms: record.seen.server_ms, slots, atomic: true };
+    Record::new(schema.clone(), record.key.clone(), seen, readings)
+}
+
+/// True when a worker that still runs stores its own result over a completed record. One that is fenced does not: its
+/// lock is gone.
+pub fn is_overwritten_later(completed: &Record) -> bool {
+    answer(&completed.schema.complete, &completed.readings) == Meaning::Stored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::response::Response;
+    use crate::domain::samples::{record, schemas, text};
+    use crate::domain::step::next_request::Answer;
+
+    const SOON: Expiry = Expiry::In(9_000);
+
+    fn reference_lock() -> Record {
+        record("reference", &[(text(r#"{"state":"in-progress","owner":"w","fingerprint":"f","created_at":1}"#), SOON)])
+    }
+
+    #[test]
+    fn another_payload_is_a_mismatch() {
+        assert_eq!(foretell_begin(&reference_lock(), "f"), Meaning::Conflict);
+        assert_eq!(foretell_begin(&reference_lock(), "g"), Meaning::Mismatch);
+        let plain = record("go-chi", &[(text(r#"{"status":0}"#), SOON)]);
+        assert_eq!(foretell_begin(&plain, "g"), Meaning::Conflict);
+    }
+
+    #[test]
+    fn only_the_owner_completes_a_fenced_lock() {
+        assert_eq!(foretell_complete(&reference_lock(), "w", None), Meaning::Stored);
+        assert_eq!(foretell_complete(&reference_lock(), "v", None), Meaning::Refused);
+        let step = reference_lock().schema.release.clone().unwrap();
+        assert_eq!(foretell_release(&reference_lock(), &step, "w"), Meaning::Released);
+        assert_eq!(foretell_release(&reference_lock(), &step, "v"), Meaning::Refused);
+        let nothing = record("event-driven", &[(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))]);
+        assert_eq!(foretell_complete(&nothing, "w", Some(b"w")), Meaning::Stored);
+        assert_eq!(foretell_complete(&nothing, "w", None), Meaning::Refused);
+    }
+
+    #[test]
+    fn every_schema_replays_what_was_completed() {
+        for schema in schemas() {
+            let nothing = vec![(Content::Absent, Expiry::In(0)); schema.slots.len()];
+            let record = record(&schema.name, &nothing);
+            let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
+            let request = Request::new(&schema, b"k", "w", &response);
+            let completed = completed(&record, &request);
+            assert_eq!(completed.next_request.answer, Answer::Replay, "{}", schema.name);
+            let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"].contains(&schema.name.as_str());
+            assert_eq!(is_overwritten_later(&completed), blind, "{}", schema.name);
+        }
+    }
+}

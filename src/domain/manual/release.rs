@@ -1,0 +1,55 @@
+//! Which records an operator may release as the service does.
+
+use super::complete::Refusal;
+use crate::domain::record::Record;
+use crate::domain::record::decode::Reading;
+use crate::domain::schema::{State, Step};
+
+/// The service's release step, where the record is a lock, or has one beside its result. A stored result is never
+/// released: some services delete without looking.
+///
+/// # Errors
+/// Why it is not to be released.
+pub fn releasable(record: &Record) -> Result<&Step, Refusal> {
+    let step = record.schema.release.as_ref().ok_or(Refusal::NoSuchStep)?;
+    if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
+        return Err(Refusal::WrongType);
+    }
+    match record.state {
+        State::InProgress => Ok(step),
+        State::Completed if record.lock().is_some() => Ok(step),
+        State::Completed => Err(Refusal::Completed),
+        State::Absent => Err(Refusal::Absent),
+        State::Unreadable => Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::observation::{Content, Expiry};
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    const SOON: Expiry = Expiry::In(9_000);
+
+    #[test]
+    fn only_a_lock_is_released() {
+        assert!(releasable(&chi(CHI_LOCK, SOON)).is_ok());
+        assert_eq!(releasable(&chi(CHI_RESULT, SOON)).err(), Some(Refusal::Completed));
+        assert!(matches!(releasable(&chi("?", SOON)), Err(Refusal::Unreadable(_))));
+        let nothing = record("go-chi", &[(Content::Absent, Expiry::In(0))]);
+        assert_eq!(releasable(&nothing).err(), Some(Refusal::Absent));
+        let left = record("event-consumer", &[(text("1"), SOON), (text("1"), SOON)]);
+        assert!(releasable(&left).is_ok());
+        let done = record("event-consumer", &[(Content::Absent, SOON), (text("1"), SOON)]);
+        assert_eq!(releasable(&done).err(), Some(Refusal::Completed));
+        let hash = record("go-chi", &[(Content::Other("hash".into()), SOON)]);
+        assert_eq!(releasable(&hash).err(), Some(Refusal::WrongType));
+    }
+
+    #[test]
+    fn a_service_without_the_step_never_releases() {
+        let lock = record("go-middleware", &[(text(r#"{"status":"PENDING"}"#), SOON)]);
+        assert_eq!(releasable(&lock).err(), Some(Refusal::NoSuchStep));
+    }
+}

@@ -1,0 +1,211 @@
+//! The response as the operator gives it, held against what a schema's results keep.
+
+use crate::domain::record::response::Response;
+use crate::domain::schema::Schema;
+use crate::domain::step::request::Keeps;
+
+/// The parts of a response, each as it was given or not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Given {
+    /// The status code.
+    pub status: Option<i64>,
+    /// Header names and values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Option<Vec<u8>>,
+    /// The error text of an operation that failed.
+    pub error: Option<String>,
+}
+
+/// Why a response is not what the service would store, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// Why.
+    pub message: String,
+    /// What to do, where that is known.
+    pub hint: Option<String>,
+}
+
+impl Given {
+    /// The response as the schema's service would have it: nothing is missing that it keeps, and nothing is there that
+    /// would be lost.
+    ///
+    /// # Errors
+    /// The first part that does not fit.
+    pub fn response(&self, schema: &Schema) -> Result<Response, Misfit> {
+        let keeps = schema.write.keeps();
+        self.nothing_is_lost(schema, keeps)?;
+        self.nothing_is_missing(schema, keeps)?;
+        self.is_ever_stored(schema)?;
+        let body = self.body.clone().unwrap_or_default();
+        if keeps.text_only && std::str::from_utf8(&body).is_err() {
+            return misfit(format!("{} keeps bodies as text, and this one is not UTF-8", schema.name), None);
+        }
+        Ok(Response { status: self.status, headers: self.headers.clone(), body, whole: true })
+    }
+
+    fn nothing_is_lost(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
+        let lost = [
+            ("--status", self.status.is_some() && !keeps.status),
+            ("--header", !self.headers.is_empty() && !keeps.headers),
+            ("--body", self.body.is_some() && !keeps.body),
+            ("--error", self.error.is_some() && !keeps.error),
+        ];
+        match lost.iter().find(|(_, is_lost)| *is_lost) {
+            Some((flag, _)) => misfit(
+                format!("{flag} would be lost: a result of {} keeps {}", schema.name, kept(keeps)),
+                Some("leave it out"),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn nothing_is_missing(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
+        let needs_body = keeps.body && schema.write.no_body.is_none();
+        let (flag, hint) = match () {
+            () if keeps.status && self.status.is_none() => ("--status", "--status 201, what the client should get"),
+            () if needs_body && self.body.is_none() => ("--body", "--body @FILE, --body TEXT, or --body '' for none"),
+            () => return Ok(()),
+        };
+        misfit(format!("{flag} is missing: a result of {} keeps {}", schema.name, kept(keeps)), Some(hint))
+    }
+
+    fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
+        let (Some(status), Some(stores)) = (self.status, &schema.conduct.stores) else { return Ok(()) };
+        if stores.contains(&status) {
+            return Ok(());
+        }
+        let (first, last) = (stores.start(), stores.end());
+        let free = if schema.release.is_some() { "`idemctl release`" } else { "`idemctl force-unlock`" };
+        misfit(
+            format!(
+                "{} stores the statuses {first} to {last} alone: no retry ever gets a stored {status}",
+                schema.name
+            ),
+            Some(&format!("to let the next request execute instead: {free}")),
+        )
+    }
+
+    /// True when a content type says that the body is JSON, and it is not.
+    pub fn is_broken_json(&self) -> bool {
+        let says_json = |(name, value): &(String, String)| {
+            name.eq_ignore_ascii_case("content-type") && value.to_ascii_lowercase().contains("json")
+        };
+        let body = self.body.as_deref().unwrap_or_default();
+        let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
+        !body.is_empty() && self.headers.iter().any(says_json) && !is_json()
+    }
+}
+
+fn misfit<T>(message: String, hint: Option<&str>) -> Result<T, Misfit> {
+    Err(Misfit { message, hint: hint.map(str::to_owned) })
+}
+
+/// What results keep, in words.
+fn kept(keeps: Keeps) -> String {
+    let parts = [("status", keeps.status), ("headers", keeps.headers), ("body", keeps.body), ("error", keeps.error)];
+    let parts: Vec<_> = parts.iter().filter(|(_, kept)| *kept).map(|(part, _)| *part).collect();
+    match parts.split_last() {
+        None => "nothing of a response, only that the operation is done".to_owned(),
+        Some((last, [])) => format!("the {last} alone"),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// Parses `Name: value` as HTTP has it.
+///
+/// # Errors
+/// What is wrong, with an example.
+pub fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write it as 'Content-Type: application/json'")?;
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(in_name) {
+        return Err(format!("{name:?} is no header name: write it as 'Content-Type: application/json'"));
+    }
+    let value = value.trim_matches([' ', '\t']);
+    if value.chars().any(|character| character.is_control() && character != '\t') {
+        return Err(format!("the value of {name} has control characters"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::schema;
+
+    fn given(status: Option<i64>, headers: &[(&str, &str)], body: Option<&[u8]>) -> Given {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Given { status, headers, body: body.map(<[u8]>::to_vec), error: None }
+    }
+
+    fn wrong(name: &str, given: &Given) -> String {
+        given.response(&schema(name)).expect_err("a misfit").message
+    }
+
+    const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
+
+    #[test]
+    fn what_would_be_lost_is_refused_by_name() {
+        let all = given(Some(201), JSON, Some(b"{}"));
+        assert!(
+            wrong("go-middleware-v1", &all)
+                .contains("--status would be lost: a result of go-middleware-v1 keeps nothing")
+        );
+        assert!(
+            wrong("event-driven", &all).contains("--header would be lost")
+                && wrong("event-driven", &all).contains("status, body and error")
+        );
+        assert!(wrong("event-consumer", &given(None, JSON, None)).contains("keeps the body alone"));
+        let failed = Given { error: Some("declined".into()), ..given(Some(201), &[], Some(b"")) };
+        assert!(wrong("express", &failed).contains("--error would be lost"));
+        assert!(failed.response(&schema("event-driven")).is_ok());
+    }
+
+    #[test]
+    fn what_is_kept_has_to_be_given() {
+        assert!(wrong("go-chi", &given(None, &[], Some(b""))).contains("--status is missing"));
+        assert!(wrong("go-chi", &given(Some(200), &[], None)).contains("--body is missing"));
+        assert!(given(None, &[], None).response(&schema("go-middleware-v1")).is_ok());
+        assert!(given(None, &[], None).response(&schema("event-consumer")).is_ok(), "it has a marker for no body");
+        assert!(given(Some(204), &[], Some(b"")).response(&schema("go-chi")).is_ok());
+    }
+
+    #[test]
+    fn a_status_that_the_service_never_stores_is_refused() {
+        let failed = |name, status| given(Some(status), &[], Some(b"")).response(&schema(name));
+        assert!(
+            failed("express", 299).is_ok() && failed("go-middleware", 399).is_ok() && failed("go-chi", 422).is_ok()
+        );
+        assert!(
+            failed("express", 302).is_err() && failed("go-middleware", 400).is_err() && failed("go-chi", 500).is_err()
+        );
+        assert!(failed("express", 422).unwrap_err().hint.unwrap().contains("release"));
+        assert!(failed("go-middleware", 422).unwrap_err().hint.unwrap().contains("force-unlock"));
+        assert!(failed("event-driven", 500).is_ok(), "it says of no status that it is not stored");
+    }
+
+    #[test]
+    fn text_is_utf8_and_bytes_are_anything() {
+        let binary = |name| given(Some(201), &[], Some(b"\xff")).response(&schema(name)).is_ok();
+        assert!(binary("go-chi") && binary("reference") && !binary("express") && !binary("event-driven"));
+    }
+
+    #[test]
+    fn headers_are_as_http_has_them() {
+        let is = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(header("Content-Type:  a/b; c=\"d\" "), is("Content-Type", "a/b; c=\"d\""));
+        assert_eq!(header("X-Empty:"), is("X-Empty", ""));
+        assert_eq!(header("Location: https://a:1/b"), is("Location", "https://a:1/b"));
+        for bad in ["", "no colon", ": value", "two words: x", "a\n: x", "a: x\r\nb: y", "a: \u{1b}[31m", "é: x"] {
+            assert!(header(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_breaks_its_content_types_word_is_noticed() {
+        assert!(given(None, JSON, Some(b"{id:7}")).is_broken_json());
+        assert!(!given(None, JSON, Some(b"{}")).is_broken_json() && !given(None, JSON, Some(b"")).is_broken_json());
+        assert!(!given(None, &[], Some(b"{id:7}")).is_broken_json());
+    }
+}

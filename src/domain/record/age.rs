@@ -1,0 +1,118 @@
+//! How old a record is, and how that is known.
+
+use std::time::Duration;
+
+use super::decode::Reading;
+use super::evidence::Evidence;
+use super::observation::{Expiry, Observation};
+use crate::domain::schema::{Schema, State, TtlOf};
+
+/// A server counts whole seconds up when it sets a TTL, and its clock may step: a TTL that is longer by this many
+/// milliseconds is still the one that was set.
+pub const TTL_TOLERANCE_MS: u64 = 1_000;
+
+/// How long a lock is held, or a result is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age {
+    /// Milliseconds.
+    pub millis: u64,
+    /// Where it comes from.
+    pub source: AgeSource,
+    /// How it is known.
+    pub evidence: Evidence,
+}
+
+/// Where an age comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgeSource {
+    /// The time written in the record, against the server's clock.
+    Record,
+    /// The schema's lock TTL minus what is left of it.
+    LockTtl,
+    /// The schema's result TTL minus what is left of it.
+    ResultTtl,
+}
+
+impl AgeSource {
+    /// The stable word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::LockTtl => "lock-ttl",
+            Self::ResultTtl => "result-ttl",
+        }
+    }
+}
+
+/// The age of a record, or `None` where nothing tells: a key without expiry, or one with more time left than its
+/// schema gives.
+pub fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observation) -> Option<Age> {
+    let (slot, ttl, source) = match state {
+        State::InProgress => (schema.lock_slot(), TtlOf::Lock, AgeSource::LockTtl),
+        State::Completed => (schema.result_slot(), TtlOf::Result, AgeSource::ResultTtl),
+        State::Absent | State::Unreadable => return None,
+    };
+    let written = readings[slot].decoded().and_then(|value| match state {
+        State::Completed => value.completed_ms.or(value.created_ms),
+        _ => value.created_ms,
+    });
+    if let (Some(written), Some(now)) = (written, seen.server_ms) {
+        return Some(Age { millis: now.saturating_sub(written), source: AgeSource::Record, evidence: Evidence::Known });
+    }
+    let Expiry::In(left) = seen.slots[slot].expiry else { return None };
+    let millis = millis(schema.ttl(ttl)).checked_sub(left)?;
+    Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
+}
+
+/// A duration in whole milliseconds; one too long to count is the longest that can be.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    const DAY: u64 = 86_400_000;
+
+    fn timed(value: &str) -> Option<Age> {
+        record("timed", &[(text(value), Expiry::In(30_000))]).age
+    }
+
+    #[test]
+    fn a_time_in_the_record_counts_by_the_servers_clock() {
+        // Read at 1,000,000 ms.
+        let by_record = |millis| Some(Age { millis, source: AgeSource::Record, evidence: Evidence::Known });
+        assert_eq!(timed(r#"{"done":false,"at":999000}"#), by_record(1_000));
+        assert_eq!(timed(r#"{"done":true,"at":1,"until":990000}"#), by_record(10_000));
+        assert_eq!(timed(r#"{"done":true,"at":990000}"#), by_record(10_000));
+        assert_eq!(timed(r#"{"done":false,"at":2000000}"#), by_record(0), "a clock ahead of the server's");
+    }
+
+    #[test]
+    fn without_a_time_the_ttl_tells() {
+        let by_ttl = Age { millis: 30_000, source: AgeSource::LockTtl, evidence: Evidence::Estimated };
+        assert_eq!(timed(r#"{"done":false}"#), Some(by_ttl));
+        assert_eq!(timed(r#"{"done":false,"at":"soon"}"#).map(|age| age.source), Some(AgeSource::LockTtl));
+    }
+
+    #[test]
+    fn unknown_without_expiry_with_more_left_than_the_ttl_and_when_unreadable() {
+        assert_eq!(chi(CHI_LOCK, Expiry::Never).age, None);
+        assert_eq!(chi(CHI_LOCK, Expiry::In(60_001)).age, None);
+        assert_eq!(chi("not json", Expiry::In(1)).age, None);
+    }
+
+    proptest! {
+        #[test]
+        fn age_and_time_left_make_the_ttl(left in 0..=60_000_u64) {
+            let lock = chi(CHI_LOCK, Expiry::In(left)).age.unwrap();
+            prop_assert_eq!((lock.millis + left, lock.source), (60_000, AgeSource::LockTtl));
+            let result = chi(CHI_RESULT, Expiry::In(left)).age.unwrap();
+            prop_assert_eq!((result.millis + left, result.source), (DAY, AgeSource::ResultTtl));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether a value has a form that the schema writes.
+
+use crate::domain::record::json::Json;
+use crate::domain::schema::{Closed, Schema, ValueCase};
+
+/// The bytes of a field's name that a reason shows at most.
+const MOST_NAME: usize = 64;
+
+/// Whether a value of a case has the form that the schema writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// It has.
+    Own,
+    /// What was read of it has; what was not read may hold another field.
+    SoFar,
+    /// It has not, and why: somebody else wrote it.
+    Foreign(String),
+}
+
+impl Form {
+    /// The form of a value that is told to be of a case; `document` is it as JSON, where it has to be any.
+    pub(super) fn of(schema: &Schema, case: &ValueCase, document: Option<&Json<'_>>, whole: bool) -> Self {
+        if case.is_opaque() && !schema.slots[case.slot].template.has_prefix() {
+            return Self::Foreign("any text is of its form, and its Redis key has no literal prefix".to_owned());
+        }
+        let (Some(closed), Some(document)) = (&case.closed, document) else { return Self::Own };
+        match strange(closed, 0, document, whole) {
+            Some(why) => Self::Foreign(why),
+            None if whole => Self::Own,
+            None => Self::SoFar,
+        }
+    }
+
+    /// Why the schema does not write such a value, where that is known.
+    pub fn strangeness(&self) -> Option<&str> {
+        match self {
+            Self::Foreign(why) => Some(why),
+            Self::Own | Self::SoFar => None,
+        }
+    }
+
+    /// True when it is known that the schema does not write such a value.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign(_))
+    }
+}
+
+/// What no value of the form has on this level or below; of a part, whatever is missing may be in the rest.
+pub(super) fn strange(closed: &Closed, level: usize, object: &Json<'_>, whole: bool) -> Option<String> {
+    let level = &closed.levels()[level];
+    let Json::Object(found) = object else { return Some(format!("`{}` is no object", level.at)) };
+    let mut required = 0;
+    for (name, value) in found {
+        let Some(member) = level.members.iter().find(|member| member.name == *name) else {
+            let name: String = name.chars().take(MOST_NAME).collect();
+            return Some(format!("`{}/{name}` is a field that it does not have", level.at));
+        };
+        required += usize::from(member.is_required);
+        if *value == Json::Null {
+            if !member.may_be_null {
+                return Some(format!("`{}/{name}` is null, which it never is", level.at));
+            }
+        } else if let Some(below) = member.level {
+            let why = strange(closed, below, &value.opened(), whole);
+            if why.is_some() {
+                return why;
+            }
+        }
+    }
+    let all = level.members.iter().filter(|member| member.is_required);
+    if !whole || required == all.clone().count() {
+        return None;
+    }
+    let is_missing = |name: &str| !found.iter().any(|(found, _)| found == name);
+    all.into_iter()
+        .find(|member| is_missing(&member.name))
+        .map(|member| format!("`{}/{}` is missing", level.at, member.name))
+}

@@ -1,0 +1,288 @@
+//! Identity: what makes a record the one that was seen. For each of its Redis keys: the type, the bytes, and the moment at
+//! which the key expires.
+//!
+//! The time that is left says nothing: a lock that was released and taken anew holds the same bytes and has less time left
+//! than an old look says, as has one that nobody touched. The moment of expiry is another one for each lock that is taken
+//! or renewed. Identity does not prove that a holder is dead: between two renewals a live lock is the same.
+
+use sha2::{Digest as _, Sha256};
+
+use super::deadline::Deadline;
+use super::observation::{Content, Observation, SeenSlot};
+
+/// What a record was when it was looked at, as small as records can be told apart, whatever the size of their values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity(Vec<OfKey>);
+
+/// The identity of one Redis key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OfKey {
+    value: Print,
+    deadline: Deadline,
+}
+
+/// A value, told apart by the bytes of it that were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Print {
+    Absent,
+    Text { read: usize, length: Option<u64>, checksum: Option<[u8; 8]>, digest: [u8; 32] },
+    Other(String),
+}
+
+/// What a later look says of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// It is the record that was seen.
+    Same,
+    /// The bytes are the same, and a Redis key expires at another moment: a lock was renewed, or released and taken anew.
+    Renewed,
+    /// A Redis key is gone or has come, holds other bytes, or is of another type.
+    Changed,
+}
+
+impl Identity {
+    /// The identity of a record as it was seen. What was read of a value in part is compared in part.
+    pub fn of(seen: &Observation) -> Self {
+        let of_key = |slot: &SeenSlot| OfKey { value: Print::of(slot, usize::MAX), deadline: slot.deadline };
+        Self(seen.slots.iter().map(of_key).collect())
+    }
+
+    /// The most bytes of a value that were read: a look to compare with has to read as many.
+    pub fn read_bytes(&self) -> usize {
+        let read = |of_key: &OfKey| if let Print::Text { read, .. } = of_key.value { read } else { 0 };
+        self.0.iter().map(read).max().unwrap_or(0)
+    }
+
+    /// Compares with the record as it is now, of whose values at least as much was read.
+    pub fn compare(&self, now: &Observation) -> Comparison {
+        let pairs = || self.0.iter().zip(&now.slots);
+        if self.0.len() != now.slots.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
+            return Comparison::Changed;
+        }
+        let same_deadline =
+            |(seen, now): (&OfKey, &SeenSlot)| seen.value == Print::Absent || seen.deadline.is_same(now.deadline);
+        if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
+    }
+
+    /// True when the record changed as far as both looks can tell: a deadline that one of them did not tell counts as the
+    /// same. Good for showing, and for a look that is to be sharpened; never for a change.
+    pub fn differs(&self, now: &Observation) -> bool {
+        let pairs = || self.0.iter().zip(&now.slots);
+        let is_unknown = |(seen, now): (&OfKey, &SeenSlot)| {
+            seen.value != Print::Absent && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
+        };
+        match self.compare(now) {
+            Comparison::Same => false,
+            Comparison::Renewed => !pairs().any(is_unknown),
+            Comparison::Changed => true,
+        }
+    }
+}
+
+impl Observation {
+    /// True when a later look shows the record that was seen, all of which was read.
+    pub fn is_still(&self, later: &Self) -> bool {
+        let is_whole = self.slots.iter().all(|slot| slot.content.is_whole());
+        is_whole && Identity::of(self).compare(later) == Comparison::Same
+    }
+}
+
+impl Print {
+    /// Of at most `most` bytes from the beginning, for the look to compare with may have read no more.
+    fn of(slot: &SeenSlot, most: usize) -> Self {
+        match &slot.content {
+            Content::Absent => Self::Absent,
+            Content::Other(kind) => Self::Other(kind.clone()),
+            Content::Text { head, length } => {
+                let head = &head[..head.len().min(most)];
+                let digest = Sha256::digest(head).into();
+                Self::Text { read: head.len(), length: *length, checksum: slot.checksum, digest }
+            }
+        }
+    }
+
+    /// True when this is what is there now, as far as both looks know.
+    fn is_of(&self, now: &SeenSlot) -> bool {
+        let Self::Text { read, length, checksum, digest } = self else { return *self == Self::of(now, usize::MAX) };
+        let Self::Text { read: read_now, length: length_now, checksum: checksum_now, digest: digest_now } =
+            Self::of(now, *read)
+        else {
+            return false;
+        };
+        let same_digest = (*read, *digest) == (read_now, digest_now);
+        same_digest && agree(*length, length_now) && agree(*checksum, checksum_now)
+    }
+}
+
+/// True unless both looks know it, and know it differently.
+fn agree<T: PartialEq>(seen: Option<T>, now: Option<T>) -> bool {
+    seen.is_none() || now.is_none() || seen == now
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::record::observation::Expiry;
+    use crate::domain::samples::{schema, seen, text};
+
+    fn observation(slots: &[(Content, Deadline)]) -> Observation {
+        let slots: Vec<_> = slots.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
+        seen(&schema("event-consumer"), &slots)
+    }
+
+    fn compare(first: &[(Content, Deadline)], now: &[(Content, Deadline)]) -> Comparison {
+        let (mut before, mut after) = (observation(first), observation(now));
+        for (slot, (_, deadline)) in before.slots.iter_mut().zip(first) {
+            slot.deadline = *deadline;
+        }
+        for (slot, (_, deadline)) in after.slots.iter_mut().zip(now) {
+            slot.deadline = *deadline;
+        }
+        Identity::of(&before).compare(&after)
+    }
+
+    const GONE: (Content, Deadline) = (Content::Absent, Deadline::Never);
+
+    fn lock(deadline: Deadline) -> [(Content, Deadline); 2] {
+        [(text("1"), deadline), GONE]
+    }
+
+    #[test]
+    fn nothing_but_time_went_by() {
+        for deadline in [Deadline::Never, Deadline::At(9)] {
+            assert_eq!(compare(&lock(deadline), &lock(deadline)), Comparison::Same);
+        }
+    }
+
+    #[test]
+    fn another_moment_of_expiry_is_another_lock_be_it_earlier_or_later() {
+        for (first, now) in [
+            (Deadline::At(9), Deadline::At(10)),
+            (Deadline::At(9), Deadline::At(8)),
+            (Deadline::Never, Deadline::At(9)),
+            (Deadline::At(9), Deadline::Never),
+        ] {
+            assert_eq!(compare(&lock(first), &lock(now)), Comparison::Renewed, "{first:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_look_to_compare_with_reads_as_much_of_each_value_as_was_read() {
+        let read = |slots: &[(Content, Deadline)]| Identity::of(&observation(slots)).read_bytes();
+        assert_eq!(read(&[(text("four"), Deadline::Never), (text("longest"), Deadline::Never)]), 7);
+        assert_eq!(read(&[(text("longest"), Deadline::Never), GONE]), 7);
+        assert_eq!(read(&[GONE, GONE]), 0);
+    }
+
+    #[test]
+    fn the_expiry_of_a_records_other_key_counts_too() {
+        let both = |deadline| [(text("1"), Deadline::Never), (text("1"), deadline)];
+        assert_eq!(compare(&both(Deadline::At(9)), &both(Deadline::At(9))), Comparison::Same);
+        assert_eq!(compare(&both(Deadline::At(9)), &both(Deadline::At(10))), Comparison::Renewed);
+    }
+
+    #[test]
+    fn other_bytes_another_type_and_a_result_that_came_are_changes() {
+        let at = Deadline::At(9);
+        let done = [(text("1"), at), (text("1"), at)];
+        let other = [(text("2"), at), GONE];
+        let hash = [(Content::Other("hash".into()), at), GONE];
+        for now in [&done[..], &other, &[GONE, GONE], &hash, &done[..1]] {
+            assert_eq!(compare(&lock(at), now), Comparison::Changed, "{now:?}");
+        }
+        assert_eq!(compare(&[GONE, GONE], &[(text(""), at), GONE]), Comparison::Changed);
+        assert_eq!(compare(&[GONE, GONE], &[GONE, GONE]), Comparison::Same);
+    }
+
+    #[test]
+    fn a_deadline_that_nobody_told_is_no_difference_to_show_and_enough_to_stop_a_change() {
+        let observation = |deadline| {
+            let mut seen = seen(&schema("go-chi"), &[(text("1"), Expiry::Never)]);
+            seen.slots[0].deadline = deadline;
+            seen
+        };
+        for (first, now) in [(Deadline::Unknown, Deadline::At(9)), (Deadline::At(9), Deadline::Unknown)] {
+            let (first, now) = (Identity::of(&observation(first)), observation(now));
+            assert!(!first.differs(&now) && first.compare(&now) == Comparison::Renewed);
+        }
+        assert!(Identity::of(&observation(Deadline::At(9))).differs(&observation(Deadline::At(8))));
+    }
+
+    fn slot(content: Content, deadline: Deadline) -> Observation {
+        let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
+        seen.slots[0].deadline = deadline;
+        seen
+    }
+
+    #[test]
+    fn only_the_record_that_was_seen_is_still_there() {
+        let was = slot(text("a"), Deadline::At(500));
+        assert!(was.is_still(&was));
+        for now in [
+            slot(text("a"), Deadline::At(501)),
+            slot(text("a"), Deadline::Never),
+            slot(text("b"), Deadline::At(500)),
+            slot(Content::Absent, Deadline::Never),
+            slot(Content::Other("hash".into()), Deadline::At(500)),
+        ] {
+            assert!(!was.is_still(&now), "{now:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_in_part_is_never_known_to_be_the_same() {
+        let part = slot(Content::Text { head: b"a".to_vec(), length: Some(2) }, Deadline::Never);
+        assert!(!part.is_still(&part));
+    }
+
+    #[test]
+    fn two_types_that_are_no_strings_are_told_apart() {
+        let of = |kind: &str| [(Content::Other(kind.into()), Deadline::Never), GONE];
+        assert_eq!(compare(&of("hash"), &of("hash")), Comparison::Same);
+        assert_eq!(compare(&of("hash"), &of("set")), Comparison::Changed);
+    }
+
+    #[test]
+    fn a_checksum_tells_what_the_beginning_does_not() {
+        let long = |checksum| {
+            let content = Content::Text { head: b"a".to_vec(), length: Some(9) };
+            let mut long = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
+            long.slots[0].checksum = checksum;
+            long
+        };
+        let compare = |first, now| Identity::of(&long(first)).compare(&long(now));
+        assert_eq!(compare(Some([1; 8]), Some([1; 8])), Comparison::Same);
+        assert_eq!(compare(Some([1; 8]), Some([2; 8])), Comparison::Changed);
+        assert_eq!(compare(None, Some([2; 8])), Comparison::Same);
+    }
+
+    proptest! {
+        #[test]
+        fn a_look_at_the_beginning_compares_with_the_whole(
+            value in prop::collection::vec(any::<u8>(), 1..40),
+            read in 0..40_usize,
+        ) {
+            let head = value[..read.min(value.len())].to_vec();
+            let part = Content::Text { head, length: Some(value.len() as u64) };
+            let now = |value: &[u8]| [(text(value), Deadline::At(9)), GONE];
+            let first = [(part, Deadline::At(9)), GONE];
+            prop_assert_eq!(compare(&first, &now(&value)), Comparison::Same);
+            let longer = [&value[..], b"x"].concat();
+            prop_assert_eq!(compare(&first, &now(&longer)), Comparison::Changed);
+        }
+
+        #[test]
+        fn any_flipped_bit_that_was_read_is_a_change(
+            value in prop::collection::vec(any::<u8>(), 1..40),
+            at in any::<prop::sample::Index>(),
+            bit in 0..8_u8,
+        ) {
+            let mut other = value.clone();
+            other[at.index(value.len())] ^= 1 << bit;
+            let of = |value: &[u8]| [(text(value), Deadline::At(9)), GONE];
+            prop_assert_eq!(compare(&of(&value), &of(&other)), Comparison::Changed);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::domain::record::json_prefix::parse_with_care;
+
+/// JSON, and what is nearly JSON.
+fn text() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\"a\"",
+        "\"b\":",
+        "\"a\":1,",
+        "\"c\":\"x",
+        "\\",
+        "\\n",
+        "\\u00e9",
+        "\\ud83d",
+        "\\ude00",
+        "\\q",
+        "0",
+        "1",
+        "-",
+        "12.5",
+        "01",
+        "1e9",
+        "e+",
+        ".",
+        "true",
+        "false",
+        "nul",
+        "null",
+        " ",
+        "\n",
+        "é",
+        "😀",
+        "\u{1}",
+        "{\"a\":{\"b\":[1,\"x\",",
+        "{}",
+        "[]",
+        "x",
+    ]);
+    let odd = prop_oneof![9 => piece.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 1..2)];
+    prop::collection::vec(odd, 0..12).prop_map(|pieces| [&b"{"[..], &pieces.concat()].concat())
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-zé\"\\\\😀\u{1}]{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-c\"é]{1,2}", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Where the plain way reads something, the careful one reads the same.
+fn agree(bytes: &[u8], whole: bool) -> Result<(), TestCaseError> {
+    if let Some(plain) = plain(bytes, whole) {
+        let careful = parse_with_care(bytes, whole).map(|json| json.to_value());
+        prop_assert_eq!(Ok(plain.to_value()), careful, "{} {}", bytes.escape_ascii(), whole);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_services_write_is_plain() {
+    for (text, whole) in [
+        (r#"{"status":"PENDING"}"#, true),
+        (r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["app"#, false),
+        (r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":"aGVs"#, false),
+        (r#"{"statusCode":200,"body":"{\"id\":\"ord_1\",\"state\":\"done and m"#, false),
+        (r#"{"status":"COMPLETED","code":20"#, false),
+    ] {
+        assert!(plain(text.as_bytes(), whole).is_some(), "{text}");
+    }
+}
+
+#[test]
+fn pointers_are_followed() {
+    let document = plain(br#"{"a":{"b/c":[10,{"~":null}]},"":1}"#, true).unwrap();
+    let number = |path| document.pointer(path).and_then(|found| found.as_i64());
+    assert_eq!(number("/a/b~1c/0"), Some(10));
+    assert_eq!(document.pointer("/a/b~1c/1/~0"), Some(Json::Null));
+    assert_eq!(number("/"), Some(1));
+    assert_eq!(document.pointer("").map(|found| found.to_value()), Some(document.to_value()));
+    assert_eq!((document.pointer("/a/b~1c/01"), document.pointer("a"), document.pointer("/x")), (None, None, None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn what_is_nearly_json_is_read_as_with_care(bytes in text(), whole in any::<bool>()) {
+        agree(&bytes, whole)?;
+    }
+
+    #[test]
+    fn every_beginning_is_read_as_with_care(value in json(), cut in any::<prop::sample::Index>(), path in "(/[a-c0-2]){0,3}") {
+        let text = serde_json::to_vec(&serde_json::json!({ "a": value, "b": [value] })).unwrap();
+        let part = &text[..=cut.index(text.len())];
+        agree(part, false)?;
+        agree(&text, true)?;
+        let document = plain(&text, true).expect("a plain object");
+        let owned: Value = serde_json::from_slice(&text).unwrap();
+        prop_assert_eq!(document.pointer(&path).map(|found| found.to_value()), owned.pointer(&path).cloned());
+    }
+}

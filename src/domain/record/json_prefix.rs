@@ -1,0 +1,180 @@
+//! JSON that was cut off: closing what is open, so that the part that was read can be used.
+//!
+//! A stored value may be megabytes long; its state, status and headers stand at its beginning.
+//!
+//! The services' scripts read JSON with cjson. So that a record's state is told as the scripts tell it, all that cjson
+//! takes is let through here too: bytes that are not UTF-8 (they become U+FFFD) and bare control characters in strings,
+//! numbers such as `0x10`, `01` and `NaN`, containers 1000 deep, and anything behind a zero byte, where cjson's text ends.
+
+mod number;
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::json;
+use super::json::{Json, close};
+
+/// Parses JSON bytes, or the beginning of some.
+///
+/// With `whole` false the bytes may end anywhere: what is open is closed, a string is cut where the bytes end,
+/// and an incomplete member is dropped.
+///
+/// # Errors
+/// Why the bytes are not JSON, for people.
+pub fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
+    if let Some(plain) = json::plain(bytes, whole) {
+        return Ok(plain);
+    }
+    parse_with_care(bytes, whole)
+}
+
+/// The same for what is odd.
+pub(in crate::domain) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Json<'static>, String> {
+    let end = bytes.iter().position(|byte| *byte == 0);
+    if end.is_some_and(|end| end < 2) && bytes.len() > 1 {
+        return Err("it begins as UTF-16 or UTF-32 does".to_owned());
+    }
+    let (text, whole) = (&bytes[..end.unwrap_or(bytes.len())], whole || end.is_some());
+    let text = if whole { Cow::Borrowed(text) } else { Cow::Owned(close(text)) };
+    let sound = sound(&text);
+    if let Some(plain) = json::plain(sound.as_bytes(), true) {
+        return Ok(plain.into_owned());
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(&sound) {
+        Err(error) => Err(error.to_string()),
+        Ok(_) if sound.trim_start().starts_with(['{', '[']) => {
+            Err("an escape sequence in it stands for no character, or it is nested deeper than 1000".to_owned())
+        }
+        Ok(_) => serde_json::from_str(&sound).map(scalar).map_err(|error| error.to_string()),
+    }
+}
+
+/// A document that is no container is of no form: which one it is matters to nobody.
+fn scalar(value: serde_json::Value) -> Json<'static> {
+    Json::from(value)
+}
+
+/// The same JSON with what cjson takes and JSON forbids put in a form that JSON allows.
+fn sound(json: &[u8]) -> String {
+    let mut sound = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(first) = rest.first() {
+        let length = match first {
+            b'"' => string(rest, &mut sound),
+            byte if number::may_begin(*byte) => number::copy(rest, &mut sound),
+            byte if byte.is_ascii() => {
+                sound.push(char::from(*byte));
+                1
+            }
+            // No JSON has it outside of a string.
+            _ => {
+                sound.push(char::REPLACEMENT_CHARACTER);
+                1
+            }
+        };
+        rest = &rest[length..];
+    }
+    sound
+}
+
+/// Copies the string at the beginning; gives how many bytes it takes.
+fn string(json: &[u8], sound: &mut String) -> usize {
+    let mut is_escaped = false;
+    let closing = json.iter().skip(1).position(|byte| {
+        let closes = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        closes
+    });
+    let length = closing.map_or(json.len(), |at| at + 2);
+    let mut is_escaped = false;
+    // As `from_utf8_lossy` does, without a copy of its own.
+    let characters = json[..length].utf8_chunks().flat_map(|chunk| {
+        let replacement = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
+        chunk.valid().chars().chain(replacement)
+    });
+    for character in characters {
+        match character {
+            '\u{1}'..='\u{1f}' if !is_escaped => _ = write!(sound, "\\u{:04x}", u32::from(character)),
+            _ => sound.push(character),
+        }
+        is_escaped = !is_escaped && character == '\\';
+    }
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Value, String> {
+        super::parse_with_care(bytes, whole).map(|json| json.to_value())
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-zé\"\\\\😀\u{1}]{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec(("[a-z\"]{1,4}", inner), 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    #[test]
+    fn a_cut_body_leaves_status_and_headers() {
+        let head = br#"{"status":"COMPLETED","code":201,"headers":{"A":["b"]},"body":"aGVsbG8"#;
+        let value = parse_with_care(head, false).unwrap();
+        assert_eq!(value["code"], 201);
+        assert_eq!(value["headers"]["A"][0], "b");
+        assert_eq!(value["body"], "aGVsbG8");
+    }
+
+    #[test]
+    fn a_cut_number_is_dropped_for_it_may_go_on() {
+        assert_eq!(parse_with_care(br#"{"status":1,"code":20"#, false).unwrap(), serde_json::json!({"status": 1}));
+    }
+
+    #[test]
+    fn a_cut_surrogate_pair_is_dropped() {
+        assert_eq!(parse_with_care(br#"{"a":"x\ud83d"#, false).unwrap(), serde_json::json!({"a": "x"}));
+        assert_eq!(parse_with_care(br#"{"a":"x\ud83d\ude0"#, false).unwrap(), serde_json::json!({"a": "x"}));
+    }
+
+    #[test]
+    fn any_bytes_in_strings_leave_the_rest_readable() {
+        assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9\"}", true).unwrap()["body"], "caf\u{fffd}");
+        assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9 cr", false).unwrap()["body"], "caf\u{fffd} cr");
+        assert_eq!(parse_with_care(b"{\"a\":\"two\nlines\\\\\"}", true).unwrap()["a"], "two\nlines\\");
+    }
+
+    #[test]
+    fn other_damage_stays_unreadable() {
+        for damaged in
+            [&b"{\"a\":1\xe9}"[..], b"{\"a\":\"\\\n\"}", b"{\"a\":\"\0\"}", b"{\"a\":\"\\ud83d\"}", b"caf\xe9", b"\x01"]
+        {
+            assert!(parse_with_care(damaged, true).is_err(), "{}", damaged.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_beginning_of_an_object_parses(value in json(), cut in any::<prop::sample::Index>()) {
+            let text = serde_json::to_vec(&serde_json::json!({ "a": value })).unwrap();
+            let cut = 1 + cut.index(text.len());
+            prop_assert!(parse_with_care(&text[..cut], false).is_ok(), "{}", String::from_utf8_lossy(&text[..cut]));
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = parse_with_care(&bytes, false);
+            let _ = parse_with_care(&bytes, true);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Where a record may be: the Redis keys to read for an idempotency key, and whose record they turn out to be.
+
+use std::sync::Arc;
+
+use super::claim::Claim;
+use super::decode;
+use super::decode::Reading;
+use super::observation::{Content, Observation};
+use super::record::Record;
+use crate::domain::diagnosis::{self, Foreign, Thresholds};
+use crate::domain::schema::Schema;
+use crate::domain::schema::catalog::Catalog;
+
+/// One place to look at: an idempotency key, its Redis keys, and the schemas that keep it there.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The idempotency key.
+    pub key: Vec<u8>,
+    /// The Redis keys, in slot order.
+    pub redis_keys: Vec<Vec<u8>>,
+    /// The chosen schemas with exactly these Redis keys.
+    pub schemas: Arc<[Arc<Schema>]>,
+    /// False where a Redis key is another schema's, and these would read it all the same.
+    pub is_owned: bool,
+}
+
+impl Candidate {
+    /// Bytes of its values that tell what they are, under whichever of its schemas.
+    pub fn head_bytes(&self) -> usize {
+        self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
+    }
+}
+
+impl From<Record> for Candidate {
+    /// Where a record was found, to look at it again.
+    fn from(record: Record) -> Self {
+        let redis_keys = record.seen.slots.into_iter().map(|slot| slot.redis_key).collect();
+        Self { key: record.key, redis_keys, schemas: Arc::from([record.schema]), is_owned: true }
+    }
+}
+
+/// Every place where `text`, an idempotency key or a full Redis key, may name a record of the chosen schemas.
+///
+/// Unless the operator named schemas, a Redis key that fits several templates is left to the most specific one.
+pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
+    places(catalog, text, true)
+}
+
+/// The same places where a Redis key is left to a schema with a more specific template: what a less specific one would read
+/// there.
+pub fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
+    places(catalog, text, false)
+}
+
+fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for schema in catalog.chosen() {
+        let full = schema.slots.iter().filter_map(|slot| slot.template.idempotency_key(text));
+        for key in full.chain([text]) {
+            let redis_keys = schema.redis_keys(key);
+            if (catalog.is_named() || owns_all(catalog, schema, &redis_keys)) == is_owned {
+                add(&mut candidates, schema, (key, redis_keys), is_owned);
+            }
+        }
+    }
+    candidates
+}
+
+/// A Redis key that no schema bears.
+pub fn redis_key_itself(redis_key: &[u8]) -> Candidate {
+    let redis_keys = vec![redis_key.to_vec()];
+    Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
+}
+
+/// The place a Redis key found by a scan belongs to, with the slot the Redis key is; `None` for a stranger's key.
+pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
+    let mut owners = catalog.scanned_owners(redis_key);
+    let first = owners.next()?;
+    let key = first.schema.slots[first.slot].template.idempotency_key(redis_key)?.to_vec();
+    let redis_keys = first.schema.redis_keys(&key);
+    let is_alike = |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
+    // Templates that differ may still come to the same Redis keys.
+    let others = owners.filter(|owner| !is_alike(&owner.schema) && owner.schema.redis_keys(&key) == redis_keys);
+    let mut others = others.map(|owner| Arc::clone(&owner.schema)).peekable();
+    let schemas = match others.peek() {
+        None => Arc::clone(&first.alike),
+        Some(_) => first.alike.iter().cloned().chain(others).collect(),
+    };
+    Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.slot))
+}
+
+/// The records at a candidate's Redis keys: one for each of its schemas that claims the value; when none does, one for
+/// each that reads it; when none does, the one whose literal prefix it bears (the newest release), or that the operator
+/// named; none when nothing is there or it is a stranger's.
+pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thresholds: &Thresholds) -> Vec<Record> {
+    records_in(catalog, candidate, seen.clone(), thresholds)
+}
+
+/// The same, which keeps what was seen: a value may be large.
+pub fn records_in(catalog: &Catalog, candidate: &Candidate, seen: Observation, thresholds: &Thresholds) -> Vec<Record> {
+    if seen.is_absent() {
+        return Vec::new();
+    }
+    let mut read: Vec<_> = candidate.schemas.iter().map(|schema| (schema, readings(schema, &seen))).collect();
+    if read.iter().any(|(_, readings)| is_own(readings)) {
+        read.retain(|(_, readings)| is_own(readings));
+    } else if read.iter().any(|(_, readings)| is_readable(readings)) {
+        read.retain(|(_, readings)| is_readable(readings));
+    } else {
+        // Without a literal prefix a Redis key is anybody's, unless the operator says whose.
+        let is_theirs = |schema: &Schema| catalog.is_named() || schema.has_prefix();
+        let prefixed = || read.iter().enumerate().filter(|(_, (schema, _))| is_theirs(schema));
+        let newest =
+            prefixed().find(|(_, (schema, _))| schema.older_release_of.is_none()).or_else(|| prefixed().next());
+        read = newest.map(|(index, _)| index).map(|index| read.swap_remove(index)).into_iter().collect();
+    }
+    let record = |schema, readings, seen| record(catalog, schema, readings, (candidate.key.clone(), seen), thresholds);
+    let last = read.pop();
+    let mut records: Vec<_> =
+        read.into_iter().map(|(schema, readings)| record(schema, readings, seen.clone())).collect();
+    records.extend(last.map(|(schema, readings)| record(schema, readings, seen)));
+    records
+}
+
+/// The record at a candidate's Redis keys under its first schema, whatever is there; the absent one, too.
+pub fn record_at(
+    catalog: &Catalog,
+    candidate: &Candidate,
+    seen: Observation,
+    thresholds: &Thresholds,
+) -> Option<Record> {
+    let schema = candidate.schemas.first()?;
+    Some(record(catalog, schema, readings(schema, &seen), (candidate.key.clone(), seen), thresholds))
+}
+
+/// The same of a record whose schema and idempotency key are known, without findings.
+pub fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
+    Record::new(Arc::clone(schema), key.to_vec(), seen.clone(), readings(schema, &seen))
+}
+
+/// The first of [`records`], without reading the value for the others; a schema that cannot tell yet comes first too.
+pub fn first_record(
+    catalog: &Catalog,
+    candidate: Candidate,
+    seen: Observation,
+    thresholds: &Thresholds,
+) -> Option<Record> {
+    // One that may yet turn out to be a schema's own is no other's.
+    let may_read = |read: &[Reading]| is_own(read) || read.iter().any(Reading::is_undecided);
+    let reads =
+        |schema: &Arc<Schema>| Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| may_read(read));
+    match candidate.schemas.iter().find_map(reads) {
+        Some((schema, readings)) if !seen.is_absent() => {
+            Some(record(catalog, &schema, readings, (candidate.key, seen), thresholds))
+        }
+        _ => records(catalog, &candidate, &seen, thresholds).into_iter().next(),
+    }
+}
+
+/// True when what was not read of a value decides what the record is, to any of the candidate's schemas, or what a script
+/// takes it for.
+pub fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
+    let is_open =
+        |reading: &Reading| reading.is_undecided() || matches!(reading, Reading::Foreign { is_part: true, .. });
+    candidate.schemas.iter().any(|schema| readings(schema, seen).iter().any(is_open))
+}
+
+fn record(
+    catalog: &Catalog,
+    schema: &Arc<Schema>,
+    readings: Vec<Reading>,
+    (key, seen): (Vec<u8>, Observation),
+    thresholds: &Thresholds,
+) -> Record {
+    let foreign = foreign(catalog, schema, &readings, &seen);
+    let mut record = Record::new(Arc::clone(schema), key, seen, readings);
+    record.claim = claim(catalog, &record, foreign.as_ref()).unwrap_or(record.claim);
+    record.findings = diagnosis::findings(&record, thresholds, foreign.as_ref());
+    record
+}
+
+fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool {
+    redis_keys.iter().all(|redis_key| catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name))
+}
+
+fn add(
+    candidates: &mut Vec<Candidate>,
+    schema: &Arc<Schema>,
+    (key, redis_keys): (&[u8], Vec<Vec<u8>>),
+    is_owned: bool,
+) {
+    match candidates.iter_mut().find(|candidate| candidate.redis_keys == redis_keys && candidate.key == key) {
+        Some(same) if same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) => {}
+        Some(same) => same.schemas = same.schemas.iter().chain([schema]).cloned().collect(),
+        None => {
+            let schemas = Arc::from([Arc::clone(schema)]);
+            candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_owned });
+        }
+    }
+}
+
+fn readings(schema: &Schema, seen: &Observation) -> Vec<Reading> {
+    seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect()
+}
+
+/// What the other schemas say of whose a record is.
+fn claim(catalog: &Catalog, record: &Record, foreign: Option<&Foreign>) -> Option<Claim> {
+    let is_lock = |reading: &Reading| match reading.decoded() {
+        Some(value) => !record.schema.values[value.case].is_closed() || value.form.is_foreign(),
+        None => reading.unread().is_some(),
+    };
+    let slot = record.schema.lock_slot();
+    if let Some(lock) = record.lock().filter(|_| is_lock(&record.readings[slot]))
+        && let Some(other) = catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content)
+    {
+        return Some(Claim::ResultOf(other.name.clone()));
+    }
+    // What another schema wrote at Redis keys that both bear is no stranger's: a finding names that schema.
+    let is_neighbours = record.claim.is_foreign() && record.schema.has_prefix() && foreign.is_some();
+    is_neighbours.then_some(Claim::Own)
+}
+
+fn is_own(readings: &[Reading]) -> bool {
+    readings.iter().all(Reading::is_own)
+}
+
+fn is_readable(readings: &[Reading]) -> bool {
+    readings.iter().all(|reading| matches!(reading, Reading::Absent | Reading::Value(_)))
+}
+
+/// The other schema whose value this is: one that reads what this schema cannot, or the newer release that cannot
+/// read what this one wrote (unless the operator named the older one, and so knows).
+fn foreign(catalog: &Catalog, schema: &Schema, readings: &[Reading], seen: &Observation) -> Option<Foreign> {
+    if let Some(slot) = readings.iter().position(|reading| reading.unread().is_some()) {
+        let seen = &seen.slots[slot];
+        let writer = catalog
+            .all()
+            .iter()
+            .find(|other| other.name != schema.name && reads_there(other, &seen.redis_key, &seen.content))?;
+        return Some(Foreign::WrittenBy(writer.name.clone()));
+    }
+    let newer = schema.older_release_of.as_deref().filter(|_| !catalog.is_named())?;
+    let newer = catalog.all().iter().find(|other| other.name == newer)?;
+    let unread = seen.slots.iter().any(|slot| {
+        slot.content != Content::Absent
+            && has_template(newer, &slot.redis_key).is_some()
+            && !reads_there(newer, &slot.redis_key, &slot.content)
+    });
+    unread.then(|| Foreign::OlderReleaseOf(newer.name.clone()))
+}
+
+fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
+    schema.slots.iter().position(|slot| slot.template.idempotency_key(redis_key).is_some())
+}
+
+fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
+    has_template(schema, redis_key).is_some_and(|slot| decode::read(schema, slot, content).is_own())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! A record: one idempotency key under one schema, decoded and diagnosed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::age;
+use super::age::Age;
+use super::claim::Claim;
+use super::decode::{Decoded, Reading};
+use super::observation::{Content, Expiry, Observation, SeenSlot};
+use super::response::Response;
+use crate::domain::diagnosis::Finding;
+use crate::domain::schema::{Schema, State};
+use crate::domain::step::next_request;
+use crate::domain::step::next_request::NextRequest;
+
+/// One idempotency key under one schema.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The schema it is read by.
+    pub schema: Arc<Schema>,
+    /// The idempotency key.
+    pub key: Vec<u8>,
+    /// What was read.
+    pub seen: Observation,
+    /// What each slot holds.
+    pub readings: Vec<Reading>,
+    /// What the record is.
+    pub state: State,
+    /// Whose it is.
+    pub claim: Claim,
+    /// How old it is, where that can be told.
+    pub age: Option<Age>,
+    /// What the next request with this key gets.
+    pub next_request: NextRequest,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+impl Record {
+    /// Puts together what the readings say; the findings are still to be added.
+    pub fn new(schema: Arc<Schema>, key: Vec<u8>, seen: Observation, readings: Vec<Reading>) -> Self {
+        let state = state(&schema, &readings);
+        let age = age::of(&schema, state, &readings, &seen);
+        let next_request = next_request::of(&schema, &readings, &seen);
+        let claim = Claim::of(&schema, &readings);
+        Self { schema, key, seen, readings, state, claim, age, next_request, findings: Vec::new() }
+    }
+
+    /// The slot of the lock, when a lock is there.
+    pub fn lock(&self) -> Option<&SeenSlot> {
+        let slot = self.schema.lock_slot();
+        let one_key = self.schema.slots.len() == 1;
+        let held = self.seen.slots[slot].content != Content::Absent && (!one_key || self.state != State::Completed);
+        held.then(|| &self.seen.slots[slot])
+    }
+
+    /// The slot of the result, when a result is there.
+    pub fn result(&self) -> Option<&SeenSlot> {
+        let slot = self.schema.result_slot();
+        let one_key = self.schema.slots.len() == 1;
+        let stored = self.seen.slots[slot].content != Content::Absent && (!one_key || self.state == State::Completed);
+        stored.then(|| &self.seen.slots[slot])
+    }
+
+    /// The expiry that decides how long the record stays in its state.
+    pub fn expiry(&self) -> Option<Expiry> {
+        let slot = if self.state == State::Completed { self.result() } else { self.lock().or_else(|| self.result()) };
+        slot.map(|slot| slot.expiry)
+    }
+
+    /// Bytes of all values together, where every value's length is known.
+    pub fn size_bytes(&self) -> Option<u64> {
+        self.seen
+            .slots
+            .iter()
+            .map(|slot| match slot.content {
+                Content::Text { length, .. } => length,
+                _ => Some(0),
+            })
+            .sum()
+    }
+
+    /// Memory of all Redis keys together, where the server says it for every one.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.present().map(|slot| slot.memory).sum()
+    }
+
+    /// Time since any of the Redis keys was touched, where the server says it.
+    pub fn idle(&self) -> Option<Duration> {
+        self.present().filter_map(|slot| slot.idle).min()
+    }
+
+    /// Who holds the lock.
+    pub fn owner(&self) -> Option<&[u8]> {
+        self.values().find_map(|value| value.owner.as_deref())
+    }
+
+    /// The hash of the request's payload.
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.values().find_map(|value| value.fingerprint.as_deref())
+    }
+
+    /// The stored response.
+    pub fn response(&self) -> Option<&Response> {
+        self.values().find_map(|value| value.response.as_ref())
+    }
+
+    /// The error text of a failed operation.
+    pub fn error(&self) -> Option<&str> {
+        self.values().find_map(|value| value.error.as_deref())
+    }
+
+    /// A pointer to a result in a blob store, as JSON.
+    pub fn blob(&self) -> Option<&serde_json::Value> {
+        self.values().find_map(|value| value.blob.as_ref())
+    }
+
+    /// Why the record cannot be read, when it cannot.
+    pub fn unreadable_because(&self) -> Option<&str> {
+        self.readings.iter().find_map(Reading::unread)
+    }
+
+    /// True when only the beginning of a value was read, and what comes behind decides what the record is.
+    pub fn is_undecided(&self) -> bool {
+        self.readings.iter().any(Reading::is_undecided)
+    }
+
+    /// True when a closed form of the schema, and nothing less, tells that a result is stored.
+    pub fn is_closed_result(&self) -> bool {
+        let is_closed = |value: &Decoded| self.schema.values[value.case].is_closed();
+        self.state == State::Completed && !self.claim.is_foreign() && self.values().all(is_closed)
+    }
+
+    /// Forgets the body of a response that was read in part.
+    pub fn forget_cut_body(&mut self) {
+        for reading in &mut self.readings {
+            if let Reading::Value(value) = reading
+                && let Some(response) = value.response.as_mut().filter(|response| !response.whole)
+            {
+                response.body.clear();
+            }
+        }
+    }
+
+    fn present(&self) -> impl Iterator<Item = &SeenSlot> {
+        self.seen.slots.iter().filter(|slot| slot.content != Content::Absent)
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Decoded> {
+        self.readings.iter().filter_map(Reading::decoded)
+    }
+}
+
+fn state(schema: &Schema, readings: &[Reading]) -> State {
+    let of = |state| readings.iter().filter_map(Reading::decoded).any(|value| schema.values[value.case].state == state);
+    let unread = readings.iter().any(|reading| reading.unread().is_some() || matches!(reading, Reading::WrongType(_)));
+    if of(State::Completed) {
+        State::Completed
+    } else if unread {
+        State::Unreadable
+    } else if of(State::InProgress) {
+        State::InProgress
+    } else {
+        State::Absent
+    }
+}

@@ -1,0 +1,62 @@
+//! Redis keys that exist, and hold no record of any schema that was looked for.
+
+use super::claim::Claim;
+use super::decode;
+use super::locate::Candidate;
+use super::observation::{Content, Observation, SeenSlot};
+use crate::domain::schema::Schema;
+
+/// A Redis key that somebody else wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranger {
+    /// What stands there.
+    pub seen: SeenSlot,
+    /// The schema that comes nearest, and what parts the value from the schema's forms.
+    pub nearest: Option<(String, String)>,
+}
+
+/// The Redis keys of a place that exist, where no schema took them for a record.
+pub fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<Stranger> {
+    let nearest = candidate.schemas.iter().find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
+    let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
+    there.map(|slot| Stranger { seen: outline(slot), nearest: nearest.clone() }).collect()
+}
+
+/// A Redis key without its value's bytes, which may be many.
+fn outline(slot: &SeenSlot) -> SeenSlot {
+    let content = match &slot.content {
+        Content::Text { length, .. } => Content::Text { head: Vec::new(), length: *length },
+        other => other.clone(),
+    };
+    SeenSlot { content, ..SeenSlot::new(&slot.redis_key, Content::Absent, slot.expiry, slot.deadline) }
+}
+
+/// What parts the values at a schema's Redis keys from the schema's forms.
+fn parts(schema: &Schema, seen: &Observation) -> Option<String> {
+    let read = |(slot, seen): (usize, &SeenSlot)| decode::read(schema, slot, &seen.content);
+    let readings: Vec<_> = seen.slots.iter().enumerate().map(read).collect();
+    Claim::of(schema, &readings).foreign_because()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::domain::record::observation::Expiry;
+    use crate::domain::samples::{self, text};
+
+    #[test]
+    fn a_stranger_is_told_from_the_nearest_schema() {
+        let schema = Arc::new(samples::schema("go-chi"));
+        let seen = samples::seen(&schema, &[(text(r#"{"status":0,"name":"Ann"}"#), Expiry::Never)]);
+        let redis_keys = schema.redis_keys(b"user:42");
+        let place = Candidate { key: b"user:42".to_vec(), redis_keys, schemas: Arc::from([schema]), is_owned: true };
+        let found = strangers(&place, &seen);
+        let (name, why) = found[0].nearest.clone().expect("a nearest schema");
+        assert_eq!((name.as_str(), found.len()), ("go-chi", 1));
+        assert!(why.contains("/name"), "{why}");
+        let unclaimed = Candidate { schemas: Arc::from([]), ..place };
+        assert_eq!(strangers(&unclaimed, &seen)[0].nearest, None);
+    }
+}

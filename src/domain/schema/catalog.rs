@@ -1,0 +1,267 @@
+//! The schemas idemctl knows, which of them a command works on, and which one a Redis key belongs to.
+
+use std::sync::Arc;
+
+use super::key_template::KeyTemplate;
+use super::{Schema, State};
+use crate::domain::record::decode;
+use crate::domain::record::observation::Content;
+use crate::domain::select::glob;
+
+/// Bytes that are read where values that do not decode are sought, for they may begin well.
+pub const LONG_HEAD_BYTES: usize = 1024;
+
+/// Every known schema, and the chosen ones.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    all: Vec<Arc<Schema>>,
+    chosen: Vec<Arc<Schema>>,
+    named: bool,
+    /// Every slot of every schema, the most specific templates first.
+    slots: Vec<OwnedSlot>,
+    /// The words that are results to some schema.
+    result_words: Vec<Vec<u8>>,
+}
+
+/// A slot of a known schema.
+#[derive(Debug, Clone)]
+pub struct OwnedSlot {
+    /// Whose it is.
+    pub schema: Arc<Schema>,
+    /// Which of its slots.
+    pub slot: usize,
+    /// The scanned schemas with the very same templates, itself among them, as it is asked for each Redis key of a walk.
+    pub alike: Arc<[Arc<Schema>]>,
+    scanned: bool,
+}
+
+impl OwnedSlot {
+    fn template(&self) -> &KeyTemplate {
+        &self.schema.slots[self.slot].template
+    }
+}
+
+impl Catalog {
+    /// Takes every known schema, and the names of those to work on; no names means all.
+    ///
+    /// # Errors
+    /// The first name that is not known.
+    pub fn new(all: Vec<Schema>, names: &[String]) -> Result<Self, String> {
+        let all: Vec<_> = all.into_iter().map(Arc::new).collect();
+        let mut chosen = Vec::new();
+        for name in names {
+            let found = all.iter().find(|schema| &schema.name == name).ok_or_else(|| name.clone())?;
+            if !chosen.iter().any(|schema| Arc::ptr_eq(schema, found)) {
+                chosen.push(Arc::clone(found));
+            }
+        }
+        let named = !names.is_empty();
+        let chosen = if named { chosen } else { all.clone() };
+        let results = all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
+        let result_words = results.filter_map(|case| case.tests.equals.clone()).collect();
+        Ok(Self { slots: slots(&all, &chosen, named), result_words, chosen, all, named })
+    }
+
+    /// Every known schema.
+    pub fn all(&self) -> &[Arc<Schema>] {
+        &self.all
+    }
+
+    /// The schemas a command works on.
+    pub fn chosen(&self) -> &[Arc<Schema>] {
+        &self.chosen
+    }
+
+    /// True when the operator, or the context, named the schemas to work on.
+    pub fn is_named(&self) -> bool {
+        self.named
+    }
+
+    /// The schemas that a scan looks for: the chosen ones, but those without a literal prefix only when named.
+    pub fn scanned(&self) -> Vec<Arc<Schema>> {
+        self.chosen.iter().filter(|schema| walks(schema, self.named)).cloned().collect()
+    }
+
+    /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
+    pub fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.chosen.iter().filter(|schema| !walks(schema, self.named))
+    }
+
+    /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the
+    /// keyspace serves them all: their longest common literal beginning and a star.
+    pub fn scan_pattern(&self) -> Vec<u8> {
+        let scanned = self.scanned();
+        let mut prefixes = scanned.iter().flat_map(|schema| &schema.slots).map(|slot| slot.template.prefix());
+        let first = prefixes.next().unwrap_or_default();
+        let common = prefixes.fold(first, |common, prefix| {
+            let shared = common.iter().zip(prefix).take_while(|(a, b)| a == b).count();
+            &common[..shared]
+        });
+        let mut pattern = glob::escape(common);
+        pattern.push(b'*');
+        pattern
+    }
+
+    /// The schemas a Redis key belongs to, each with the slot it is: those with the most specific of the templates
+    /// that fit. More than one when schemas share a template.
+    pub fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
+        self.owning_slots(redis_key).map(|owner| (&owner.schema, owner.slot))
+    }
+
+    /// The same, the scanned ones alone.
+    pub fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
+        self.owning_slots(redis_key).filter(|owner| owner.scanned)
+    }
+
+    /// The first schema besides this one of which a closed form reads what stands at a Redis key as a result.
+    pub fn result_of_another(&self, schema: &Schema, redis_key: &[u8], content: &Content) -> Option<&Arc<Schema>> {
+        // A walk asks this of every lock, and nearly none is anything like a result.
+        if !self.may_be_result(content) {
+            return None;
+        }
+        let reads = |owner: &&OwnedSlot| {
+            owner.schema.name != schema.name
+                && owner.template().idempotency_key(redis_key).is_some()
+                && decode::is_closed_result(&owner.schema, owner.slot, content)
+        };
+        self.slots.iter().find(reads).map(|owner| &owner.schema)
+    }
+
+    fn may_be_result(&self, content: &Content) -> bool {
+        let Content::Text { head, .. } = content else { return false };
+        let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        is_object || self.result_words.iter().any(|word| word == head)
+    }
+
+    fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
+        let fits = move |owner: &&OwnedSlot| owner.template().idempotency_key(redis_key).is_some();
+        let first = self.slots.iter().position(|owner| fits(&owner));
+        let from_first = first.map_or(&[][..], |first| &self.slots[first..]);
+        let best = from_first.first().map_or(0, |owner| owner.template().specificity());
+        from_first.iter().take_while(move |owner| owner.template().specificity() == best).filter(fits)
+    }
+}
+
+/// The one rule for what a scan looks for and takes for a record: a schema without a literal prefix only when it is named,
+/// for any Redis key may be its.
+fn walks(schema: &Schema, named: bool) -> bool {
+    named || schema.has_prefix()
+}
+
+fn slots(all: &[Arc<Schema>], chosen: &[Arc<Schema>], named: bool) -> Vec<OwnedSlot> {
+    let is_scanned =
+        |schema: &Arc<Schema>| walks(schema, named) && chosen.iter().any(|chosen| chosen.name == schema.name);
+    let of = |schema: &Arc<Schema>| {
+        let alike: Arc<[_]> =
+            all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();
+        let scanned = is_scanned(schema);
+        let slot = |slot| OwnedSlot { schema: Arc::clone(schema), slot, alike: Arc::clone(&alike), scanned };
+        (0..schema.slots.len()).map(slot).collect::<Vec<_>>()
+    };
+    let mut slots: Vec<_> = all.iter().flat_map(of).collect();
+    // A stable sort: among equals the schemas keep their order.
+    slots.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::samples::{self, any_key, catalog, schemas};
+
+    /// Rule: one rule tells what is walked and what is claimed. A schema of the operator's own with another prefix widens the
+    /// walk to all Redis keys; a schema without a prefix is nobody's until it is named.
+    #[test]
+    fn without_a_prefix_nothing_is_walked_or_claimed_unless_named() {
+        let of = |names: &[&str]| {
+            let mut all = schemas();
+            all.push(samples::schema("timed"));
+            Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+        };
+        let claimed = |catalog: &Catalog, redis_key: &[u8]| catalog.scanned_owners(redis_key).count();
+        let unnamed = of(&[]);
+        assert_eq!(unnamed.scan_pattern(), b"*");
+        assert_eq!((claimed(&unnamed, b"user:42"), claimed(&unnamed, b"timed:k")), (0, 1));
+        assert_eq!(unnamed.left_out().map(|schema| schema.name.as_str()).collect::<Vec<_>>(), ["go-chi"]);
+        let named = of(&["go-chi", "timed"]);
+        assert_eq!((claimed(&named, b"user:42"), claimed(&named, b"timed:k")), (1, 1));
+        assert_eq!(named.left_out().count(), 0);
+    }
+
+    #[test]
+    fn an_unknown_name_is_named_and_a_repeated_one_counts_once() {
+        assert_eq!(Catalog::new(schemas(), &["expres".to_owned()]).unwrap_err(), "expres");
+        assert_eq!(catalog(&["express", "express"], None).chosen().len(), 1);
+        assert_eq!(catalog(&[], None).chosen().len(), 7);
+    }
+
+    #[test]
+    fn a_schema_without_prefix_is_scanned_only_when_named() {
+        let names = |catalog: &Catalog| catalog.scanned().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>();
+        assert!(!names(&catalog(&[], None)).contains(&"go-chi".to_owned()));
+        assert!(names(&catalog(&[], Some("pay:"))).contains(&"go-chi".to_owned()));
+        assert_eq!(names(&catalog(&["go-chi"], None)), ["go-chi"]);
+    }
+
+    #[test]
+    fn the_scan_pattern_is_as_narrow_as_the_schemas_allow() {
+        let pattern = |names: &[&str]| String::from_utf8(catalog(names, None).scan_pattern()).unwrap();
+        assert_eq!(pattern(&[]), "idem*");
+        assert_eq!(pattern(&["express"]), "idem:*");
+        assert_eq!(pattern(&["event-driven"]), "idem:*");
+        assert_eq!(pattern(&["go-middleware", "go-middleware-v1"]), "idempotency:*");
+        assert_eq!(pattern(&["go-chi"]), "*");
+        let odd = catalog(&["go-chi"], Some("a*[b]:"));
+        assert_eq!(odd.scan_pattern(), b"a\\*\\[b\\]:*", "a prefix is literal");
+    }
+
+    #[test]
+    fn overlapping_templates_go_to_the_most_specific_one() {
+        let catalog = catalog(&[], None);
+        let owners = |key: &str| catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>();
+        let is = |name: &str, slot| (name.to_owned(), slot);
+        assert_eq!(owners("idem:k"), [is("express", 0)]);
+        assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
+        assert_eq!(owners("idem:done:k"), [is("event-consumer", 1)]);
+        assert_eq!(owners("idem:done:"), [is("express", 0)], "there is no key in it for the consumer");
+        assert_eq!(owners("idempotency:k"), [is("go-middleware", 0), is("go-middleware-v1", 0)]);
+        assert_eq!(owners("anything"), [is("go-chi", 0)]);
+        assert_eq!(owners(""), []);
+    }
+
+    proptest! {
+        #[test]
+        fn a_redis_key_has_one_owning_template(redis_key in any_key(), prefix in prop::option::of(Just("pay:"))) {
+            let catalog = catalog(&[], prefix);
+            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, slot)| &schema.slots[slot].template).collect();
+            prop_assert!(templates.iter().all(|template| *template == templates[0]));
+        }
+
+        #[test]
+        fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in any_key()) {
+            let catalog = catalog(&[], None);
+            let specificity = |(schema, slot): (&Arc<Schema>, usize)| schema.slots[slot].template.specificity();
+            let best = catalog.owners(&redis_key).next().map_or(0, specificity);
+            for slot in catalog.all().iter().flat_map(|schema| &schema.slots) {
+                let fits = slot.template.idempotency_key(&redis_key).is_some();
+                prop_assert!(!fits || slot.template.specificity() <= best);
+            }
+        }
+
+        #[test]
+        fn the_scan_pattern_lets_every_key_of_the_scanned_schemas_through(
+            names in prop::collection::vec(prop::sample::select(schemas().iter().map(|s| s.name.clone()).collect::<Vec<_>>()), 0..4),
+            prefix in prop::option::of("[a*?\\[\\]^\\\\-]{1,4}"),
+            key in prop::collection::vec(any::<u8>(), 1..20),
+        ) {
+            let names: Vec<_> = names.iter().map(String::as_str).collect();
+            let catalog = catalog(&names, prefix.as_deref());
+            let pattern = catalog.scan_pattern();
+            for redis_key in catalog.scanned().iter().flat_map(|schema| schema.redis_keys(&key)) {
+                prop_assert!(glob::matches(&pattern, &redis_key), "{}", pattern.escape_ascii());
+            }
+        }
+    }
+}

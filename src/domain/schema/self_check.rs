@@ -1,0 +1,175 @@
+//! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
+
+use super::{Schema, State};
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::decode;
+use crate::domain::record::decode::Reading;
+use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::response::Response;
+use crate::domain::step::next_request;
+use crate::domain::step::next_request::Answer;
+use crate::domain::step::request::Request;
+
+/// Something that does not fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// How the line of `schema.toml` starts that it is about.
+    pub about: &'static str,
+    /// What does not fit.
+    pub message: String,
+}
+
+const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
+const FINGERPRINT: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+const ERROR: &str = "card declined";
+const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
+
+/// Writes a lock and results as the schema's service does, reads them, and asks what the next request gets.
+pub fn mismatches(schema: &Schema) -> Vec<Mismatch> {
+    let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
+    let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
+    let (lock, result) = (Content::text(request.lock_value()), Content::text(request.result_value()));
+    let mut found = Vec::new();
+    found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));
+    found.extend(reads_as(schema, schema.result_slot(), &result, State::Completed, "result_value"));
+    found.extend(keeps_owner(schema, &lock));
+    found.extend(keeps_fingerprint(schema, schema.lock_slot(), &lock, "lock_value"));
+    found.extend(keeps_fingerprint(schema, schema.result_slot(), &result, "result_value"));
+    found.extend(keeps_body(schema, &result));
+    found.extend(keeps_response(&request));
+    if schema.write.failed_value.is_some() {
+        let failed = Content::text(Request { error: Some(ERROR), ..request.clone() }.result_value());
+        found.extend(reads_as(schema, schema.result_slot(), &failed, State::Completed, "failed_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_slot(), &failed, "failed_value"));
+        found.extend(keeps_error(schema, &failed));
+    }
+
+    let nothing = vec![Content::Absent; schema.slots.len()];
+    let with = |slot: usize, content: &Content| {
+        let mut slots = nothing.clone();
+        slots[slot] = content.clone();
+        slots
+    };
+    found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
+    found.extend(leads_to(schema, with(schema.lock_slot(), &lock), Answer::Conflict, "a lock is held"));
+    found.extend(leads_to(schema, with(schema.result_slot(), &result), Answer::Replay, "a result is stored"));
+    found
+}
+
+fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
+    let got = match decode::read(schema, slot, content) {
+        Reading::Value(decoded) if schema.values[decoded.case].state == wanted => {
+            return decoded.form.strangeness().map(|why| Mismatch {
+                about,
+                message: format!("what it writes has not the form of its own `[[value]]`: {why}"),
+            });
+        }
+        Reading::Value(decoded) => {
+            let case = &schema.values[decoded.case];
+            format!("`{}`, {}", case.name, case.state.word())
+        }
+        Reading::Unreadable(why) | Reading::Foreign { why, .. } => format!("unreadable ({why})"),
+        Reading::Absent | Reading::WrongType(_) => "unreadable".to_owned(),
+    };
+    let message = format!("what it writes is read back as {got}, not as {}", wanted.word());
+    Some(Mismatch { about, message })
+}
+
+fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
+    let reading = decode::read(schema, schema.lock_slot(), lock);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.owner.as_ref()?;
+    let message = match decoded.owner.as_deref() {
+        Some(owner) if owner == OWNER.as_bytes() => return None,
+        Some(owner) => format!("the owner is read back as {:?}", String::from_utf8_lossy(owner)),
+        None => "the owner is not found again where `fields.owner` says".to_owned(),
+    };
+    Some(Mismatch { about: "lock_value", message })
+}
+
+/// Only where the fingerprint is written: a service may keep one that idemctl does not know.
+fn keeps_fingerprint(schema: &Schema, slot: usize, content: &Content, about: &'static str) -> Option<Mismatch> {
+    let reading = decode::read(schema, slot, content);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.fingerprint.as_ref()?;
+    let message = lost(content, FINGERPRINT, decoded.fingerprint.as_deref(), "the fingerprint", "fields.fingerprint")?;
+    Some(Mismatch { about, message })
+}
+
+fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
+    let reading = decode::read(schema, schema.result_slot(), failed);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.error.as_ref()?;
+    let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
+    Some(Mismatch { about: "failed_value", message })
+}
+
+/// What to say when a text that stands in a value is not what is read there.
+fn lost(content: &Content, written: &str, read: Option<&str>, what: &str, field: &str) -> Option<String> {
+    let Content::Text { head, .. } = content else { return None };
+    if read == Some(written) || !contains(head, written.as_bytes()) {
+        return None;
+    }
+    Some(match read {
+        Some(other) => format!("{what} is read back as {other:?}"),
+        None => format!("{what} is not found again where `{field}` says"),
+    })
+}
+
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && whole.windows(part.len()).any(|bytes| bytes == part)
+}
+
+/// A replay brings the response back as it stands in the result.
+fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
+    request.schema.write.response.as_ref()?;
+    (!contains(&request.result_value(), &request.replayed())).then(|| Mismatch {
+        about: "response",
+        message: "the response does not stand in `result_value`: is there a {response} in it?".to_owned(),
+    })
+}
+
+fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
+    let reading = decode::read(schema, schema.result_slot(), result);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.body.as_ref()?;
+    let body = decoded.response.as_ref().map(|response| response.body.as_slice()).unwrap_or_default();
+    (body != BODY).then(|| Mismatch {
+        about: "result_value",
+        message: format!(
+            "the body is read back as {:?}, not as it was written: do `fields.body` and `body_encoding` fit?",
+            String::from_utf8_lossy(body)
+        ),
+    })
+}
+
+fn leads_to(schema: &Schema, slots: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
+    let seen = Observation {
+        server_ms: None,
+        atomic: true,
+        slots: slots
+            .into_iter()
+            .map(|content| SeenSlot::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
+            .collect(),
+    };
+    let readings: Vec<_> =
+        seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+    let answer = next_request::of(schema, &readings, &seen).answer;
+    (answer != wanted).then(|| Mismatch {
+        about: "[[begin.call]]",
+        message: format!(
+            "when {given}, the next request is foretold to {}, not to {}: do the replies' `when` say so?",
+            sentence(answer),
+            sentence(wanted)
+        ),
+    })
+}
+
+fn sentence(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Execute => "execute",
+        Answer::Conflict => "be turned away",
+        Answer::Replay => "get the stored response",
+        Answer::Fail => "fail",
+    }
+}

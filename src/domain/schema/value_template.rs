@@ -1,0 +1,185 @@
+//! Texts with placeholders: what a schema sends and stores, before it is known for whom.
+
+use super::Slot;
+
+/// A text with placeholders such as `{lock_ttl}`; braces around anything else are literal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(Vec<u8>),
+    Place(Place),
+}
+
+impl Part {
+    fn literal(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self::Literal(text.as_bytes().to_vec()))
+    }
+}
+
+/// What a placeholder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::domain) enum Place {
+    Key,
+    Prefix,
+    RedisKey(Slot),
+    Owner,
+    LockTtl,
+    ResultTtl,
+    LockValue,
+    ResultValue,
+    Status,
+    HeaderLists,
+    Headers,
+    Body,
+    BodyBase64,
+    BodyJson,
+    BodyText,
+    ErrorText,
+    Response,
+    Outcome,
+    Fingerprint,
+    Now,
+}
+
+const IN_CALLS: &[(&str, Place)] = &[
+    ("key", Place::Key),
+    ("prefix", Place::Prefix),
+    ("record", Place::RedisKey(Slot::Record)),
+    ("lock", Place::RedisKey(Slot::Lock)),
+    ("result", Place::RedisKey(Slot::Result)),
+    ("owner", Place::Owner),
+    ("lock_ttl", Place::LockTtl),
+    ("result_ttl", Place::ResultTtl),
+    ("lock_value", Place::LockValue),
+    ("result_value", Place::ResultValue),
+    ("response", Place::Response),
+    ("outcome", Place::Outcome),
+    ("fingerprint", Place::Fingerprint),
+];
+
+/// What a response is made of, and a value with it.
+const IN_RESPONSES: &[(&str, Place)] = &[
+    ("status", Place::Status),
+    ("header_lists", Place::HeaderLists),
+    ("headers", Place::Headers),
+    ("body", Place::Body),
+    ("body_base64", Place::BodyBase64),
+    ("body_json", Place::BodyJson),
+    ("body_text", Place::BodyText),
+    ("error_text", Place::ErrorText),
+];
+
+/// What else a value is made of.
+const IN_VALUES: &[(&str, Place)] =
+    &[("owner", Place::Owner), ("response", Place::Response), ("fingerprint", Place::Fingerprint), ("now", Place::Now)];
+
+impl Template {
+    /// Parses a KEYS, ARGV or command word.
+    ///
+    /// # Errors
+    /// Names the placeholder that is not known there.
+    pub fn of_call(text: &str) -> Result<Self, String> {
+        Self::parse(text, &[IN_CALLS])
+    }
+
+    /// Parses the text of a value the service stores.
+    ///
+    /// # Errors
+    /// Names the placeholder that is not known there.
+    pub fn of_value(text: &str) -> Result<Self, String> {
+        Self::parse(text, &[IN_RESPONSES, IN_VALUES])
+    }
+
+    /// Parses the text of a response that is a part of a value.
+    ///
+    /// # Errors
+    /// Names the placeholder that is not known there.
+    pub fn of_response(text: &str) -> Result<Self, String> {
+        Self::parse(text, &[IN_RESPONSES])
+    }
+
+    fn parse(text: &str, known: &[&[(&str, Place)]]) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        // What follows the last placeholder, and where in it to look for the next one.
+        let (mut rest, mut from) = (text, 0);
+        while let Some(open) = rest[from..].find('{').map(|at| from + at) {
+            let inside = &rest[open + 1..];
+            let name = inside
+                .split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
+                .next()
+                .unwrap_or_default();
+            if name.is_empty() || !inside[name.len()..].starts_with('}') {
+                from = open + 1;
+                continue;
+            }
+            let known = || known.iter().copied().flatten();
+            let Some((_, place)) = known().find(|(word, _)| *word == name) else {
+                let words: Vec<_> = known().map(|(word, _)| format!("{{{word}}}")).collect();
+                return Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")));
+            };
+            parts.extend(Part::literal(&rest[..open]));
+            parts.push(Part::Place(*place));
+            (rest, from) = (&inside[name.len() + 1..], 0);
+        }
+        parts.extend(Part::literal(rest));
+        Ok(Self(parts))
+    }
+
+    pub(in crate::domain) fn fill(&self, place: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for part in &self.0 {
+            match part {
+                Part::Literal(literal) => bytes.extend_from_slice(literal),
+                Part::Place(of) => bytes.extend_from_slice(&place(*of)),
+            }
+        }
+        bytes
+    }
+
+    /// The template as it stands in `schema.toml`.
+    pub fn display(&self) -> String {
+        let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES].into_iter().flatten();
+        let name = |place: &Place| known().find(|(_, known)| known == place);
+        self.0
+            .iter()
+            .map(|part| match part {
+                Part::Literal(literal) => String::from_utf8_lossy(literal).into_owned(),
+                Part::Place(place) => name(place).map_or_else(String::new, |(word, _)| format!("{{{word}}}")),
+            })
+            .collect()
+    }
+
+    pub(in crate::domain) fn has(&self, any: &[Place]) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Place(place) if any.contains(place)))
+    }
+
+    /// True when it is the lock's TTL and nothing else.
+    pub fn is_lock_ttl(&self) -> bool {
+        matches!(self.0.as_slice(), [Part::Place(Place::LockTtl)])
+    }
+
+    /// True when nothing but one placeholder for a Redis key stands in it.
+    pub fn is_redis_key(&self) -> bool {
+        matches!(self.0.as_slice(), [Part::Place(Place::RedisKey(_))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_of_json_are_literal() {
+        let template = Template::of_value(r#"{"status":{status},"b":{"c":1}}"#).unwrap();
+        assert_eq!(template.fill(|_| b"201".to_vec()), br#"{"status":201,"b":{"c":1}}"#);
+        assert_eq!(template.display(), r#"{"status":{status},"b":{"c":1}}"#);
+    }
+
+    #[test]
+    fn an_unknown_placeholder_is_named() {
+        assert!(Template::of_call("{ttl}").unwrap_err().contains("{ttl}"));
+        assert!(Template::of_response("{response}").unwrap_err().contains("{response}"));
+    }
+}

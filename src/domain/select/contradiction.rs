@@ -1,0 +1,79 @@
+//! Default TTLs that the records of a deployment contradict.
+
+use crate::domain::record::Record;
+use crate::domain::record::age;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::{Expiry, SeenSlot};
+use crate::domain::schema::{State, TtlOf};
+
+/// What contradicts a default TTL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contradiction {
+    /// Milliseconds that a schema gives.
+    pub default_ms: u64,
+    /// The most milliseconds that a record has left.
+    pub most_ms: u64,
+    /// How many records have more left than the schema gives.
+    pub records: u64,
+}
+
+/// Contradicted defaults, in the order in which they were found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contradictions {
+    found: Vec<(String, TtlOf, Contradiction)>,
+}
+
+impl Contradictions {
+    /// Looks at a record.
+    pub fn note(&mut self, record: &Record) {
+        let lock = record.lock().filter(|_| record.state != State::Unreadable);
+        self.note_slot(record, TtlOf::Lock, lock);
+        self.note_slot(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
+    }
+
+    fn note_slot(&mut self, record: &Record, of: TtlOf, slot: Option<&SeenSlot>) {
+        let Some(Expiry::In(left)) = slot.map(|slot| slot.expiry) else { return };
+        let default_ms = age::millis(record.schema.ttl(of));
+        if left <= default_ms.saturating_add(age::TTL_TOLERANCE_MS)
+            || record.schema.ttl_evidence(of) != Evidence::Estimated
+        {
+            return;
+        }
+        // A walk comes by for each of a million records: no name is copied but the first time.
+        let known = self.found.iter_mut().find(|(schema, ttl, _)| *schema == record.schema.name && *ttl == of);
+        match known {
+            Some((_, _, found)) => {
+                found.most_ms = found.most_ms.max(left);
+                found.records += 1;
+            }
+            None => {
+                let found = Contradiction { default_ms, most_ms: left, records: 1 };
+                self.found.push((record.schema.name.clone(), of, found));
+            }
+        }
+    }
+
+    /// What was found.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, TtlOf, Contradiction)> {
+        self.found.iter().map(|(schema, of, found)| (schema.as_str(), *of, *found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
+
+    #[test]
+    fn a_ttl_above_a_default_contradicts_the_default() {
+        let mut found = Contradictions::default();
+        for left in [60_000, 61_000, 62_000, 600_000] {
+            found.note(&chi(CHI_LOCK, Expiry::In(left)));
+        }
+        found.note(&chi(CHI_RESULT, Expiry::In(86_400_000)));
+        found.note(&chi("?", Expiry::In(90_000_000)));
+        let told: Vec<_> = found.iter().collect();
+        let contradiction = Contradiction { default_ms: 60_000, most_ms: 600_000, records: 2 };
+        assert_eq!(told, [("go-chi", TtlOf::Lock, contradiction)]);
+    }
+}

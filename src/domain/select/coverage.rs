@@ -1,0 +1,45 @@
+//! Coverage: what a walk met and left out, and which of the assumptions about a deployment do not hold.
+
+use std::collections::BTreeMap;
+
+use super::contradiction::Contradictions;
+use super::unproven::Unproven;
+use crate::domain::record::Record;
+use crate::domain::record::claim::Claim;
+
+/// What a walk left out, counted; its memory depends on the number of schemas alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// By the schema whose Redis key they bear.
+    foreign: BTreeMap<String, u64>,
+    /// Those among them that are another schema's results, by that schema.
+    spared: BTreeMap<String, u64>,
+    /// Records that were left out, because nothing proves what was asked of them.
+    pub unproven: Unproven,
+    /// Default TTLs that the records contradict.
+    pub contradictions: Contradictions,
+}
+
+impl Coverage {
+    /// True for a record that is its schema's; one that is not is counted.
+    pub fn claims(&mut self, record: &Record) -> bool {
+        let is_foreign = record.claim.is_foreign();
+        if is_foreign {
+            *self.foreign.entry(record.schema.name.clone()).or_default() += 1;
+        }
+        if let Claim::ResultOf(other) = &record.claim {
+            *self.spared.entry(other.clone()).or_default() += 1;
+        }
+        !is_foreign
+    }
+
+    /// Records that bear a schema's Redis keys and are not the schema's, by schema.
+    pub fn foreign(&self) -> &BTreeMap<String, u64> {
+        &self.foreign
+    }
+
+    /// Records that would be a schema's locks, were they not another's results, by that other schema.
+    pub fn spared(&self) -> &BTreeMap<String, u64> {
+        &self.spared
+    }
+}

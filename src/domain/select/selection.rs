@@ -1,0 +1,193 @@
+//! Choosing records: the filters that `list` and its kin share.
+
+use super::glob;
+use super::unproven::{Missing, missing_age, missing_for};
+use crate::domain::record::Record;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::Expiry;
+use crate::domain::schema::State;
+
+/// Filters, all of which a record must pass. The default lets everything through.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Any of these states.
+    pub states: Vec<State>,
+    /// At least this old, in milliseconds.
+    pub older_than: Option<u64>,
+    /// The least evidence that an age or a finding must have.
+    pub evidence: Evidence,
+    /// Less than this many milliseconds left.
+    pub ttl_below: Option<u64>,
+    /// More than this many milliseconds left, or no expiry.
+    pub ttl_above: Option<u64>,
+    /// No expiry.
+    pub no_expiry: bool,
+    /// Held by this owner.
+    pub owner: Option<Vec<u8>>,
+    /// The idempotency key matches this glob.
+    pub key_glob: Option<Vec<u8>>,
+    /// Any of these findings, by code.
+    pub findings: Vec<&'static str>,
+}
+
+/// What a selection makes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// The record passes every filter.
+    Passes,
+    /// The record fails one.
+    Fails,
+    /// The record fails none, but nothing proves that it passes.
+    Unproven(Missing),
+}
+
+impl Judged {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Fails, _) | (_, Self::Fails) => Self::Fails,
+            (Self::Passes, other) => other,
+            (unproven, _) => unproven,
+        }
+    }
+}
+
+impl Selection {
+    /// True when the idempotency key passes, which can be told before anything is read.
+    pub fn passes_key(&self, key: &[u8]) -> bool {
+        self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
+    }
+
+    /// Whether the record passes every filter.
+    pub fn judge(&self, record: &Record) -> Judged {
+        let passes = self.passes_key(&record.key)
+            && (self.states.is_empty() || self.states.contains(&record.state))
+            && self.passes_ttl(record.expiry())
+            && self.owner.as_ref().is_none_or(|owner| record.owner() == Some(owner));
+        if passes { self.judge_age(record).and(self.judge_findings(record)) } else { Judged::Fails }
+    }
+
+    fn judge_age(&self, record: &Record) -> Judged {
+        let Some(least) = self.older_than else { return Judged::Passes };
+        match record.age.filter(|age| age.evidence >= self.evidence) {
+            Some(age) if age.millis >= least => Judged::Passes,
+            Some(_) => Judged::Fails,
+            None => Judged::Unproven(missing_age(record)),
+        }
+    }
+
+    fn judge_findings(&self, record: &Record) -> Judged {
+        let mut sought = record.findings.iter().filter(|finding| self.findings.contains(&finding.code)).peekable();
+        let first = sought.peek().copied();
+        if self.findings.is_empty() || sought.any(|finding| finding.evidence >= self.evidence) {
+            return Judged::Passes;
+        }
+        first.map_or(Judged::Fails, |finding| Judged::Unproven(missing_for(finding)))
+    }
+
+    fn passes_ttl(&self, expiry: Option<Expiry>) -> bool {
+        let below = |limit| matches!(expiry, Some(Expiry::In(left)) if left < limit);
+        let above = |limit| match expiry {
+            Some(Expiry::In(left)) => left > limit,
+            Some(Expiry::Never) => true,
+            None => false,
+        };
+        self.ttl_below.is_none_or(below)
+            && self.ttl_above.is_none_or(above)
+            && (!self.no_expiry || expiry == Some(Expiry::Never))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::diagnosis;
+    use crate::domain::record::observation::Content;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+    use crate::domain::schema::TtlOf;
+
+    /// A lock of ten seconds' age, held by `w`, as event-driven keeps it.
+    fn lock() -> Record {
+        record("event-driven", &[(text("w"), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))])
+    }
+
+    fn passes(record: &Record, change: impl FnOnce(&mut Selection)) -> bool {
+        let mut selection = Selection::default();
+        change(&mut selection);
+        selection.judge(record) == Judged::Passes
+    }
+
+    #[test]
+    fn the_default_lets_everything_through() {
+        for record in [lock(), chi(CHI_RESULT, Expiry::Never), chi("not json", Expiry::In(1))] {
+            assert!(passes(&record, |_| {}));
+        }
+    }
+
+    #[test]
+    fn states_are_alternatives() {
+        let states = vec![State::InProgress, State::Unreadable];
+        assert!(passes(&lock(), |s| s.states.clone_from(&states)));
+        assert!(passes(&chi("not json", Expiry::Never), |s| s.states.clone_from(&states)));
+        assert!(!passes(&chi(CHI_RESULT, Expiry::Never), |s| s.states = states));
+    }
+
+    #[test]
+    fn age_is_at_least_and_an_unknown_one_does_not_pass() {
+        assert!(passes(&lock(), |s| s.older_than = Some(10_000)));
+        assert!(!passes(&lock(), |s| s.older_than = Some(10_001)));
+        let judge = |record: &Record, older_than, evidence| {
+            Selection { older_than: Some(older_than), evidence, ..Selection::default() }.judge(record)
+        };
+        assert_eq!(judge(&chi(CHI_LOCK, Expiry::Never), 0, Evidence::Estimated), Judged::Unproven(Missing::Age));
+        let by_ttl = Judged::Unproven(Missing::Ttl(TtlOf::Lock));
+        assert_eq!(judge(&lock(), 10_000, Evidence::Stated), by_ttl, "an estimate proves nothing");
+        assert_eq!(judge(&lock(), 10_001, Evidence::Stated), by_ttl, "nor the contrary");
+    }
+
+    #[test]
+    fn an_estimated_finding_proves_nothing() {
+        let mut long = chi(CHI_LOCK, Expiry::In(600_000));
+        long.findings = diagnosis::findings(&long, &diagnosis::Thresholds::default(), None);
+        let judge = |evidence, states: &[State]| {
+            let (findings, states) = (vec!["excess-ttl"], states.to_vec());
+            Selection { findings, evidence, states, ..Selection::default() }.judge(&long)
+        };
+        assert_eq!(judge(Evidence::Estimated, &[]), Judged::Passes);
+        assert_eq!(judge(Evidence::Stated, &[]), Judged::Unproven(Missing::Ttl(TtlOf::Lock)));
+        assert_eq!(judge(Evidence::Stated, &[State::Completed]), Judged::Fails);
+    }
+
+    #[test]
+    fn the_time_left_is_strictly_below_or_above_and_for_ever_is_above_all() {
+        assert!(passes(&lock(), |s| s.ttl_below = Some(20_001)));
+        assert!(!passes(&lock(), |s| s.ttl_below = Some(20_000)));
+        assert!(passes(&lock(), |s| s.ttl_above = Some(19_999)));
+        assert!(!passes(&lock(), |s| s.ttl_above = Some(20_000)));
+        let stays = chi(CHI_LOCK, Expiry::Never);
+        assert!(passes(&stays, |s| s.ttl_above = Some(u64::MAX)));
+        assert!(!passes(&stays, |s| s.ttl_below = Some(u64::MAX)));
+        assert!(passes(&stays, |s| s.no_expiry = true));
+        assert!(!passes(&lock(), |s| s.no_expiry = true));
+    }
+
+    #[test]
+    fn owner_key_and_findings() {
+        assert!(passes(&lock(), |s| s.owner = Some(b"w".to_vec())));
+        assert!(!passes(&lock(), |s| s.owner = Some(b"v".to_vec())));
+        assert!(!passes(&chi(CHI_LOCK, Expiry::Never), |s| s.owner = Some(b"w".to_vec())));
+        assert!(passes(&lock(), |s| s.key_glob = Some(b"[j-l]".to_vec())));
+        assert!(!passes(&lock(), |s| s.key_glob = Some(b"k?".to_vec())));
+        let mut stuck = chi(CHI_LOCK, Expiry::Never);
+        stuck.findings = diagnosis::findings(&stuck, &diagnosis::Thresholds::default(), None);
+        assert!(passes(&stuck, |s| s.findings = vec!["excess-ttl", "no-expiry"]));
+        assert!(!passes(&stuck, |s| s.findings = vec!["excess-ttl"]));
+    }
+
+    #[test]
+    fn all_filters_must_pass() {
+        assert!(!passes(&lock(), |s| {
+            s.owner = Some(b"w".to_vec());
+            s.states = vec![State::Completed];
+        }));
+    }
+}

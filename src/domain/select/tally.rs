@@ -1,0 +1,95 @@
+//! Counting records by group: how many, the oldest, and a few of them to show.
+
+use std::collections::BTreeMap;
+
+use crate::domain::record::Record;
+use crate::domain::record::age::Age;
+
+/// Records that are kept of each group, to show.
+const SAMPLE: usize = 3;
+
+/// Records by group; its memory depends on the number of groups alone.
+#[derive(Debug, Clone)]
+pub struct Tally<K> {
+    groups: BTreeMap<K, Group>,
+}
+
+/// The records of one group.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Group {
+    /// How many.
+    pub count: u64,
+    /// The age of the oldest; `None` where nothing tells an age.
+    pub oldest: Option<Age>,
+    /// The first of them.
+    pub sample: Vec<Sample>,
+}
+
+/// A record to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// The schema's name.
+    pub schema: String,
+    /// The idempotency key.
+    pub key: Vec<u8>,
+}
+
+impl<K> Default for Tally<K> {
+    fn default() -> Self {
+        Self { groups: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord> Tally<K> {
+    /// Counts a record that is, or whose lock is, this old.
+    pub fn add(&mut self, group: K, record: &Record, age: Option<Age>) {
+        let group = self.groups.entry(group).or_default();
+        group.count += 1;
+        group.oldest = older(group.oldest, age);
+        if group.sample.len() < SAMPLE {
+            group.sample.push(Sample { schema: record.schema.name.clone(), key: record.key.clone() });
+        }
+    }
+
+    /// The groups in order.
+    pub fn groups(&self) -> impl Iterator<Item = (&K, &Group)> {
+        self.groups.iter()
+    }
+
+    /// All records together.
+    pub fn total(&self) -> u64 {
+        self.groups.values().map(|group| group.count).sum()
+    }
+
+    /// The age of the oldest of all, where anything tells an age.
+    pub fn oldest(&self) -> Option<Age> {
+        self.groups.values().map(|group| group.oldest).fold(None, older)
+    }
+}
+
+fn older(one: Option<Age>, other: Option<Age>) -> Option<Age> {
+    one.into_iter().chain(other).max_by_key(|age| age.millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::observation::Expiry;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    #[test]
+    fn counts_keeps_the_oldest_and_a_few() {
+        let mut tally = Tally::default();
+        for left in [10_000, 5_000, 20_000, 30_000] {
+            let record = chi(CHI_LOCK, Expiry::In(left));
+            tally.add("overdue", &record, record.age);
+        }
+        tally.add("no-expiry", &chi(CHI_LOCK, Expiry::Never), None);
+        let groups: Vec<_> = tally
+            .groups()
+            .map(|(name, group)| (*name, group.count, group.oldest.map(|age| age.millis), group.sample.len()))
+            .collect();
+        assert_eq!(groups, [("no-expiry", 1, None, 1), ("overdue", 4, Some(55_000), 3)]);
+        assert_eq!((tally.total(), tally.oldest().map(|age| age.millis)), (5, Some(55_000)));
+    }
+}

@@ -1,0 +1,76 @@
+//! Records that a selection by age or TTL leaves out, because nothing proves what was asked of them.
+
+use std::collections::BTreeMap;
+
+use crate::domain::diagnosis::Finding;
+use crate::domain::record::Record;
+use crate::domain::record::evidence::Evidence;
+use crate::domain::record::observation::Expiry;
+use crate::domain::schema::{State, TtlOf};
+
+/// What would have to be known of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missing {
+    /// What a TTL of this deployment is: only the schema's default speaks.
+    Ttl(TtlOf),
+    /// Its age, which nothing tells: it has no expiry, or more time left than the TTL.
+    Age,
+}
+
+impl Missing {
+    /// The stable word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ttl(TtlOf::Lock) => "lock_ttl",
+            Self::Ttl(TtlOf::Result) => "result_ttl",
+            Self::Age => "age",
+        }
+    }
+}
+
+/// What is missing to know the age of a record: of its lock, or of its result.
+pub fn missing_age(record: &Record) -> Missing {
+    let of = if record.state == State::Completed { TtlOf::Result } else { TtlOf::Lock };
+    let is_told_by_a_ttl = matches!(record.expiry(), Some(Expiry::In(_)));
+    if is_told_by_a_ttl && record.schema.ttl_evidence(of) == Evidence::Estimated {
+        Missing::Ttl(of)
+    } else {
+        Missing::Age
+    }
+}
+
+/// What is missing to know whether an estimated finding holds.
+pub fn missing_for(finding: &Finding) -> Missing {
+    Missing::Ttl(if finding.code == "short-result-ttl" { TtlOf::Result } else { TtlOf::Lock })
+}
+
+/// Records that were left out, counted by what is missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unproven {
+    counts: BTreeMap<Missing, u64>,
+}
+
+impl Unproven {
+    /// Counts a record.
+    pub fn add(&mut self, missing: Missing) {
+        *self.counts.entry(missing).or_default() += 1;
+    }
+
+    /// The counts, without those that are zero.
+    pub fn counts(&self) -> impl Iterator<Item = (Missing, u64)> {
+        self.counts.iter().map(|(missing, count)| (*missing, *count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
+
+    #[test]
+    fn a_ttl_would_tell_the_age_of_what_expires() {
+        assert_eq!(missing_age(&chi(CHI_LOCK, Expiry::In(9))), Missing::Ttl(TtlOf::Lock));
+        assert_eq!(missing_age(&chi(CHI_RESULT, Expiry::In(9))), Missing::Ttl(TtlOf::Result));
+        assert_eq!(missing_age(&chi(CHI_LOCK, Expiry::Never)), Missing::Age);
+    }
+}

@@ -1,0 +1,160 @@
+//! How the languages of the services write a response's parts.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::domain::record::response::Response;
+use crate::domain::schema::HeaderNames;
+
+/// As Go writes a map: sorted by name, every value of a header in one list.
+pub(super) fn header_lists(response: &Response, names: HeaderNames) -> Value {
+    let mut lists: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, text) in &response.headers {
+        lists.entry(header_name(name, names)).or_default().push(text);
+    }
+    lists.into_iter().map(|(name, texts)| (name, Value::from(texts))).collect()
+}
+
+/// As JavaScript writes an object: in order, an array where a header occurs more than once.
+pub(super) fn headers(response: &Response, names: HeaderNames) -> Value {
+    let mut object = Map::new();
+    for (name, text) in &response.headers {
+        let name = header_name(name, names);
+        match object.get_mut(&name) {
+            None => {
+                object.insert(name, Value::from(text.as_str()));
+            }
+            Some(Value::Array(texts)) => texts.push(Value::from(text.as_str())),
+            Some(first) => *first = Value::from(vec![first.take(), Value::from(text.as_str())]),
+        }
+    }
+    Value::Object(object)
+}
+
+/// A header's name as the service writes it.
+fn header_name(name: &str, names: HeaderNames) -> String {
+    match names {
+        HeaderNames::AsGiven => name.to_owned(),
+        HeaderNames::Lower => name.to_ascii_lowercase(),
+        HeaderNames::Canonical => canonical(name),
+    }
+}
+
+/// As Go's `textproto.CanonicalMIMEHeaderKey`: the first letter and those after a hyphen in upper case, the others in
+/// lower case; a name with a byte that no header has stays as it is.
+fn canonical(name: &str) -> String {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(allowed) {
+        return name.to_owned();
+    }
+    let word = |word: &str| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + &rest.to_ascii_lowercase()
+    };
+    name.split('-').map(word).collect::<Vec<_>>().join("-")
+}
+
+/// A JSON value in any JSON text as `JSON.stringify` writes it: without spaces, and in strings nothing escaped that need
+/// not be. Numbers stay as they are: digits that JavaScript would lose are kept. `None` when the text is no JSON.
+pub(in crate::domain) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).ok()?;
+    let mut compact = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.first() {
+        let length = if *first == b'"' { string_length(rest) } else { 1 };
+        let (token, more) = rest.split_at(length);
+        match first {
+            b'"' => compact.extend(unescaped(token)),
+            byte if byte.is_ascii_whitespace() => {}
+            byte => compact.push(*byte),
+        }
+        rest = more;
+    }
+    Some(compact)
+}
+
+/// Bytes of the JSON string that stands at the beginning, quotes included.
+fn string_length(text: &[u8]) -> usize {
+    let mut escaped = false;
+    let inside = text.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    inside.map_or(text.len(), |at| at + 2)
+}
+
+/// A JSON string with nothing escaped but what has to be; one with half a character stays as it is.
+fn unescaped(string: &[u8]) -> Vec<u8> {
+    let text = serde_json::from_slice::<String>(string);
+    text.map_or_else(|_| string.to_vec(), |text| Value::from(text).to_string().into_bytes())
+}
+
+/// `EX` takes whole seconds: rounded up, so that no lock ends early and none gets 0.
+pub(super) fn whole_seconds(ttl: std::time::Duration) -> Vec<u8> {
+    ttl.as_millis().div_ceil(1000).to_string().into_bytes()
+}
+
+/// Go's `encoding/json` writes these characters escaped wherever they stand.
+pub(super) fn escape_html(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_rounded_up() {
+        assert_eq!(whole_seconds(std::time::Duration::from_millis(1)), b"1");
+        assert_eq!(whole_seconds(std::time::Duration::from_millis(30_000)), b"30");
+    }
+
+    #[test]
+    fn gos_json_escapes_angle_brackets() {
+        assert_eq!(escape_html("<a&b>"), "\\u003ca\\u0026b\\u003e");
+    }
+
+    #[test]
+    fn header_names_are_written_as_the_language_does() {
+        for (given, written) in [
+            ("content-type", "Content-Type"),
+            ("CONTENT-TYPE", "Content-Type"),
+            ("x-requestID", "X-Requestid"),
+            ("ETag", "Etag"),
+            ("-x-", "-X-"),
+            ("not a name", "not a name"),
+        ] {
+            assert_eq!(canonical(given), written);
+        }
+        assert_eq!(header_name("ETag", HeaderNames::Lower), "etag");
+        assert_eq!(header_name("ETag", HeaderNames::AsGiven), "ETag");
+    }
+
+    #[test]
+    fn json_loses_its_spaces_and_nothing_else() {
+        let compact = |text: &str| compact_json(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(
+            compact("{ \"a b\" : [1.0, 12345678901234567890 ] }\n").unwrap(),
+            r#"{"a b":[1.0,12345678901234567890]}"#
+        );
+        assert_eq!(compact(r#" "a \" b \\" "#).unwrap(), r#""a \" b \\""#);
+        assert_eq!(
+            compact(r#"["a\/b","\u00e9\u0009\u001F","\ud800", "\\\\"]"#).unwrap(),
+            r#"["a/b","é\t\u001f","\ud800","\\\\"]"#
+        );
+        assert_eq!(compact("hello world"), None);
+    }
+}

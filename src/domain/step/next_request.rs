@@ -1,0 +1,151 @@
+//! What the next request with a key gets, derived from the replies of the schema's begin step.
+
+use crate::domain::record::decode::Reading;
+use crate::domain::record::observation::{Content, Expiry, Observation};
+use crate::domain::schema::{Condition, Meaning, Reply, Schema, SlotIs, Step};
+
+/// What the next request gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextRequest {
+    /// The answer.
+    pub answer: Answer,
+    /// Until when it gets that; `None` when it executes, for then the answer changes with the request itself.
+    pub until: Option<Expiry>,
+    /// What the client is told, where the schema says so.
+    pub client: Option<String>,
+}
+
+/// The answers a begin step can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// It takes the lock and the operation runs.
+    Execute,
+    /// It is turned away: another request holds the lock.
+    Conflict,
+    /// It gets the stored response.
+    Replay,
+    /// The service fails on the record.
+    Fail,
+}
+
+impl Answer {
+    /// The stable word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Execute => "execute",
+            Self::Conflict => "conflict",
+            Self::Replay => "replay",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// Walks the begin step's replies in order; the first one that comes in this state of the slots is the answer. A
+/// state that no reply is foreseen for makes the service fail.
+pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
+    let Some((reply, condition)) = foreseen(&schema.begin, readings) else {
+        return NextRequest { answer: Answer::Fail, until: Some(first_expiry(seen)), client: None };
+    };
+    let answer = match reply.means {
+        Meaning::Acquired => Answer::Execute,
+        Meaning::Conflict => Answer::Conflict,
+        Meaning::Replay => Answer::Replay,
+        _ => Answer::Fail,
+    };
+    let until = (answer != Answer::Execute).then(|| decider(condition, seen));
+    NextRequest { answer, until, client: reply.client.clone() }
+}
+
+/// The reply of a step that is foreseen for these slots, and the condition that holds.
+pub(in crate::domain) fn foreseen<'a>(step: &'a Step, readings: &[Reading]) -> Option<(&'a Reply, &'a Condition)> {
+    let holds = |condition: &Condition| condition.0.iter().all(|(slot, asked)| readings[*slot].is(asked));
+    step.calls
+        .iter()
+        .flat_map(|call| &call.replies)
+        .find_map(|reply| reply.when.iter().find(|condition| holds(condition)).map(|condition| (reply, condition)))
+}
+
+/// The expiry of the Redis key that decides the answer: the first one the condition asks to be there.
+fn decider(condition: &Condition, seen: &Observation) -> Expiry {
+    let slot = condition.0.iter().find(|(_, asked)| *asked != SlotIs::Absent).map(|(slot, _)| *slot);
+    slot.map_or_else(|| first_expiry(seen), |slot| seen.slots[slot].expiry)
+}
+
+fn first_expiry(seen: &Observation) -> Expiry {
+    seen.slots.iter().find(|slot| slot.content != Content::Absent).map_or(Expiry::In(0), |slot| slot.expiry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::decode;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, schemas, seen, text};
+
+    /// Everything a slot can be to a condition.
+    fn contents() -> Vec<Content> {
+        let texts = [
+            "",
+            "1",
+            "in-progress",
+            "completed",
+            CHI_LOCK,
+            CHI_RESULT,
+            r#"{"status":"PENDING"}"#,
+            r#"{"status":"IN_PROGRESS"}"#,
+            r#"{"status":"COMPLETED"}"#,
+            r#"{"statusCode":200}"#,
+            r#"{"storage":1,"bucket":1,"key":1}"#,
+        ];
+        let others = [Content::Absent, Content::Other("hash".to_owned())];
+        texts.iter().map(text).chain(others).collect()
+    }
+
+    /// What the next request gets when the slots hold this; slot 0 goes in 1 ms, slot 1 in 2 ms.
+    fn next(schema: &Schema, slots: &[Content]) -> NextRequest {
+        let slots: Vec<_> = slots.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
+        let seen = seen(schema, &slots);
+        let readings: Vec<_> =
+            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+        of(schema, &readings, &seen)
+    }
+
+    fn without(slots: &[Content], slot: usize) -> Vec<Content> {
+        let mut slots = slots.to_vec();
+        slots[slot] = Content::Absent;
+        slots
+    }
+
+    #[test]
+    fn the_answer_holds_until_the_key_that_decides_it_is_gone() {
+        for schema in schemas().iter().filter(|schema| schema.slots.len() == 2) {
+            for lock in contents() {
+                for result in contents() {
+                    let slots = [lock.clone(), result];
+                    let now = next(schema, &slots);
+                    let Some(Expiry::In(until)) = now.until else { continue };
+                    let decider = usize::from(until == 2);
+                    let other_gone = next(schema, &without(&slots, 1 - decider));
+                    assert_eq!(other_gone.answer, now.answer, "{}: {slots:?}", schema.name);
+                    let gone = next(schema, &without(&slots, decider));
+                    assert_ne!(gone, now, "{}: {slots:?}", schema.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_without_end_says_so_and_executing_has_none() {
+        assert_eq!(chi(CHI_LOCK, Expiry::Never).next_request.until, Some(Expiry::Never));
+        assert_eq!(chi(CHI_LOCK, Expiry::In(7)).next_request.until, Some(Expiry::In(7)));
+        let chi = schemas().into_iter().find(|schema| schema.name == "go-chi").unwrap();
+        assert_eq!(next(&chi, &[Content::Absent]).until, None);
+    }
+
+    #[test]
+    fn a_state_that_no_reply_is_foreseen_for_makes_the_service_fail() {
+        let mut schema = schemas().into_iter().find(|schema| schema.name == "express").unwrap();
+        schema.begin.calls[0].replies.retain(|reply| reply.means == Meaning::Acquired);
+        let unforeseen = next(&schema, &[text("x")]);
+        assert_eq!((unforeseen.answer, unforeseen.until), (Answer::Fail, Some(Expiry::In(1))));
+    }
+}

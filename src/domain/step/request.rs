@@ -1,0 +1,186 @@
+//! What a service writes: values and call arguments as templates with named placeholders.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::encoding::{escape_html, header_lists, headers, whole_seconds};
+use crate::domain::record::response::Response;
+use crate::domain::schema::value_template::Place;
+use crate::domain::schema::{Action, Call, Schema, Slot, WriteFormat};
+
+pub(in crate::domain) use super::encoding::compact_json;
+pub use crate::domain::schema::value_template::Template;
+
+/// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The schema whose steps are played.
+    pub schema: &'a Schema,
+    /// The idempotency key.
+    pub key: &'a [u8],
+    /// The worker's id (the fencing token, where the schema has one).
+    pub owner: &'a str,
+    /// A hash of the request's payload, where the schema compares it.
+    pub fingerprint: &'a str,
+    /// What the operation answers.
+    pub response: &'a Response,
+    /// The error text of an operation that failed.
+    pub error: Option<&'a str>,
+    /// The time, in milliseconds since the epoch, for values that idemctl itself writes.
+    pub now_ms: u64,
+    /// What is sent as lock TTL in place of the schema's, as it is.
+    pub lock_ttl: Option<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    /// A request without a payload to compare, whose operation goes well.
+    pub fn new(schema: &'a Schema, key: &'a [u8], owner: &'a str, response: &'a Response) -> Self {
+        Self { schema, key, owner, fingerprint: "", response, error: None, now_ms: 0, lock_ttl: None }
+    }
+
+    /// A KEYS, ARGV or command word of this request.
+    pub fn word(&self, template: &Template) -> Vec<u8> {
+        template.fill(|place| match place {
+            Place::Key => self.key.to_vec(),
+            Place::Prefix => self.schema.prefix.text.as_bytes().to_vec(),
+            Place::RedisKey(role) => self.redis_key(role),
+            Place::LockTtl => {
+                self.lock_ttl.map_or_else(|| whole_seconds(self.schema.lock_ttl), |ttl| ttl.as_bytes().to_vec())
+            }
+            Place::ResultTtl => whole_seconds(self.schema.result_ttl),
+            Place::LockValue => self.lock_value(),
+            Place::ResultValue => self.result_value(),
+            Place::Outcome => if self.error.is_some() { "failed" } else { "completed" }.into(),
+            other => self.part(other),
+        })
+    }
+
+    /// What is sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
+    pub fn words(&self, call: &Call) -> Vec<Vec<u8>> {
+        match &call.action {
+            Action::Command(command) => command.iter().map(|word| self.word(word)).collect(),
+            Action::Script { name, keys, args } => {
+                let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
+                let count = keys.len().to_string().into_bytes();
+                let given = keys.iter().chain(args).map(|word| self.word(word));
+                [b"EVAL".to_vec(), text.as_bytes().to_vec(), count].into_iter().chain(given).collect()
+            }
+        }
+    }
+
+    /// The lock value this request writes.
+    pub fn lock_value(&self) -> Vec<u8> {
+        self.value(&self.schema.write.lock_value)
+    }
+
+    /// The result value this request writes.
+    pub fn result_value(&self) -> Vec<u8> {
+        let write = &self.schema.write;
+        match &write.failed_value {
+            Some(failed) if self.error.is_some() => self.value(failed),
+            _ => self.value(&write.result_value),
+        }
+    }
+
+    /// What a replay of this request's result brings back: the whole value, or the response in it where the schema
+    /// says what that is.
+    pub fn replayed(&self) -> Vec<u8> {
+        self.schema.write.response.as_ref().map_or_else(|| self.result_value(), |response| self.value(response))
+    }
+
+    fn redis_key(&self, role: Slot) -> Vec<u8> {
+        let slot = self.schema.slot(role).or_else(|| self.schema.slot(Slot::Record));
+        slot.map_or_else(Vec::new, |slot| self.schema.slots[slot].template.redis_key(self.key))
+    }
+
+    fn value(&self, template: &Template) -> Vec<u8> {
+        template.fill(|place| self.part(place))
+    }
+
+    /// What calls and values have in common.
+    fn part(&self, place: Place) -> Vec<u8> {
+        let (response, write) = (self.response, &self.schema.write);
+        let json = |value: Value| {
+            let text = value.to_string();
+            if write.escape_html { escape_html(&text).into_bytes() } else { text.into_bytes() }
+        };
+        match place {
+            Place::Owner => self.owner.as_bytes().to_vec(),
+            Place::Fingerprint => self.fingerprint.as_bytes().to_vec(),
+            Place::Now => self.now_ms.to_string().into_bytes(),
+            Place::Response => write.response.as_ref().map_or_else(Vec::new, |response| self.value(response)),
+            Place::ErrorText => self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error))),
+            Place::Status => response.status.unwrap_or(200).to_string().into_bytes(),
+            Place::HeaderLists => json(header_lists(response, write.header_names)),
+            Place::Headers => json(headers(response, write.header_names)),
+            Place::Body => match &write.no_body {
+                Some(instead) if response.body.is_empty() => instead.clone().into_bytes(),
+                _ => response.body.clone(),
+            },
+            Place::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
+            Place::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
+            Place::BodyJson => response
+                .is_json()
+                .then(|| compact_json(&response.body))
+                .flatten()
+                .unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body)))),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What a schema's results keep of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeps {
+    /// The status code.
+    pub status: bool,
+    /// The headers.
+    pub headers: bool,
+    /// The body.
+    pub body: bool,
+    /// The body only as text: bytes that are not UTF-8 would be lost.
+    pub text_only: bool,
+    /// The error text of an operation that failed.
+    pub error: bool,
+}
+
+impl WriteFormat {
+    /// What its results keep of a response.
+    pub fn keeps(&self) -> Keeps {
+        let templates = || [Some(&self.result_value), self.failed_value.as_ref(), self.response.as_ref()];
+        let has = |places: &[Place]| templates().into_iter().flatten().any(|template| template.has(places));
+        let bytes = has(&[Place::Body, Place::BodyBase64]);
+        let text = has(&[Place::BodyJson, Place::BodyText]);
+        Keeps {
+            status: has(&[Place::Status]),
+            headers: has(&[Place::Headers, Place::HeaderLists]),
+            body: bytes || text,
+            text_only: text && !bytes,
+            error: self.failed_value.is_some(),
+        }
+    }
+
+    /// True when a lock holds the time it was taken.
+    pub fn keeps_time(&self) -> bool {
+        self.lock_value.has(&[Place::Now])
+    }
+
+    /// True when a lock or a result holds the hash of the request's payload.
+    pub fn keeps_fingerprint(&self) -> bool {
+        self.lock_value.has(&[Place::Fingerprint]) || self.result_value.has(&[Place::Fingerprint])
+    }
+}
+
+impl Schema {
+    /// True when its worker says who it is, in a value or to a script.
+    pub fn names_owner(&self) -> bool {
+        let values = [Some(&self.write.lock_value), Some(&self.write.result_value), self.write.failed_value.as_ref()];
+        let words = self.steps().flat_map(|step| &step.calls).flat_map(|call| match &call.action {
+            Action::Command(words) => [words.as_slice(), &[]].concat(),
+            Action::Script { keys, args, .. } => [keys.as_slice(), args].concat(),
+        });
+        values.into_iter().flatten().any(|value| value.has(&[Place::Owner])) || { words }
+            .any(|word| word.has(&[Place::Owner]))
+    }
+}

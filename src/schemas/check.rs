@@ -1,0 +1,130 @@
+//! Checking an operator's schema folders: all that is wrong with them, with file and line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::load::Deployment;
+use super::load::read_folder;
+use crate::domain::schema::lua_check;
+use crate::domain::schema::lua_check::Sent;
+use crate::domain::schema::self_check;
+use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
+
+/// What was found in one schema folder.
+#[derive(Debug)]
+pub struct Report {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The schema's name, when it could be read.
+    pub name: Option<String>,
+    /// What is wrong, by file and line.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// True when the schema cannot be used, or would not do what it says.
+    pub fn is_wrong(&self) -> bool {
+        self.problems.iter().any(|problem| problem.is_error)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug)]
+pub struct Problem {
+    /// Where, and what.
+    pub what: SchemaError,
+    /// False when the schema works all the same.
+    pub is_error: bool,
+}
+
+/// Checks the schema in a folder, or those in the folders below it; `None` when there is none.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn check(folder: &Path) -> std::io::Result<Option<Vec<Report>>> {
+    if folder.join("schema.toml").is_file() {
+        return Ok(Some(vec![report(folder)]));
+    }
+    let mut below = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    below.retain(|path| path.join("schema.toml").is_file());
+    below.sort();
+    Ok((!below.is_empty()).then(|| below.iter().map(|folder| report(folder)).collect()))
+}
+
+fn report(folder: &Path) -> Report {
+    // A folder given as `.` has a name too, which the schema's must be.
+    let named = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    match read_folder(&named, &Deployment::default()) {
+        Err(mut error) => {
+            error.file = error.file.replacen(&named.display().to_string(), &folder.display().to_string(), 1);
+            Report { folder: folder.to_owned(), name: None, problems: vec![Problem { what: error, is_error: true }] }
+        }
+        Ok(schema) => {
+            let mut problems = mismatches(folder, &schema);
+            problems.extend(open_forms(folder, &schema));
+            problems.extend(script_faults(folder, &schema));
+            Report { folder: folder.to_owned(), name: Some(schema.name), problems }
+        }
+    }
+}
+
+/// What does not fit together within `schema.toml`.
+fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let file = folder.join("schema.toml");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let line = |about: &str| text.lines().position(|line| line.trim_start().starts_with(about)).map_or(1, |at| at + 1);
+    self_check::mismatches(schema)
+        .into_iter()
+        .map(|mismatch| problem(&file, line(mismatch.about), mismatch.message, true))
+        .collect()
+}
+
+/// Forms that other programs' values fit as well.
+fn open_forms(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let file = folder.join("schema.toml");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let tables: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
+    let is_open = |case: &ValueCase| match case.encoding {
+        Encoding::Json => case.closed.is_none(),
+        Encoding::Text => case.is_opaque() && !case.is_marked_opaque,
+    };
+    let open = schema.values.iter().enumerate().filter(|(_, case)| is_open(case));
+    open.map(|(index, case)| {
+        let line = tables.get(index).map_or(1, |(line, _)| line + 1);
+        let message = match case.encoding {
+            Encoding::Json => "takes values with any other fields, too: list its own in `required` and `optional`",
+            Encoding::Text => "takes any text: say `opaque = true` where that is meant, else `equals`",
+        };
+        problem(&file, line, format!("`{}` {message}", case.name), false)
+    })
+    .collect()
+}
+
+/// What is wrong with the scripts, held against the calls that send them.
+fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for script in schema.scripts.values() {
+        let file = folder.join(format!("{}.lua", script.name));
+        let calls = calls(schema, &script.name);
+        if calls.is_empty() {
+            problems.push(problem(&file, 1, "no step of schema.toml sends this script".to_owned(), false));
+        }
+        let faults = lua_check::check(&script.text, &calls);
+        problems.extend(faults.into_iter().map(|fault| problem(&file, fault.line, fault.message, fault.breaks)));
+    }
+    problems
+}
+
+fn calls(schema: &Schema, script: &str) -> Vec<Sent> {
+    let calls = schema.steps().flat_map(|step| &step.calls);
+    calls
+        .filter_map(|call| match &call.action {
+            Action::Script { name, keys, args } if name == script => Some(Sent { keys: keys.len(), args: args.len() }),
+            _ => None,
+        })
+        .collect()
+}
+
+fn problem(file: &Path, line: usize, message: String, is_error: bool) -> Problem {
+    Problem { what: SchemaError { file: file.display().to_string(), line, message }, is_error }
+}

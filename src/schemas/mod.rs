@@ -1,0 +1,6 @@
+//! The schemas of this run: compiled in, of a folder of the user, with what the deployment states; and their check.
+
+pub(crate) mod check;
+mod load;
+
+pub use load::{Deployment, LoadError, load, read_folder};

@@ -1,0 +1,338 @@
+//! One take: the story once on one key, with the workers in it and the world around them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+use super::cluster::Cluster;
+use super::environment::{Cut, Played};
+use super::worker::{Begun, Instance, LONG, Lock, Operation};
+use crate::domain::race::Strategy;
+use crate::domain::record::age::millis;
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::decode;
+use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::schema::{Meaning, Schema};
+use crate::domain::simulation::{Block, Event, History, Told};
+use crate::domain::step::next_request;
+use crate::domain::step::reply::StepReply;
+use crate::sim::lifetime::TEST_KEYS_LIVE;
+use crate::sim::service::{Service, words};
+use crate::store::{Packed, StoreError, Wire, Writable, pack};
+
+/// How soon a client asks again that is turned away.
+const RETRY: Duration = Duration::from_millis(25);
+
+/// The story once.
+pub(super) struct Take<'s> {
+    pub(super) service: Service<'s>,
+    pub(super) key: Vec<u8>,
+    pub(super) target: Writable,
+    /// How long a lock lives that is to run out.
+    pub(super) lock_ttl: Duration,
+    /// How long a lock of the schema lives, in the schema's own time.
+    own_lock_ttl: Duration,
+    /// How long the result lives that may stand there, in its schema's own time.
+    own_result_ttl: Cell<Duration>,
+    /// The server's time when it began, in milliseconds since the epoch.
+    pub(super) now_ms: u64,
+    pub(super) history: Rc<RefCell<History>>,
+    /// True on a server of the scenario's own, where whatever happens is a part of the story.
+    pub(super) is_private: bool,
+    /// Until when the lock that is to run out is held for certain.
+    held_until: RefCell<Option<Instant>>,
+    cluster: RefCell<Option<Rc<Cluster>>>,
+    control: Mutex<Wire>,
+    clock: Instant,
+}
+
+impl<'s> Take<'s> {
+    pub(super) async fn begin(
+        (schema, own): (&'s Schema, &Schema),
+        key: Vec<u8>,
+        (target, is_private): (&Writable, bool),
+        lock_ttl: Duration,
+        history: Rc<RefCell<History>>,
+    ) -> Result<Self, StoreError> {
+        let mut control = Wire::connect(target).await?;
+        let service = Service::introduce(schema, Strategy::Schema, &mut control).await?;
+        let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?);
+        Ok(Self {
+            service,
+            key,
+            target: target.clone(),
+            lock_ttl,
+            own_lock_ttl: own.lock_ttl,
+            own_result_ttl: Cell::new(own.result_ttl),
+            now_ms,
+            history,
+            is_private,
+            held_until: RefCell::default(),
+            cluster: RefCell::default(),
+            control: Mutex::new(control),
+            clock: Instant::now(),
+        })
+    }
+
+    /// From here on each call meets the node of its Redis keys.
+    pub(super) fn runs_on(&self, cluster: &Rc<Cluster>) {
+        *self.cluster.borrow_mut() = Some(Rc::clone(cluster));
+    }
+
+    /// On a cluster, makes sure that a call with these Redis keys meets their node.
+    pub(super) async fn meets(&self, named: &[Vec<u8>]) -> Played {
+        let cluster = self.cluster.borrow().clone();
+        match cluster {
+            Some(cluster) => cluster.serves(named, &self.schema().redis_keys(&self.key)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The schema whose service plays.
+    pub(super) fn schema(&self) -> &'s Schema {
+        self.service.schema
+    }
+
+    /// A worker of the service, on a connection of its own.
+    pub(super) async fn worker(self: &Rc<Self>, name: &str, operation: Operation, lock: Lock) -> Played<Instance<'s>> {
+        self.worker_at(&self.target, name, operation, lock).await
+    }
+
+    /// The same on another server.
+    pub(super) async fn worker_at(
+        self: &Rc<Self>,
+        target: &Writable,
+        name: &str,
+        operation: Operation,
+        lock: Lock,
+    ) -> Played<Instance<'s>> {
+        let wire = Wire::connect(target).await?;
+        Ok(Instance::new(Rc::clone(self), name, operation, lock, wire))
+    }
+
+    /// A client asks once; when it gets the lock the operation is made.
+    pub(super) async fn asks(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
+        let mut worker = self.worker(client, operation, Lock::Long).await?;
+        match self.begins_in_time(&mut worker).await? {
+            Begun::Acquired => _ = makes(&mut worker).await?,
+            Begun::Fails(why) | Begun::Unreachable(why) => self.told(operation, Told::Error(why)),
+            Begun::Conflict(_) | Begun::Replayed | Begun::Mismatch(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A client asks again and again until it is served; how long that takes is what it waits with nobody at work. When
+    /// that made the operation for the first time it asks once more, as one does that lost the response.
+    pub(super) async fn retries(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
+        let made = self.is_served(client, operation).await? == Served::Made;
+        if made && self.history.borrow().times(operation.what) == 1 {
+            self.is_served(&format!("{client}, again"), operation).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_served(self: &Rc<Self>, client: &str, operation: Operation) -> Played<Served> {
+        let mut worker = self.worker(client, operation, Lock::Short).await?;
+        let (by, reply) = match self.begins_in_time(&mut worker).await? {
+            Begun::Acquired => return makes(&mut worker).await,
+            Begun::Replayed => return Ok(Served::Told),
+            Begun::Conflict(reply) => (Meaning::Conflict, reply),
+            Begun::Mismatch(reply) => (Meaning::Mismatch, reply),
+            Begun::Fails(reply) => (Meaning::Fail, reply),
+            Begun::Unreachable(reply) => {
+                self.told(operation, Told::Error(reply));
+                return Ok(Served::Told);
+            }
+        };
+        let until = self.until().await?;
+        let since = Instant::now();
+        let served = self.waits(&mut worker, until).await?;
+        let lock_ms = millis(self.lock_ttl);
+        let ms = match (until, served) {
+            // It was to end and did not, or the other way round: what happened counts.
+            (Some(ms), Served::Never) if ms <= lock_ms => None,
+            (None, Served::Made | Served::Told) => Some(millis(since.elapsed())),
+            (until, _) => until,
+        };
+        let ms = ms.map(|ms| self.in_the_schemas_time(ms));
+        self.history.borrow_mut().turned_away(Block { ms, by, reply });
+        Ok(served)
+    }
+
+    /// The begin step, as long as a lock that is to run out is held for certain.
+    async fn begins_in_time(&self, worker: &mut Instance<'s>) -> Played<Begun> {
+        let held_until = *self.held_until.borrow();
+        let begun = worker.begins().await?;
+        if held_until.is_some_and(|until| Instant::now() > until) { Err(Cut::Late) } else { Ok(begun) }
+    }
+
+    /// Waits and asks until it is served, or as long as tells that waiting does not help.
+    async fn waits(&self, worker: &mut Instance<'s>, until: Option<u64>) -> Played<Served> {
+        let patience = match until {
+            // A result's TTL: nobody waits for that here. That it goes on is seen once more.
+            Some(ms) if ms > millis(self.lock_ttl) => Duration::ZERO,
+            Some(ms) => Duration::from_millis(ms) + self.lock_ttl,
+            None => self.lock_ttl + self.lock_ttl / 4,
+        };
+        let since = Instant::now();
+        loop {
+            let left = patience.saturating_sub(since.elapsed());
+            tokio::time::sleep(left.min(RETRY)).await;
+            match worker.begins_again().await? {
+                Begun::Acquired => return makes(worker).await,
+                Begun::Replayed => return Ok(Served::Told),
+                _ if left.is_zero() => return Ok(Served::Never),
+                _ => {}
+            }
+        }
+    }
+
+    /// Until when the next request gets what it gets now, in milliseconds; `None` for ever.
+    async fn until(&self) -> Played<Option<u64>> {
+        self.most_of_a_long_lock_passes().await?;
+        let seen = self.observe().await?;
+        let schema = self.schema();
+        let readings: Vec<_> =
+            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+        let until = next_request::of(schema, &readings, &seen).until;
+        Ok(until.unwrap_or(Expiry::In(0)).millis())
+    }
+
+    /// A lock that was not to run out in the story is in the way at its end: nobody waits a minute for it here.
+    async fn most_of_a_long_lock_passes(&self) -> Played {
+        let lock = self.lock();
+        self.meets(std::slice::from_ref(&lock)).await?;
+        let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { return Ok(()) };
+        let long = millis(self.lock_ttl) + 1..=millis(LONG);
+        if u64::try_from(left).is_ok_and(|left| long.contains(&left)) {
+            let ms = millis(self.lock_ttl).to_string();
+            self.ask(&pack([b"PEXPIRE", &lock[..], ms.as_bytes()])).await?;
+            self.note("time", "most of the lock's TTL passes", None, None);
+        }
+        Ok(())
+    }
+
+    /// The Redis key of the lock.
+    fn lock(&self) -> Vec<u8> {
+        self.schema().slots[self.schema().lock_slot()].template.redis_key(&self.key)
+    }
+
+    /// What stands at the record's Redis keys.
+    async fn observe(&self) -> Played<Observation> {
+        let mut slots = Vec::new();
+        for redis_key in self.schema().redis_keys(&self.key) {
+            self.meets(std::slice::from_ref(&redis_key)).await?;
+            let StepReply::Integer(pttl) = self.ask(&pack([b"PTTL", &redis_key[..]])).await? else { continue };
+            let content = match self.ask(&pack([b"GET", &redis_key[..]])).await? {
+                StepReply::Text(text) => Content::text(text),
+                StepReply::Nil => Content::Absent,
+                _ => Content::Other("another type".to_owned()),
+            };
+            slots.push(SeenSlot::new(&redis_key, content, Expiry::from_pttl(pttl), Deadline::Unknown));
+        }
+        Ok(Observation { server_ms: None, atomic: false, slots })
+    }
+
+    /// A time that was played, in the time of the schema: locks and results are played much shorter than they are.
+    fn in_the_schemas_time(&self, ms: u64) -> u64 {
+        if ms <= millis(self.lock_ttl) {
+            return millis(self.own_lock_ttl);
+        }
+        let own = millis(self.own_result_ttl.get());
+        let played = own.min(millis(TEST_KEYS_LIVE));
+        // What has this much left was set within this take, with the TTL of a result.
+        let passed = millis(self.clock.elapsed()) + 1_000;
+        let is_a_results = (played.saturating_sub(passed)..=played).contains(&ms);
+        let left = if is_a_results { ms + (own - played) } else { ms };
+        left.div_ceil(1_000) * 1_000
+    }
+
+    /// From here on the result that stands there is another schema's.
+    pub(super) fn has_result_of(&self, other: &Schema) {
+        self.own_result_ttl.set(other.result_ttl);
+    }
+
+    /// Time passes until the lock is gone.
+    pub(super) async fn lock_runs_out(&self) -> Played {
+        let lock = self.lock();
+        loop {
+            let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { continue };
+            match left {
+                -2 => break,
+                -1 => return Err(Cut::NotApplicable("its lock never runs out: it has no TTL".to_owned())),
+                left if u64::try_from(left).is_ok_and(|left| left > 2 * millis(self.lock_ttl)) => {
+                    return Err(Cut::NotApplicable(
+                        "its lock does not take the TTL that begin is sent: it outlives the simulation".to_owned(),
+                    ));
+                }
+                left => tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0) + 1)).await,
+            }
+        }
+        *self.held_until.borrow_mut() = None;
+        self.note("time", "the lock's TTL ends", None, None);
+        Ok(())
+    }
+
+    /// A lock that is to run out was taken just now. Half of its TTL is left for the slowness of the machine.
+    pub(super) fn is_held(&self) {
+        *self.held_until.borrow_mut() = Some(Instant::now() + self.lock_ttl / 2);
+    }
+
+    /// Adds a line to the sequence.
+    pub(super) fn note(&self, actor: &str, step: &str, reply: Option<String>, client: Option<String>) {
+        let at_us = u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let (actor, step) = (actor.to_owned(), step.to_owned());
+        self.history.borrow_mut().events.push(Event { at_us, actor, step, reply, client });
+    }
+
+    /// Adds what else deserves to be said.
+    pub(super) fn remark(&self, note: String) {
+        self.history.borrow_mut().notes.push(note);
+    }
+
+    /// Notes what a client was told.
+    pub(super) fn told(&self, operation: Operation, told: Told) {
+        self.history.borrow_mut().answer(operation.what, told);
+    }
+
+    /// Sends something that is no worker's, and says so in the sequence.
+    pub(super) async fn happens(&self, what: &str, request: &Packed) -> Played<StepReply> {
+        let reply = self.ask(request).await?;
+        self.note("world", what, Some(words(&reply)), None);
+        Ok(reply)
+    }
+
+    /// Sends something that is no part of the story.
+    pub(super) async fn ask(&self, request: &Packed) -> Played<StepReply> {
+        Ok(self.control.lock().await.ask(request).await?)
+    }
+}
+
+/// How a client that asks and asks was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// It got the lock, and the operation was made.
+    Made,
+    /// It was told what there is to tell.
+    Told,
+    /// Not at all.
+    Never,
+}
+
+async fn makes(worker: &mut Instance<'_>) -> Played<Served> {
+    worker.works();
+    worker.completes().await?;
+    Ok(Served::Made)
+}
+
+/// The reply of TIME in milliseconds; 0 where it may not be asked.
+fn server_ms(reply: &StepReply) -> u64 {
+    let StepReply::Array(items) = reply else { return 0 };
+    let number = |index: usize| match items.get(index) {
+        Some(StepReply::Text(text)) => String::from_utf8_lossy(text).parse().unwrap_or(0),
+        _ => 0u64,
+    };
+    number(0) * 1_000 + number(1) / 1_000
+}

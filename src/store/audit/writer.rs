@@ -1,0 +1,114 @@
+//! The audit log: one JSON line a change, appended and never rewritten.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::store::backup::writer::{create_folder, file_error, private};
+use crate::store::error::StoreError;
+
+pub use super::reader::{Log, Logged};
+
+/// One change: who, where, when, what and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct Entry<'a> {
+    /// When, RFC 3339 in UTC.
+    pub at: &'a str,
+    /// The operator's user name.
+    pub who: &'a str,
+    /// The operator's host.
+    pub host: &'a str,
+    /// The server.
+    pub server: &'a str,
+    /// The subcommand.
+    pub command: &'a str,
+    /// The schema's name.
+    pub schema: &'a str,
+    /// The idempotency key; bytes that are not UTF-8 escaped.
+    pub key: String,
+    /// The Redis key that changed; bytes that are not UTF-8 escaped.
+    pub redis_key: String,
+    /// What was done to it.
+    pub what: &'a str,
+    /// Why, in the operator's words.
+    pub reason: Option<&'a str>,
+    /// The backup that holds what was removed.
+    pub backup: Option<&'a str>,
+}
+
+/// Lines for the log.
+#[derive(Debug, Clone, Default)]
+pub struct Lines(Vec<u8>);
+
+impl Lines {
+    /// True when there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a change.
+    pub fn push(&mut self, entry: &Entry<'_>) {
+        // Text written to memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.0, entry);
+        self.0.push(b'\n');
+    }
+}
+
+/// Appends lines in one write and waits until they are on the disk.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
+    let wrong = |error: io::Error| file_error(path, &error);
+    let mut file = open(path)?;
+    wait_for_turn(&file);
+    if is_torn(&mut file).map_err(wrong)? {
+        lines.insert(0, b'\n');
+    }
+    // One write, so that two operators' lines never mix.
+    let written = file.write_all(&lines);
+    // A lock that cannot be given back here ends when the file is closed.
+    let _ = file.unlock();
+    written.and_then(|()| file.sync_data()).map_err(wrong)
+}
+
+/// Waits until no other idemctl is in the middle of its lines: a half of them would pass for a torn line. Waits no longer than
+/// a second, for that other one may be stopped, and not at all where files have no locks.
+fn wait_for_turn(file: &File) {
+    let since = Instant::now();
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && since.elapsed() < Duration::from_secs(1) {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// True when the last line has no end, for a disk was full: the next one must not be lost with it.
+fn is_torn(file: &mut File) -> io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+/// Makes sure, before a change, that the log can be written after it.
+///
+/// # Errors
+/// When the file cannot be opened for appending.
+pub fn prepare(path: &Path) -> Result<(), StoreError> {
+    open(path).map(drop)
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    let wrong = |error: io::Error| file_error(path, &error);
+    create_folder(path).map_err(wrong)?;
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    private(&mut options);
+    options.open(path).map_err(wrong)
+}

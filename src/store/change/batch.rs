@@ -1,0 +1,292 @@
+//! Batches of changes: how many go into one call, what is sent for them, and what the reply says of each.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use redis::Cmd;
+
+use super::writer::{Action, Change, Outcome};
+use crate::domain::hash_slot;
+use crate::domain::record::observation::{Content, Observation, SeenSlot};
+use crate::store::backup::writer::{About, Saved};
+use crate::store::cluster::client::Script;
+use crate::store::scripts;
+
+/// The most Redis keys a call names: larger calls stall other clients and are no faster.
+pub(in crate::store) const MOST_KEYS: usize = 100;
+
+/// The most Redis keys that go out at a time on a cluster, a call each: no call stalls anybody, and every node gets some.
+pub(in crate::store) const MOST_APART: usize = 500;
+
+/// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
+pub(in crate::store) const MOST_SAVED: usize = 500;
+
+/// The most bytes of values a call deals with, unless a single value is larger.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Splits changes into what one call each makes: so many Redis keys and bytes, and no Redis key twice.
+pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> impl Iterator<Item = &[Change]> {
+    let mut rest = changes;
+    std::iter::from_fn(move || {
+        let mut load = Load::default();
+        let full = rest.iter().position(|change| !load.takes(std::slice::from_ref(change), most_keys));
+        let (batch, more) = rest.split_at(full.unwrap_or(rest.len()));
+        rest = more;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+/// Puts together the batches that are backed up at a time.
+pub(in crate::store) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<Batch<'_>>> {
+    let mut groups: Vec<Vec<_>> = vec![Vec::new()];
+    let mut load = Load::default();
+    for batch in batches(changes, most_keys) {
+        if !load.takes(batch, MOST_SAVED) {
+            groups.push(Vec::new());
+            load = Load::default();
+            load.takes(batch, MOST_SAVED);
+        }
+        if let Some(group) = groups.last_mut() {
+            group.push(Batch::new(batch));
+        }
+    }
+    groups
+}
+
+/// What was put together so far.
+#[derive(Default)]
+struct Load<'a> {
+    keys: usize,
+    bytes: u64,
+    changed: HashSet<&'a [u8]>,
+}
+
+impl<'a> Load<'a> {
+    /// Takes more; false when it is too much, or a Redis key would change twice.
+    fn takes(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
+        let is_first = self.changed.is_empty();
+        self.keys += changes.iter().map(|change| change.seen.slots.len()).sum::<usize>();
+        self.bytes += changes.iter().map(|change| size(&change.seen)).sum::<u64>();
+        let is_full = self.keys > most_keys || self.bytes > MOST_BYTES;
+        (is_first || !is_full) && changes.iter().all(|change| self.changed.insert(change.redis_key()))
+    }
+}
+
+fn size(seen: &Observation) -> u64 {
+    let sizes = seen.slots.iter().map(|slot| match slot.content {
+        Content::Text { ref head, length } => length.unwrap_or(head.len() as u64),
+        Content::Absent | Content::Other(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// Changes that one call makes.
+pub(in crate::store) struct Batch<'a> {
+    outcomes: Vec<Outcome>,
+    asked: Vec<Asked<'a>>,
+    /// Redis keys that were backed up, and whose changes were left out since.
+    left_out: Vec<&'a [u8]>,
+}
+
+/// A change that the server is asked for.
+struct Asked<'a> {
+    index: usize,
+    change: &'a Change,
+    saved: Option<Saved>,
+}
+
+impl<'a> Batch<'a> {
+    /// Takes the changes. A change that cannot be compared counts as changed, and is never sent: the look was not sharp
+    /// enough, a Redis key of the record holds no string, or the one to change was not there.
+    pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
+        let asked = changes.iter().enumerate().filter(|(_, change)| can_be_compared(change));
+        Self {
+            outcomes: vec![Outcome::Changed; changes.len()],
+            asked: asked.map(|(index, change)| Asked { index, change, saved: None }).collect(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// The Redis keys to change.
+    pub(in crate::store) fn redis_keys(&self) -> Vec<&'a [u8]> {
+        self.asked.iter().map(|asked| asked.change.redis_key()).collect()
+    }
+
+    /// Takes the DUMP of each of [`Batch::redis_keys`] from a longer list. A Redis key that is gone is not asked for, nor
+    /// one whose DUMP is not that of the value that was seen.
+    pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
+        for asked in &mut self.asked {
+            let seen = &asked.change.seen.slots[asked.change.slot];
+            let dump = dumps.next().flatten();
+            self.outcomes[asked.index] = if dump.is_some() { Outcome::Changed } else { Outcome::Absent };
+            let is_as_seen = |dump: &Vec<u8>| seen.checksum.is_none_or(|sum| dump.ends_with(&sum));
+            asked.saved = dump.filter(is_as_seen).map(|dump| Saved::of(seen, dump));
+        }
+        self.asked.retain(|asked| asked.saved.is_some());
+    }
+
+    /// What is to be backed up, whose record it is, and what was seen of that.
+    pub(in crate::store) fn saved(&self) -> impl Iterator<Item = (&Saved, &'a About, &'a Observation)> {
+        self.asked.iter().filter_map(|asked| Some((asked.saved.as_ref()?, &asked.change.about, &asked.change.seen)))
+    }
+
+    /// What is sent: one call for all. None when nothing is left to ask for.
+    pub(in crate::store) fn command(&self, action: Action) -> Option<Cmd> {
+        let slots = self.asked.iter().flat_map(Asked::slots);
+        (!self.asked.is_empty()).then(|| call(action, Script::Text, slots))
+    }
+
+    /// What is sent where a cluster keeps Redis keys apart: a call for each change. It compares what is in the slot of the
+    /// Redis key to change, and no more.
+    pub(in crate::store) fn commands_apart(&self, action: Action, script: Script<'_>) -> Vec<Cmd> {
+        let one = |asked: &Asked<'a>| call(action, script, asked.slots().filter(|sent| sent.is_with(asked)));
+        self.asked.iter().map(one).collect()
+    }
+
+    /// The Redis keys that no call of [`Batch::commands_apart`] compares on a cluster, with what was seen there, by change.
+    pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a SeenSlot)> {
+        let others = self.asked.iter().enumerate().flat_map(|(place, asked)| {
+            asked.slots().filter(|sent| !sent.is_with(asked)).map(move |sent| (place, sent.seen))
+        });
+        others.collect()
+    }
+
+    /// Leaves out changes, by their places among those that are asked for: their records are no longer as they were.
+    pub(in crate::store) fn leave_out(&mut self, changed: &HashSet<usize>) {
+        self.leave(|place, _| changed.contains(&place), Outcome::Changed);
+    }
+
+    /// Leaves out the changes of records one of whose Redis keys is on a master that does not answer.
+    pub(in crate::store) fn refuse(&mut self, is_silent: impl Fn(&[u8]) -> bool) {
+        let has = |change: &Change| change.seen.slots.iter().any(|slot| is_silent(&slot.redis_key));
+        self.leave(|_, change| has(change), Outcome::Refused);
+    }
+
+    fn leave(&mut self, which: impl Fn(usize, &Change) -> bool, outcome: Outcome) {
+        for (place, asked) in std::mem::take(&mut self.asked).into_iter().enumerate() {
+            if which(place, asked.change) {
+                self.outcomes[asked.index] = outcome;
+                self.left_out.extend(asked.saved.is_some().then(|| asked.change.redis_key()));
+            } else {
+                self.asked.push(asked);
+            }
+        }
+    }
+
+    /// How many changes the server is asked for.
+    pub(in crate::store) fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Takes what became of each change that was asked for, in order.
+    pub(in crate::store) fn came_to(&mut self, told: Vec<Outcome>) {
+        for (asked, outcome) in self.asked.iter().zip(told) {
+            self.outcomes[asked.index] = outcome;
+        }
+    }
+
+    /// The Redis keys that were backed up and not changed after all.
+    pub(in crate::store) fn left_alone(&self) -> Vec<&'a [u8]> {
+        // The backup keeps what may be gone.
+        let may_be_gone = |outcome: Outcome| outcome.is_done() || outcome == Outcome::Unknown;
+        let left = self.asked.iter().filter(|asked| !may_be_gone(self.outcomes[asked.index]));
+        left.map(|asked| asked.change.redis_key()).chain(self.left_out.iter().copied()).collect()
+    }
+
+    /// One outcome a change, in order.
+    pub(in crate::store) fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+}
+
+/// What a letter of the script's reply says; `None` when it is none of the script's.
+pub(in crate::store) fn outcome(letter: u8) -> Option<Outcome> {
+    match letter {
+        b'D' => Some(Outcome::Done),
+        b'C' => Some(Outcome::Changed),
+        b'A' => Some(Outcome::Absent),
+        _ => None,
+    }
+}
+
+/// A call that changes one Redis key of each of some records.
+fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent<'a>>) -> Cmd {
+    let slots: Vec<_> = slots.collect();
+    let mut command = match script {
+        Script::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
+        Script::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
+    };
+    command.arg(slots.len());
+    for slot in &slots {
+        command.arg(&slot.seen.redis_key);
+    }
+    for slot in &slots {
+        command.arg(slot.head());
+    }
+    for slot in &slots {
+        command.arg(slot.rule());
+    }
+    match action {
+        Action::Remove => command.arg("UNLINK"),
+        Action::ExpireIn(ttl) => command.arg(ttl),
+    };
+    command
+}
+
+fn can_be_compared(change: &Change) -> bool {
+    change.seen.slots[change.slot].content != Content::Absent && change.seen.slots.iter().all(SeenSlot::is_sharp)
+}
+
+impl<'a> Asked<'a> {
+    /// The record's Redis keys as the scripts want them: the one to change first.
+    fn slots(&self) -> impl Iterator<Item = Sent<'a>> {
+        let (slots, slot) = (&self.change.seen.slots, self.change.slot);
+        let others = (0..slots.len()).filter(move |other| *other != slot);
+        let target = Sent { seen: &slots[slot], changes: true };
+        std::iter::once(target).chain(others.map(|slot| Sent { seen: &slots[slot], changes: false }))
+    }
+}
+
+/// What is sent of one Redis key.
+struct Sent<'a> {
+    seen: &'a SeenSlot,
+    changes: bool,
+}
+
+impl Sent<'_> {
+    /// True when it is in the slot of the Redis key that changes.
+    fn is_with(&self, asked: &Asked<'_>) -> bool {
+        hash_slot::of(&self.seen.redis_key) == hash_slot::of(asked.change.redis_key())
+    }
+
+    /// The bytes that were read, and behind those of a value that was read in part its checksum.
+    fn head(&self) -> Vec<u8> {
+        match &self.seen.content {
+            Content::Text { head, .. } => {
+                [&head[..], self.checksum().as_ref().map_or(&[][..], |sum| &sum[..])].concat()
+            }
+            Content::Absent | Content::Other(_) => Vec::new(),
+        }
+    }
+
+    fn checksum(&self) -> Option<[u8; 8]> {
+        self.seen.checksum.filter(|_| !self.seen.content.is_whole())
+    }
+
+    /// The rule that the header of the script describes.
+    fn rule(&self) -> String {
+        let Content::Text { head, length } = &self.seen.content else { return "-,".to_owned() };
+        let at = self.seen.deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
+        let is_exact = self.seen.deadline.is_exact();
+        if self.changes && is_exact && self.seen.content.is_whole() {
+            return at;
+        }
+        let role = if self.changes { '=' } else { '+' };
+        let mark = if self.checksum().is_some() { "d" } else { "" };
+        let length = length.unwrap_or(head.len() as u64);
+        let blur = if is_exact { "" } else { "~" };
+        format!("{role}{length}{mark},{blur}{at}")
+    }
+}

@@ -1,0 +1,90 @@
+use super::*;
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::observation::Expiry;
+
+/// A change to the first of these Redis keys, each with a value of so many bytes, of which the first was read.
+fn change(redis_keys: &[&str], bytes: u64) -> Change {
+    let content = || Content::Text { head: b"x".to_vec(), length: Some(bytes) };
+    let slot = |key: &&str| SeenSlot {
+        checksum: Some([0; 8]),
+        ..SeenSlot::new(key.as_bytes(), content(), Expiry::Never, Deadline::Never)
+    };
+    let seen = Observation { server_ms: Some(1), slots: redis_keys.iter().map(slot).collect(), atomic: true };
+    let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "completed" };
+    Change { slot: 0, seen, about }
+}
+
+fn changes(count: usize, bytes: u64) -> Vec<Change> {
+    (0..count).map(|index| change(&[&format!("k{index}")], bytes)).collect()
+}
+
+fn lengths(changes: &[Change], most_keys: usize) -> Vec<usize> {
+    batches(changes, most_keys).map(<[Change]>::len).collect()
+}
+
+/// Rule: a call names so many Redis keys at most, the others of a record among them.
+#[test]
+fn a_call_names_so_many_redis_keys() {
+    assert_eq!(lengths(&changes(5, 1), 2), [2, 2, 1]);
+    assert_eq!(lengths(&changes(4, 1), 2), [2, 2]);
+    assert_eq!(lengths(&[], 2), [0; 0]);
+    let two: Vec<_> = (0..3).map(|index| change(&[&format!("a{index}"), &format!("b{index}")], 1)).collect();
+    assert_eq!(lengths(&two, 4), [2, 1]);
+    assert_eq!(lengths(&two, 3), [1, 1, 1]);
+    assert_eq!(lengths(&two, 1), [1, 1, 1], "a record goes as a whole");
+}
+
+/// Rule: a call deals with so many bytes at most, unless a single value is larger.
+#[test]
+fn a_call_deals_with_so_many_bytes() {
+    let half = MOST_BYTES / 2;
+    assert_eq!(lengths(&changes(4, half), 100), [2, 2]);
+    assert_eq!(lengths(&changes(4, half + 1), 100), [1, 1, 1, 1]);
+    assert_eq!(lengths(&changes(2, 3 * MOST_BYTES), 100), [1, 1]);
+}
+
+/// Rule: a Redis key changes once a call, or the second change would go by what the first left.
+#[test]
+fn no_call_changes_a_redis_key_twice() {
+    let twice = [change(&["a"], 1), change(&["b"], 1), change(&["a"], 1), change(&["c"], 1)];
+    assert_eq!(lengths(&twice, 100), [2, 2]);
+    let alike = [change(&["a"], 1), change(&["a"], 1)];
+    assert_eq!(lengths(&alike, 100), [1, 1]);
+}
+
+/// Rule: what is backed up at a time is bounded by Redis keys and bytes, and holds none twice.
+#[test]
+fn a_group_is_what_is_backed_up_at_a_time() {
+    let sizes = |changes: &[Change], most_keys| -> Vec<Vec<usize>> {
+        groups(changes, most_keys).iter().map(|group| group.iter().map(Batch::len).collect()).collect()
+    };
+    assert_eq!(sizes(&changes(MOST_SAVED + 1, 1), MOST_SAVED / 2), [vec![MOST_SAVED / 2; 2], vec![1]]);
+    assert_eq!(sizes(&changes(3, MOST_BYTES / 2), 1), [vec![1, 1], vec![1]]);
+    let twice = [change(&["a"], 1), change(&["b"], 1), change(&["a"], 1)];
+    assert_eq!(sizes(&twice, 1), [vec![1, 1], vec![1]]);
+}
+
+/// Rule: a change that cannot be compared is never sent, and counts as changed.
+#[test]
+fn what_cannot_be_compared_is_not_asked_for() {
+    let blurred = |change: &mut Change| change.seen.slots[0].checksum = None;
+    let absent = |change: &mut Change| change.seen.slots[0].content = Content::Absent;
+    for spoil in [blurred, absent] as [fn(&mut Change); 2] {
+        let mut some = changes(2, 9);
+        spoil(&mut some[0]);
+        let batch = Batch::new(&some);
+        assert_eq!((batch.len(), batch.redis_keys()), (1, vec![&b"k1"[..]]));
+        assert_eq!(batch.outcomes(), [Outcome::Changed; 2]);
+    }
+}
+
+/// Rule: the backup keeps what was changed, and what may have been; it takes back all else.
+#[test]
+fn what_was_left_alone_is_taken_back_from_the_backup() {
+    let some = changes(4, 9);
+    let mut batch = Batch::new(&some);
+    batch.dumped(&mut (0..4).map(|_| Some([0; 8].to_vec())));
+    assert_eq!(batch.saved().count(), 4);
+    batch.came_to(vec![Outcome::Done, Outcome::Changed, Outcome::Unknown, Outcome::Refused]);
+    assert_eq!(batch.left_alone(), [b"k1", b"k3"]);
+}

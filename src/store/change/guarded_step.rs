@@ -1,0 +1,289 @@
+//! A service's own call, made only if the record is still as it was seen.
+//!
+//! idemctl's own changes compare and change in one Lua script. A step of a service is the service's script, or its
+//! plain command, and goes over the wire exactly as the service sends it: wrapped into another script it would be
+//! another one, with other errors, and a script that calls a script there is not. So the comparison is put around it,
+//! with Redis's optimistic locking on a connection of its own: WATCH the record's Redis keys, read them again and
+//! compare, then MULTI, the call, EXEC. Whatever happens to one of them between WATCH and EXEC, an expiry included,
+//! makes EXEC do nothing at all. Behind the call the transaction reads the record once more, so that what the call left
+//! is known, whatever comes next, and a second call of the same step can be guarded by it.
+
+use redis::Value;
+
+use super::writer::Writer;
+use crate::domain::hash_slot;
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::step::reply::StepReply;
+use crate::store::backup::writer::{About, Backup, Saved};
+use crate::store::cluster::client::{TRIED, knows_pexpiretime};
+use crate::store::connection::reply;
+use crate::store::connection::target::Target;
+use crate::store::connection::{Wire, pack};
+use crate::store::error::StoreError;
+use crate::store::read::observed::observation;
+use crate::store::read::reader::Head;
+use crate::store::scripts;
+
+/// A lock that is taken right before the call, in the same transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// The slot of the lock.
+    pub slot: usize,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// Its TTL in milliseconds.
+    pub ttl_ms: u64,
+}
+
+/// What became of a guarded call.
+#[derive(Debug)]
+pub enum Guard {
+    /// It was made.
+    Made {
+        /// Its reply; an error that speaks of the server or the user.
+        reply: Result<StepReply, StoreError>,
+        /// The record right before.
+        before: Observation,
+        /// The record right after.
+        after: Observation,
+    },
+    /// The record was no longer as it was seen; nothing was done.
+    Changed,
+    /// It was sent, and no reply tells what became of it.
+    Lost {
+        /// What is there now, where that can be read.
+        now: Option<Observation>,
+        /// What came in place of such a reply.
+        why: StoreError,
+    },
+}
+
+/// How often a record is looked for that a cluster moves.
+const MOST_TRIES: usize = 5;
+
+/// The words of a command.
+type Words = Vec<Vec<u8>>;
+
+impl Writer {
+    /// Makes a call if the record is still as it was seen, whole; with a lock, where one is to be taken for it.
+    ///
+    /// # Errors
+    /// What came in between before anything was done.
+    pub async fn call(&self, seen: &Observation, hold: Option<&Hold>, call: Words) -> Result<Guard, StoreError> {
+        let lock = hold.map(|hold| {
+            let redis_key = seen.slots[hold.slot].redis_key.clone();
+            let ttl = hold.ttl_ms.to_string().into_bytes();
+            vec![b"SET".to_vec(), redis_key, hold.value.clone(), b"PX".to_vec(), ttl]
+        });
+        self.link().masters().await?;
+        let before = self.link().slot_map();
+        let guard = self.guarded(seen, lock.into_iter().chain([call]).collect()).await?;
+        if !matches!(guard, Guard::Made { .. }) {
+            return Ok(guard);
+        }
+        match self.follow(before.as_deref()).await {
+            Ok(None) => Ok(guard),
+            // What was done on the master of before may be lost.
+            Ok(Some(why)) | Err(why) => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+        }
+    }
+
+    /// Puts back what stood there before a call, if it is still as the call left it; true when that was done.
+    ///
+    /// # Errors
+    /// What came in between before anything was done.
+    pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<bool, StoreError> {
+        let commands = before.slots.iter().map(|slot| match &slot.content {
+            Content::Text { head, .. } => {
+                let mut words = vec![b"SET".to_vec(), slot.redis_key.clone(), head.clone()];
+                if let Some(at) = slot.deadline.millis() {
+                    words.extend([b"PXAT".to_vec(), at.to_string().into_bytes()]);
+                }
+                words
+            }
+            _ => vec![b"DEL".to_vec(), slot.redis_key.clone()],
+        });
+        Ok(matches!(self.guarded(after, commands.collect()).await?, Guard::Made { reply: Ok(_), .. }))
+    }
+
+    /// Backs up every Redis key of a record that is there.
+    ///
+    /// # Errors
+    /// When they cannot be read, or the backup cannot be written.
+    pub async fn back_up_record(
+        &self,
+        seen: &Observation,
+        about: &About,
+        backup: &mut Backup,
+    ) -> Result<(), StoreError> {
+        // The result before the lock, for restore brings them back in this order: no result comes back beside a lock.
+        let there = seen.slots.iter().rev().filter(|slot| slot.content != Content::Absent);
+        let redis_keys: Vec<_> = there.clone().map(|slot| slot.redis_key.as_slice()).collect();
+        let dumps = self.link().dumps(&redis_keys).await?;
+        let saved: Vec<_> = there.zip(dumps).filter_map(|(slot, dump)| Some(Saved::of(slot, dump?))).collect();
+        let from = self.provenance().await?;
+        backup.append(&from, saved.iter().map(|saved| (saved, about, seen))).await
+    }
+
+    /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
+    async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<Guard, StoreError> {
+        for _ in 1..MOST_TRIES {
+            match self.guarded_here(seen, &commands).await {
+                Err(error) if error.is_redirect() => self.link().learn().await?,
+                other => return other,
+            }
+        }
+        self.guarded_here(seen, &commands).await
+    }
+
+    async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<Guard, StoreError> {
+        let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.as_slice()).collect();
+        let mut wire = Wire::dial(&self.node_of(&keys).await?).await?;
+        // Tried before MULTI: an unknown command there would end the transaction.
+        let reads = self.reads_there(&mut wire).await?;
+        wire.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
+        let before = self.before(&mut wire, seen, reads).await?;
+        self.link().can_compare([seen, &before])?;
+        if !seen.is_still(&before) {
+            return Ok(Guard::Changed);
+        }
+        wire.tell(&pack(["MULTI"])).await?;
+        let count = commands.len();
+        // What is refused here ends it: nothing of a transaction is done before EXEC, and without EXEC nothing ever is.
+        for command in commands {
+            wire.tell(&pack(command)).await?;
+        }
+        for words in keys.iter().flat_map(|key| reads.of(key)) {
+            wire.tell(&pack(words)).await?;
+        }
+        match wire.tell(&pack(["EXEC"])).await {
+            Ok(Value::Nil) => Ok(Guard::Changed),
+            Ok(value) => {
+                let replies =
+                    reply::array(value).filter(|replies| replies.len() == count + keys.len() * Reads::PER_KEY);
+                let Some(mut replies) = replies else {
+                    return Ok(Guard::Lost { now: self.look_again(seen).await, why: self.link().unexpected("EXEC") });
+                };
+                self.wait_behind(&mut wire).await;
+                let after = match self.observed(seen, replies.split_off(count), reads) {
+                    Ok(after) => after,
+                    Err(why) => return Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+                };
+                let call = replies.pop().ok_or_else(|| self.link().unexpected("EXEC"))?;
+                // Without its lock the call came to nothing.
+                let lock = replies.into_iter().map(|reply| self.no_error(reply)).collect::<Result<Vec<_>, _>>();
+                let reply = lock.and_then(|_| wire.step_reply(call));
+                Ok(Guard::Made { reply, before, after })
+            }
+            Err(error) if error.is_without_effect() => Err(error),
+            Err(why) => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+        }
+    }
+
+    /// The node that serves all of a record's Redis keys.
+    async fn node_of(&self, keys: &[&[u8]]) -> Result<Target, StoreError> {
+        let node = self.link().master_of(keys[0]).await?;
+        if self.link().is_cluster() && !hash_slot::is_one(keys.iter().copied()) {
+            let why = hash_slot::words(keys.iter().copied());
+            return Err(StoreError::Apart { target: self.link().name(), why });
+        }
+        Ok(node)
+    }
+
+    /// On a new connection, for the old one may be what was lost.
+    async fn look_again(&self, seen: &Observation) -> Option<Observation> {
+        let link = self.link().anew().await.ok()?;
+        let keys = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
+        link.reader().observe(&[keys], Head::Whole).await.ok()?.pop()?.ok()
+    }
+
+    /// How the node tells of a Redis key.
+    async fn reads_there(&self, wire: &mut Wire) -> Result<Reads, StoreError> {
+        let tried = match wire.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
+            Value::ServerError(error) => Err(self.link().error(&error.into())),
+            value => Ok(value),
+        };
+        Ok(if knows_pexpiretime(tried.as_ref()) { Reads::Deadline } else { Reads::Time })
+    }
+
+    /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
+    /// round trips lie too far apart.
+    async fn before(&self, wire: &mut Wire, seen: &Observation, reads: Reads) -> Result<Observation, StoreError> {
+        let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
+        if reads == Reads::Time {
+            let count = keys.len().to_string().into_bytes();
+            let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
+            let reply = wire.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
+            return observation(reply, &keys).ok_or_else(|| self.link().unexpected("EVAL"));
+        }
+        let mut replies = Vec::with_capacity(keys.len() * Reads::PER_KEY);
+        for words in keys.iter().flat_map(|key| reads.of(key)) {
+            replies.push(wire.exchange(&pack(words)).await?);
+        }
+        self.observed(seen, replies, reads)
+    }
+
+    /// Takes the replies to [`Reads::of`] for what they say.
+    fn observed(&self, seen: &Observation, replies: Vec<Value>, reads: Reads) -> Result<Observation, StoreError> {
+        let mut replies = replies.into_iter();
+        let mut next = || replies.next().ok_or_else(|| self.link().unexpected("GET"));
+        let slot = |seen: &SeenSlot| {
+            let (value, kind) = (next()?, self.no_error(next()?)?);
+            let (pttl, moment) = (self.no_error(next()?)?, self.no_error(next()?)?);
+            let pttl = reply::integer(&pttl).ok_or_else(|| self.link().unexpected("PTTL"))?;
+            let content = match value {
+                _ if pttl == -2 => Content::Absent,
+                Value::ServerError(error) if error.code() == "WRONGTYPE" => {
+                    Content::Other(reply::word(kind).unwrap_or_default())
+                }
+                value => reply::bytes(self.no_error(value)?).map_or(Content::Absent, Content::text),
+            };
+            let deadline = reads.deadline(moment, pttl).ok_or_else(|| self.link().unexpected(reads.command()))?;
+            Ok(SeenSlot::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline))
+        };
+        let slots = seen.slots.iter().map(slot).collect::<Result<_, StoreError>>()?;
+        Ok(Observation { server_ms: seen.server_ms, slots, atomic: true })
+    }
+
+    fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
+        match reply {
+            Value::ServerError(error) => Err(self.link().error(&error.into())),
+            reply => Ok(reply),
+        }
+    }
+}
+
+/// How a node tells of a Redis key what its identity takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// PEXPIRETIME tells the deadline.
+    Deadline,
+    /// TIME and PTTL do, where one comes right after the other.
+    Time,
+}
+
+impl Reads {
+    const PER_KEY: usize = 4;
+
+    fn command(self) -> &'static str {
+        if self == Self::Deadline { "PEXPIRETIME" } else { "TIME" }
+    }
+
+    fn of(self, key: &[u8]) -> [Words; Self::PER_KEY] {
+        let moment = match self {
+            Self::Deadline => vec![b"PEXPIRETIME".to_vec(), key.to_vec()],
+            Self::Time => vec![b"TIME".to_vec()],
+        };
+        let [value, kind, left] =
+            ["GET", "TYPE", "PTTL"].map(|command| vec![command.as_bytes().to_vec(), key.to_vec()]);
+        [value, kind, left, moment]
+    }
+
+    fn deadline(self, moment: Value, pttl: i64) -> Option<Deadline> {
+        match self {
+            Self::Deadline => reply::integer(&moment).map(Deadline::from_pexpiretime),
+            Self::Time => reply::millis(moment).map(|now| Deadline::from_pttl(pttl, Some(now), Some(now))),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Changing records: compared and changed atomically, in batches; a step of a service between WATCH and EXEC; putting back.
+
+pub(crate) mod apply;
+pub(crate) mod batch;
+pub(crate) mod guarded_step;
+pub(crate) mod restore;
+pub(crate) mod send;
+pub(crate) mod writer;

@@ -1,0 +1,211 @@
+//! Bringing Redis keys back from a backup: only where nothing is, until the moment that the backup says.
+
+mod outlook;
+
+use self::outlook::Left;
+use super::writer::Writer;
+use crate::domain::record::deadline::Deadline;
+use crate::store::backup::writer::Saved;
+use crate::store::cluster::client::Link;
+use crate::store::error::StoreError;
+use crate::store::scripts;
+
+/// What the script runs that brings a Redis key back.
+const RIGHTS: &str = "+restore +exists";
+
+/// A Redis key that is to come back.
+#[derive(Debug, Clone, Copy)]
+pub struct Return<'a> {
+    /// What stood there.
+    pub saved: &'a Saved,
+    /// Another Redis key of the record where nothing may stand now; `None` where none matters.
+    pub barred_by: Option<&'a [u8]>,
+}
+
+impl Return<'_> {
+    /// The Redis key that the script looks at besides: where none matters the one that comes back, for nothing stands
+    /// there by then.
+    fn bar(&self) -> &[u8] {
+        self.barred_by.unwrap_or(&self.saved.redis_key)
+    }
+}
+
+/// What became of a Redis key, or why it did not come back.
+pub type Became = Result<Fate, StoreError>;
+
+/// What becomes of a Redis key of a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is back, or would be, with these milliseconds left; `None` without expiry.
+    Restored(Option<u64>),
+    /// It is back: the reply was lost, and reading back tells.
+    FoundBack(Option<u64>),
+    /// Something is there, which stays.
+    Present,
+    /// What stands at the record's other Redis key keeps it away.
+    Barred,
+    /// Its time is over.
+    Expired,
+}
+
+impl Writer {
+    /// Brings Redis keys back in one round trip after the question for the time. Nothing that is there is touched, so
+    /// that it can be done again.
+    ///
+    /// Gives what became of each, with an own error for each Redis key that is refused, and
+    /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell; and the
+    /// error that came in between. Where the server could not be asked at all nothing became of any.
+    pub async fn restore(&self, backup: &[Return<'_>]) -> (Vec<Became>, Result<(), StoreError>) {
+        // Which nodes there are is known before anything is sent.
+        if let Err(error) = self.link().masters().await {
+            return (Vec::new(), Err(error));
+        }
+        let before = self.link().slot_map();
+        let there = match self.restore_here(backup).await {
+            Ok(there) => there,
+            Err(error) => return (Vec::new(), Err(error)),
+        };
+        match self.follow(before.as_deref()).await {
+            Ok(None) => {
+                let replicated = self.replicated(&brought_back(backup, &there)).await;
+                (there, replicated)
+            }
+            Err(why) if !brought_back(backup, &there).is_empty() => {
+                let why = StoreError::MasterUnknown { target: self.name(), why: why.to_string() };
+                (there, Err(why))
+            }
+            Err(error) => (there, Err(error)),
+            // What came back on the old master may be lost.
+            Ok(Some(_)) => match self.restore_here(backup).await {
+                Ok(here) => (there.into_iter().zip(here).map(|(there, here)| either(there, here)).collect(), Ok(())),
+                Err(error) => (there, Err(error)),
+            },
+        }
+    }
+
+    async fn restore_here(&self, backup: &[Return<'_>]) -> Result<Vec<Became>, StoreError> {
+        let link = self.link();
+        let left = link.left(backup).await?;
+        let mut fates = link.foresee(backup, &left, |wanted| link.looks_ahead(wanted)).await?;
+        let sent: Vec<_> = (0..backup.len()).filter(|index| fates[*index].is_none()).collect();
+        let replies = link.ask_each(&link.returns(sent.iter().map(|index| &backup[*index]))).await;
+        let mut lost = Vec::new();
+        for (index, reply) in sent.iter().zip(replies) {
+            match reply.map(|reply| link.fate(reply, left[*index])) {
+                Ok(Ok(fate)) => fates[*index] = Some(Ok(fate)),
+                // What answers so is no Redis, and what Redis did is not told by it.
+                Ok(Err(odd)) => lost.push((*index, odd)),
+                Err(error) if error.is_without_effect() || is_of_restore(&error) => {
+                    fates[*index] = Some(Err(error.naming(RIGHTS)));
+                }
+                Err(error) => lost.push((*index, error)),
+            }
+        }
+        if let Some((_, why)) = lost.first() {
+            let some: Vec<_> = lost.iter().map(|(index, _)| (backup[*index].saved, left[*index])).collect();
+            for ((index, _), fate) in lost.iter().zip(self.found_back(&some, why).await) {
+                fates[*index] = Some(fate);
+            }
+        }
+        Ok(fates.into_iter().map(|fate| fate.unwrap_or_else(|| Err(link.unexpected("EVAL")))).collect())
+    }
+
+    /// On a new connection, for the old one may be what was lost. A Redis key that holds what the backup holds, and expires
+    /// when the backup says, is back; one that holds something else is left to whoever wrote it. One that is not there may
+    /// come yet: that is unknown.
+    async fn found_back(&self, lost: &[(&Saved, Left)], why: &StoreError) -> Vec<Became> {
+        let mut now = vec![None; lost.len()];
+        if let Ok(link) = self.link().anew().await {
+            let redis_keys: Vec<_> = lost.iter().map(|(saved, _)| saved.redis_key.as_slice()).collect();
+            for indexes in link.by_master(&redis_keys) {
+                let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
+                for (index, there) in indexes.iter().zip(there(&link, &some).await.unwrap_or_default()) {
+                    now[*index] = there;
+                }
+            }
+        }
+        let fate = |((saved, left), now): (&(&Saved, Left), Option<There>)| {
+            let (dump, deadline) = now?;
+            let is_back = is_back(saved, &dump, deadline);
+            Some(if is_back { Fate::FoundBack(left.millis()) } else { Fate::Present })
+        };
+        let fates: Vec<_> = lost.iter().zip(now).map(fate).collect();
+        let unknown = fates.iter().filter(|fate| fate.is_none()).count();
+        let what = format!("the return of {unknown} of {} Redis keys", lost.len());
+        let unknown = StoreError::OutcomeUnknown { target: self.link().name(), what, why: why.to_string() };
+        fates.into_iter().map(|fate| fate.ok_or_else(|| unknown.clone())).collect()
+    }
+}
+
+/// What stands at a Redis key: its DUMP, and when the key expires.
+type There = (Vec<u8>, Deadline);
+
+/// The DUMP of each Redis key and the moment at which the key expires; `None` for one that is gone.
+async fn there(link: &Link, redis_keys: &[&[u8]]) -> Result<Vec<Option<There>>, StoreError> {
+    let wanted: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.to_vec()]).collect();
+    let seen = link.reader().look(&wanted, 0).await?;
+    let dumps = link.dumps(redis_keys).await?;
+    let pairs = dumps.into_iter().zip(seen);
+    Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.slots.first()?.deadline))).collect())
+}
+
+impl Link {
+    /// A call of the script for each. Where a cluster keeps a Redis key and what bars it apart, the script sees the one.
+    fn returns<'a>(&self, wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline {
+        let mut pipeline = redis::pipe();
+        for wanted in wanted {
+            let Saved { redis_key, dump, expires_at_ms, .. } = wanted.saved;
+            let bar = if self.looks_ahead(wanted) { redis_key } else { wanted.bar() };
+            pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(2).arg(redis_key).arg(bar);
+            pipeline.arg(dump).arg(expires_at_ms.unwrap_or(0));
+        }
+        pipeline
+    }
+}
+
+/// True when RESTORE refuses the bytes, which is all that the script writes.
+fn is_of_restore(error: &StoreError) -> bool {
+    let StoreError::Refused { why, .. } = error else { return false };
+    ["DUMP payload version or checksum are wrong", "Bad data format"].iter().any(|words| why.contains(words))
+}
+
+/// True when what is there is what was sent: many locks hold the same bytes, and end at another moment.
+fn is_back(saved: &Saved, dump: &[u8], deadline: Deadline) -> bool {
+    let same_deadline = match saved.expires_at_ms {
+        Some(at) => deadline.is_at(at),
+        None => deadline == Deadline::Never,
+    };
+    saved.dump == dump && same_deadline
+}
+
+/// The Redis keys that are back.
+fn brought_back<'a>(backup: &[Return<'a>], became: &[Became]) -> Vec<&'a [u8]> {
+    let is_back = |became: &Became| matches!(became, Ok(Fate::Restored(_) | Fate::FoundBack(_)));
+    let back = backup.iter().zip(became).filter(|(_, became)| is_back(became));
+    back.map(|(wanted, _)| wanted.saved.redis_key.as_slice()).collect()
+}
+
+/// What became of a Redis key that was brought back on one master and then on another.
+fn either(there: Became, here: Became) -> Became {
+    match (there, here) {
+        (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present) | Err(_)) => Ok(back),
+        (_, here) => here,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_taken_anew_with_the_same_bytes_is_not_what_came_back() {
+        let sent = |expires_at_ms| Saved { redis_key: b"a".to_vec(), dump: b"1".to_vec(), ttl_ms: None, expires_at_ms };
+        let is_there = |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), deadline);
+        assert!(is_there("1", Deadline::At(50_000)) && is_there("1", Deadline::Between(50_001, 50_001)));
+        for other in [Deadline::At(50_001), Deadline::Between(50_055, 50_055), Deadline::Never, Deadline::Unknown] {
+            assert!(!is_there("1", other), "{other:?}");
+        }
+        assert!(!is_there("2", Deadline::At(50_000)));
+        assert!(is_back(&sent(None), b"1", Deadline::Never) && !is_back(&sent(None), b"1", Deadline::At(1)));
+    }
+}

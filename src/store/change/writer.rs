@@ -1,0 +1,137 @@
+//! Changing records: compare and change, atomically, against exactly what was seen.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::domain::record::age::millis;
+use crate::domain::record::observation::Observation;
+use crate::domain::step::reply::StepReply;
+use crate::store::backup::writer::About;
+use crate::store::cluster::client::{Failover, Link};
+use crate::store::cluster::slot_map::SlotMap;
+use crate::store::connection::{Wire, pack};
+use crate::store::error::StoreError;
+
+/// A change to one Redis key of a record that must still be as it was seen.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The slot whose Redis key changes.
+    pub slot: usize,
+    /// The record as it was seen: every value whole, or its beginning and its length.
+    pub seen: Observation,
+    /// Whose record it is, for the backup.
+    pub about: About,
+}
+
+impl Change {
+    /// The Redis key that changes.
+    pub fn redis_key(&self) -> &[u8] {
+        &self.seen.slots[self.slot].redis_key
+    }
+}
+
+/// What is done to the Redis key of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It goes.
+    Remove,
+    /// It gets this TTL in milliseconds.
+    ExpireIn(u64),
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was made.
+    Done,
+    /// It was made: no reply told so, and reading back does.
+    FoundDone,
+    /// The record is no longer as it was seen; nothing was done.
+    Changed,
+    /// The Redis key is gone; nothing was done.
+    Absent,
+    /// Its node of a cluster refuses it; nothing was done.
+    Refused,
+    /// It was sent, no reply told what became of it, and reading back cannot tell.
+    Unknown,
+}
+
+impl Outcome {
+    /// True when the change was made.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Done | Self::FoundDone)
+    }
+}
+
+/// What may change: the one place that sends a change.
+pub struct Writer {
+    /// Another one after a failover.
+    link: Mutex<Link>,
+    /// How many replicas are to have each batch of changes, and how long that may take.
+    replicas: Option<(u32, Duration)>,
+    /// That the replicas did not have a service's own step in time.
+    behind: Mutex<Option<StoreError>>,
+    /// Masters of a cluster that did not answer: nothing more is sent there.
+    pub(super) silent: Mutex<HashSet<String>>,
+}
+
+impl Writer {
+    pub(in crate::store) fn new(link: Link) -> Self {
+        Self { link: Mutex::new(link), replicas: None, behind: Mutex::default(), silent: Mutex::default() }
+    }
+
+    /// The same, which waits after each batch of changes until so many replicas have it.
+    #[must_use]
+    pub fn waiting_for(self, replicas: Option<(u32, Duration)>) -> Self {
+        Self { replicas, ..self }
+    }
+
+    /// Passes when the replicas had every step of a service in time that was made, as many as were to be waited for.
+    ///
+    /// # Errors
+    /// They had not; the step was made.
+    pub fn replicas_have_it(&self) -> Result<(), StoreError> {
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    /// Waits for the replicas behind a connection of its own, for Redis counts what came through that one alone.
+    pub(in crate::store) async fn wait_behind(&self, wire: &mut Wire) {
+        let Some((wanted, wait)) = self.replicas else { return };
+        let asked = wire.ask(&pack(["WAIT", &wanted.to_string(), &millis(wait).to_string()])).await;
+        let have = match asked {
+            Ok(StepReply::Integer(have)) => have,
+            _ => 0,
+        };
+        if have < i64::from(wanted) {
+            let behind = StoreError::NotReplicated { target: self.name(), have, wanted };
+            *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);
+        }
+    }
+
+    /// Waits for the replicas of the masters of these Redis keys, where they are to be waited for.
+    pub(in crate::store) async fn replicated(&self, changed: &[&[u8]]) -> Result<(), StoreError> {
+        match self.replicas {
+            Some((wanted, wait)) => self.link().replicated(changed, wanted, wait).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The way to the server; to the master of now, where a failover was noticed.
+    pub(in crate::store) fn link(&self) -> Link {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes to the master of now, where another one has taken over since the slot map was this: that it was so, as an
+    /// error to end with.
+    pub(in crate::store) async fn follow(&self, before: Option<&SlotMap>) -> Result<Option<StoreError>, StoreError> {
+        let Some(Failover { link, from, to }) = self.link().failover(before).await? else { return Ok(None) };
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+        Ok(Some(StoreError::FailedOver { from, to }))
+    }
+
+    /// The server's name for people.
+    pub fn name(&self) -> String {
+        self.link().name()
+    }
+}

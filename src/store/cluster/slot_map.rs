@@ -1,0 +1,192 @@
+//! Which master of a cluster owns which slots.
+
+use std::collections::BTreeSet;
+
+use redis::{Arg, Cmd, Value};
+
+use crate::domain::hash_slot;
+use crate::store::connection::reply;
+use crate::store::connection::target::{Address, Target};
+
+/// The slots of a cluster and their masters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store) struct SlotMap {
+    masters: Vec<Target>,
+    /// The ids of masters and replicas, where they are told.
+    ids: BTreeSet<String>,
+    /// The index of each slot's master; `None` for a slot that nobody serves.
+    owners: Vec<Option<usize>>,
+}
+
+impl SlotMap {
+    /// Reads the reply of `CLUSTER SLOTS`; a node without an address of its own is the one that was asked. `None` when it
+    /// is no such reply.
+    pub(in crate::store) fn parse(slots: Value, asked: &Target) -> Option<Self> {
+        let owners = vec![None; usize::from(hash_slot::SLOTS)];
+        let mut map = Self { masters: Vec::new(), ids: BTreeSet::new(), owners };
+        for range in reply::array(slots)? {
+            let mut range = reply::array(range)?.into_iter();
+            let (first, last) = (reply::integer(&range.next()?)?, reply::integer(&range.next()?)?);
+            let mut master = reply::array(range.next()?)?.into_iter();
+            let (host, port) = (reply::word(master.next()?), reply::integer(&master.next()?)?);
+            map.ids.extend(master.next().and_then(reply::word));
+            map.ids.extend(range.filter_map(|replica| reply::word(reply::array(replica)?.into_iter().nth(2)?)));
+            let owner = map.index_of(address(asked, host, u16::try_from(port).ok()?));
+            let range = usize::try_from(first).ok()?..=usize::try_from(last).ok()?;
+            map.owners.get_mut(range)?.fill(Some(owner));
+        }
+        Some(map)
+    }
+
+    /// The masters.
+    pub(in crate::store) fn masters(&self) -> &[Target] {
+        &self.masters
+    }
+
+    /// The ids of all nodes, which stay when a node moves or takes over.
+    pub(in crate::store) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.ids.iter().map(String::as_str)
+    }
+
+    /// The master of a slot.
+    pub(in crate::store) fn master(&self, slot: u16) -> Option<&Target> {
+        self.owners[usize::from(slot)].map(|owner| &self.masters[owner])
+    }
+
+    /// From here on the slot is this node's.
+    pub(in crate::store) fn moved(&mut self, slot: u16, to: Target) {
+        let owner = self.index_of(to);
+        self.owners[usize::from(slot)] = Some(owner);
+    }
+
+    /// The slots that have another master than in `before`.
+    pub(in crate::store) fn moved_since(&self, before: &Self) -> Vec<u16> {
+        (0..hash_slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot)).collect()
+    }
+
+    /// A master of `before` that is none any more, and whoever has its slots now. A master that has given slots away is
+    /// one still: they were moved, and nothing was lost.
+    pub(in crate::store) fn taken_over<'a>(&'a self, before: &'a Self) -> Option<(&'a Target, &'a Target)> {
+        let slots = (0..hash_slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot));
+        let places = slots.filter_map(|slot| Some((before.master(slot)?, self.master(slot)?)));
+        places.into_iter().find(|(old, _)| !self.masters.contains(old))
+    }
+
+    fn index_of(&mut self, master: Target) -> usize {
+        self.masters.iter().position(|known| *known == master).unwrap_or_else(|| {
+            self.masters.push(master);
+            self.masters.len() - 1
+        })
+    }
+}
+
+/// A node of the same cluster as `like`, at the address that MOVED and ASK name: `<slot> <host>:<port>`.
+pub(in crate::store) fn redirect(why: &str, like: &Target) -> Option<(u16, Target)> {
+    let mut words = why.split_whitespace();
+    let slot = words.next()?.parse().ok().filter(|slot| *slot < hash_slot::SLOTS)?;
+    let (host, port) = words.next()?.rsplit_once(':')?;
+    Some((slot, address(like, Some(host.to_owned()), port.parse().ok()?)))
+}
+
+fn address(like: &Target, host: Option<String>, port: u16) -> Target {
+    let own = match &like.address {
+        Address::Tcp(host, _) => host.clone(),
+        Address::Unix(_) | Address::Service(_) => "127.0.0.1".to_owned(),
+    };
+    let host = host.filter(|host| !host.is_empty() && host != "?").unwrap_or(own);
+    Target { address: Address::Tcp(host, port), ..like.clone() }
+}
+
+/// The Redis key by which a command finds its node; `None` for one that any node answers.
+pub(in crate::store) fn key_of(command: &Cmd) -> Option<&[u8]> {
+    let mut words = command.args_iter().filter_map(|word| match word {
+        Arg::Simple(word) => Some(word),
+        _ => None,
+    });
+    let name = words.next()?.to_ascii_uppercase();
+    match name.as_slice() {
+        b"EVAL" | b"EVALSHA" | b"EVAL_RO" | b"EVALSHA_RO" => {
+            let count = words.nth(1)?;
+            words.next().filter(|_| count != b"0")
+        }
+        b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => None,
+        _ => words.next(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    fn asked() -> Target {
+        Target::parse("redis://u:p@10.0.0.1:7000").unwrap()
+    }
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn range(first: i64, last: i64, host: &str, port: i64) -> Value {
+        let master = Value::Array(vec![text(host), Value::Int(port), text("id")]);
+        let replica = Value::Array(vec![text("10.0.0.9"), Value::Int(7009), text("id")]);
+        Value::Array(vec![Value::Int(first), Value::Int(last), master, replica])
+    }
+
+    #[test]
+    fn slots_have_masters_and_a_node_without_address_is_the_asked_one() {
+        let slots =
+            Value::Array(vec![range(0, 100, "", 7000), range(101, 200, "10.0.0.2", 7001), range(300, 300, "", 7000)]);
+        let map = SlotMap::parse(slots, &asked()).unwrap();
+        assert_eq!(map.masters().len(), 2);
+        let of = |slot| map.master(slot).map(ToString::to_string);
+        assert_eq!(of(100).as_deref(), Some("10.0.0.1:7000/0"));
+        assert_eq!(of(101).as_deref(), Some("10.0.0.2:7001/0"));
+        assert_eq!((of(201), of(300).is_some()), (None, true));
+        assert_eq!(map.master(150).unwrap().password.as_deref(), Some("p"), "the same log-in everywhere");
+    }
+
+    #[test]
+    fn what_is_no_slot_map_is_refused() {
+        for wrong in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 16_384, "", 1)])] {
+            assert_eq!(SlotMap::parse(wrong, &asked()), None);
+        }
+    }
+
+    #[test]
+    fn a_redirect_names_slot_and_node() {
+        let (slot, node) = redirect("3999 10.0.0.3:7002", &asked()).unwrap();
+        assert_eq!((slot, node.to_string().as_str()), (3_999, "10.0.0.3:7002/0"));
+        assert_eq!(redirect("3999 :7002", &asked()).unwrap().1.to_string(), "10.0.0.1:7002/0");
+        assert_eq!(redirect("1 ::1:7002", &asked()).unwrap().1.to_string(), "[::1]:7002/0");
+        for wrong in ["", "x 10.0.0.3:7002", "16384 h:1", "1 h", "1 h:x"] {
+            assert!(redirect(wrong, &asked()).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn moved_slots_are_told() {
+        let before = SlotMap::parse(Value::Array(vec![range(0, 10, "", 7000)]), &asked()).unwrap();
+        let mut after = before.clone();
+        after.moved(3, redirect("3 10.0.0.2:7001", &asked()).unwrap().1);
+        assert_eq!(after.moved_since(&before), [3]);
+        assert_eq!(before.moved_since(&before), [0u16; 0]);
+    }
+
+    #[test]
+    fn a_master_without_slots_was_taken_over_and_one_that_gave_some_away_was_not() {
+        let of = |first, second| {
+            let slots = Value::Array(vec![range(0, 10, first, 7000), range(11, 20, second, 7000)]);
+            SlotMap::parse(slots, &asked()).unwrap()
+        };
+        let before = of("10.0.0.1", "10.0.0.2");
+        let (old, new) = (of("10.0.0.1", "10.0.0.3"), before.clone());
+        let names = |taken: Option<(&Target, &Target)>| taken.map(|(from, to)| (from.to_string(), to.to_string()));
+        let taken = names(old.taken_over(&before));
+        assert_eq!(taken, Some(("10.0.0.2:7000/0".to_owned(), "10.0.0.3:7000/0".to_owned())));
+        assert_eq!(names(new.taken_over(&before)), None);
+        let mut given = before.clone();
+        given.moved(3, redirect("3 10.0.0.3:7002", &asked()).unwrap().1);
+        assert_eq!(names(given.taken_over(&before)), None);
+    }
+}

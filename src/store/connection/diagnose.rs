@@ -1,0 +1,120 @@
+//! A closer look at what broke a connection before it gave a single reply: something else than Redis, or TLS on one side
+//! only.
+
+use std::io;
+
+use bstr::ByteSlice as _;
+use redis::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+use super::connection;
+use super::socket::{self, Socket};
+use super::target::{Address, Target};
+use super::tls;
+use crate::store::error::StoreError;
+
+/// What a server without TLS may begin an answer with: `+PONG`, `-NOAUTH`, `-DENIED`.
+const REPLIES: &[u8] = b"+-";
+
+/// How much is shown of a line without end.
+const SHOWN: usize = 32;
+
+/// Longer than the line in which a server advises how to let in clients of other hosts.
+const LONGEST: usize = 4096;
+
+/// What a server says to a client that it does not let in, before anything is asked: that it is full, or takes no
+/// clients of other hosts.
+const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
+
+/// Says more about an error on a connection that never gave a reply.
+pub(in crate::store) async fn look_closer(target: &Target, error: StoreError) -> StoreError {
+    let broke =
+        matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. });
+    // Of a silent server a second look tells nothing more.
+    let is_silent = matches!(error, StoreError::TimedOut { .. });
+    if !broke || (is_silent && !target.manners.is_first_look()) {
+        return error;
+    }
+    let limit = target.connect_timeout.min(target.timeout);
+    if target.is_tls() {
+        return tokio::time::timeout(limit, last_words(target)).await.ok().flatten().unwrap_or(error);
+    }
+    // A server that is merely slow would have to be waited for again.
+    let words = match is_silent {
+        true => Vec::new(),
+        false => tokio::time::timeout(limit, first_words(target)).await.ok().and_then(Result::ok).unwrap_or_default(),
+    };
+    if !words.is_empty() && !tls::is_record(&words) {
+        return said(target, &words, error);
+    }
+    let Address::Tcp(host, port) = &target.address else { return error };
+    match tokio::time::timeout(limit, speaks_tls(host, *port)).await {
+        Ok(true) => StoreError::OnlyTls { target: target.to_string() },
+        _ => error,
+    }
+}
+
+/// What the first words of a server without TLS tell of an error.
+fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
+    let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
+    match redis::parse_redis_value(words) {
+        Ok(Value::ServerError(said)) if is_turned_away => connection::lost(target, &said.into()),
+        // The answer to a PING is one short line.
+        _ if words[0] == b'+' && !words.contains(&b'\n') => not_redis(target, &words[..words.len().min(SHOWN)]),
+        _ if REPLIES.contains(&words[0]) => error,
+        _ => not_redis(target, words),
+    }
+}
+
+/// Says more about a TLS handshake that came to nothing.
+pub(in crate::store) async fn without_tls(target: &Target, error: StoreError) -> StoreError {
+    match tokio::time::timeout(target.connect_timeout, first_words(target)).await {
+        Ok(Ok(words)) if words.is_empty() || tls::is_record(&words) => error,
+        Ok(Ok(words)) if REPLIES.contains(&words[0]) => StoreError::NoTls { target: target.to_string() },
+        Ok(Ok(words)) => not_redis(target, &words),
+        _ => error,
+    }
+}
+
+fn not_redis(target: &Target, words: &[u8]) -> StoreError {
+    let line = words.lines().next().unwrap_or_default();
+    StoreError::NotRedis { target: target.to_string(), why: format!("it says {:?}", bstr::BStr::new(line)) }
+}
+
+/// Why a server ends a connection after the handshake: that is when TLS 1.3 tells of the client's certificate, and a
+/// connection of the client crate's is gone by then.
+async fn last_words(target: &Target) -> Option<StoreError> {
+    let mut stream = socket::open(target).await.ok()?;
+    // Whether it can be sent or not: what the server has said by then can be read.
+    let _ = stream.write_all(b"PING\r\n").await;
+    let _ = stream.flush().await;
+    let error = stream.read(&mut [0; 256]).await.err()?;
+    tls::trouble(&target.to_string(), &error)
+}
+
+/// What a plain PING gets.
+async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
+    let mut stream: Box<dyn Socket> = match &target.address {
+        Address::Tcp(host, port) => Box::new(TcpStream::connect((host.as_str(), *port)).await?),
+        Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
+        Address::Service(_) => return Err(io::ErrorKind::Unsupported.into()),
+    };
+    // Read even when nothing can be sent: a server that turns a client away says why before it closes.
+    let _ = stream.write_all(b"PING\r\n\r\n").await;
+    let mut words = Vec::with_capacity(LONGEST);
+    while words.len() < LONGEST && !words.contains(&b'\n') && stream.read_buf(&mut words).await? > 0 {}
+    Ok(words)
+}
+
+/// True when a TLS greeting is answered by TLS: a certificate, whosever it is, or an alert.
+async fn speaks_tls(host: &str, port: u16) -> bool {
+    let anybody = tls::Tls::new(tls::TlsOptions { insecure: true, ..tls::TlsOptions::default() });
+    let (Ok(config), Ok(name)) = (anybody.config(), anybody.server_name(host)) else { return false };
+    let Ok(stream) = TcpStream::connect((host, port)).await else { return false };
+    match TlsConnector::from(config).connect(name, stream).await {
+        Ok(_) => true,
+        Err(error) => tls::trouble("", &error).is_some(),
+    }
+}

@@ -1,0 +1,213 @@
+//! The protocol's replies where they lie, token by token.
+//!
+//! The client crate makes a tree of owned values of every reply, which took a scan more time than the server took for
+//! it. A page is read here instead, without a copy. A property test holds this to the crate's parser.
+
+use std::ops::Range;
+
+use bstr::ByteSlice as _;
+
+/// One element of a reply; an array's elements follow it as tokens of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store) enum Token {
+    /// Nothing.
+    Nil,
+    /// A number.
+    Integer(i64),
+    /// A string, a status included: where it lies.
+    Text(Range<usize>),
+    /// An error: where its text lies.
+    Error(Range<usize>),
+    /// An array of this many elements.
+    Array(usize),
+}
+
+/// The longest line, as servers keep it too: what is longer is a string, whose length comes first.
+pub(in crate::store) const LONGEST_LINE: usize = 64 * 1024;
+
+/// The bytes are not in the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct Malformed;
+
+/// The token that starts at `at`, and where the next one starts; `None` while it is not complete.
+pub(in crate::store) fn token(buffer: &[u8], at: usize) -> Result<Option<(Token, usize)>, Malformed> {
+    let Some(line) = buffer[at..].find_byte(b'\n') else {
+        return if buffer.len() - at > LONGEST_LINE { Err(Malformed) } else { Ok(None) };
+    };
+    let next = at + line + 1;
+    let Some([kind, text @ .., b'\r']) = buffer.get(at..at + line) else { return Err(Malformed) };
+    let text_at = at + 1..at + 1 + text.len();
+    let token = match kind {
+        b'+' => Token::Text(text_at),
+        b'-' => Token::Error(text_at),
+        b':' => Token::Integer(integer(text)?),
+        b'*' => match integer(text)? {
+            -1 => Token::Nil,
+            count => Token::Array(usize::try_from(count).map_err(|_| Malformed)?),
+        },
+        b'$' => match integer(text)? {
+            -1 => Token::Nil,
+            length => return bulk(buffer, next, usize::try_from(length).map_err(|_| Malformed)?),
+        },
+        _ => return Err(Malformed),
+    };
+    Ok(Some((token, next)))
+}
+
+/// How much of a reply has come.
+pub(in crate::store) struct Arriving {
+    at: usize,
+    missing: usize,
+}
+
+impl Arriving {
+    /// Nothing yet.
+    pub(in crate::store) fn new() -> Self {
+        Self { at: 0, missing: 1 }
+    }
+
+    /// True when the reply is whole; what was looked at before is not looked at again.
+    pub(in crate::store) fn is_whole(&mut self, buffer: &[u8]) -> Result<bool, Malformed> {
+        while self.missing > 0 {
+            let Some((token, next)) = token(buffer, self.at)? else { return Ok(false) };
+            let elements = if let Token::Array(count) = token { count } else { 0 };
+            self.missing = (self.missing - 1).checked_add(elements).ok_or(Malformed)?;
+            self.at = next;
+        }
+        Ok(true)
+    }
+}
+
+fn bulk(buffer: &[u8], start: usize, length: usize) -> Result<Option<(Token, usize)>, Malformed> {
+    let end = start.checked_add(length).ok_or(Malformed)?;
+    match buffer.get(end..).and_then(|rest| rest.get(..2)) {
+        None => Ok(None),
+        Some(b"\r\n") => Ok(Some((Token::Text(start..end), end + 2))),
+        Some(_) => Err(Malformed),
+    }
+}
+
+fn integer(text: &[u8]) -> Result<i64, Malformed> {
+    let (negative, digits) = text.strip_prefix(b"-").map_or((false, text), |digits| (true, digits));
+    if digits.is_empty() {
+        return Err(Malformed);
+    }
+    let number = digits.iter().try_fold(0_i64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    number.map(|number| if negative { -number } else { number }).ok_or(Malformed)
+}
+
+/// Appends a command as it goes over the wire.
+pub(in crate::store) fn pack(out: &mut Vec<u8>, words: &[&[u8]]) {
+    header(out, b'*', words.len());
+    for word in words {
+        header(out, b'$', word.len());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn header(out: &mut Vec<u8>, kind: u8, mut number: usize) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(number % 10).unwrap_or(0);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.push(kind);
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use redis::Value;
+
+    use super::*;
+
+    /// Puts tokens together as the crate does.
+    fn value(buffer: &[u8], at: &mut usize) -> Option<Value> {
+        let (token, next) = token(buffer, *at).ok()??;
+        *at = next;
+        Some(match token {
+            Token::Nil => Value::Nil,
+            Token::Integer(number) => Value::Int(number),
+            Token::Text(range) if buffer[range.start - 1] == b'+' => {
+                redis::parse_redis_value(&buffer[range.start - 1..next]).ok()?
+            }
+            Token::Text(range) => Value::BulkString(buffer[range].to_vec()),
+            Token::Error(range) => redis::parse_redis_value(&buffer[range.start - 1..next]).ok()?,
+            Token::Array(count) => Value::Array((0..count).map(|_| value(buffer, at)).collect::<Option<_>>()?),
+        })
+    }
+
+    fn reply() -> impl Strategy<Value = Vec<u8>> {
+        let bulk = prop::collection::vec(any::<u8>(), 0..12)
+            .prop_map(|bytes| [format!("${}\r\n", bytes.len()).as_bytes(), &bytes, b"\r\n"].concat());
+        let leaf = prop_oneof![
+            4 => bulk,
+            2 => any::<i64>().prop_filter("the least has no positive twin", |number| *number > i64::MIN)
+                .prop_map(|number| format!(":{number}\r\n").into_bytes()),
+            1 => prop::sample::select(vec!["$-1\r\n", "*-1\r\n", "+OK\r\n", "+PONG\r\n", "-ERR no\r\n", "-NOPERM x y\r\n"])
+                .prop_map(|text| text.as_bytes().to_vec()),
+        ];
+        leaf.prop_recursive(3, 20, 5, |inner| {
+            prop::collection::vec(inner, 0..5)
+                .prop_map(|items| [format!("*{}\r\n", items.len()).into_bytes(), items.concat()].concat())
+        })
+    }
+
+    #[test]
+    fn what_is_no_reply_is_malformed() {
+        for bytes in
+            ["HTTP/1.1 400\r\n", ":\r\n", ":1x\r\n", ":-\r\n", "$3\r\nabcd\r\n", "*-2\r\n", "$-5\r\n", "\r\n", "\n"]
+        {
+            assert_eq!(token(bytes.as_bytes(), 0), Err(Malformed), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_malformed_before_it_fills_the_memory() {
+        let line = [b"+".to_vec(), vec![b'x'; LONGEST_LINE]].concat();
+        assert_eq!(token(&line[..LONGEST_LINE], 0), Ok(None));
+        assert_eq!(token(&line, 0), Err(Malformed));
+    }
+
+    proptest! {
+        #[test]
+        fn replies_are_read_as_the_crate_reads_them(reply in reply(), more in prop::collection::vec(any::<u8>(), 0..4)) {
+            let mut at = 0;
+            let read = value(&[&reply[..], &more].concat(), &mut at);
+            prop_assert_eq!(read, redis::parse_redis_value(&reply).ok());
+            prop_assert_eq!(at, reply.len());
+        }
+
+        #[test]
+        fn a_cut_reply_is_incomplete_and_nothing_makes_it_panic(reply in reply(), bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+            let cut = &reply[..reply.len() - 1];
+            prop_assert_eq!(value(cut, &mut 0), None);
+            let mut arriving = Arriving::new();
+            prop_assert_eq!(arriving.is_whole(cut), Ok(false));
+            prop_assert_eq!(arriving.is_whole(&reply), Ok(true));
+            let _ = token(&bytes, 0);
+        }
+
+        #[test]
+        fn commands_are_packed_as_the_crate_packs_them(words in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..5)) {
+            let mut ours = Vec::new();
+            pack(&mut ours, &words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let mut command = redis::Cmd::new();
+            for word in &words {
+                command.arg(word);
+            }
+            prop_assert_eq!(ours, command.get_packed_command());
+        }
+    }
+}

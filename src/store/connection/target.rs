@@ -1,0 +1,240 @@
+//! Which server is meant, and how it is named to people: never with its password.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::client_options::Manners;
+use super::sentinels::Sentinels;
+use super::tls::{Tls, TlsOptions};
+
+/// How long connecting may take, where nobody says.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a reply may take, where nobody says.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A server, a database on it, and who logs in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where it listens.
+    pub address: Address,
+    /// The database number.
+    pub db: i64,
+    /// The ACL user; `None` is the default user.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// How long waiting for a reply may take.
+    pub timeout: Duration,
+    /// How long connecting may take, the TLS handshake apart, which may take as long again.
+    pub connect_timeout: Duration,
+    /// How it is spoken to through TLS; `None` is in the clear.
+    pub tls: Option<Tls>,
+    /// True when only a cluster's node will do.
+    pub only_cluster: bool,
+    /// Who said that this server is the master, and may say otherwise later.
+    pub sentinels: Option<Arc<Sentinels>>,
+    /// What this server was asked and does not do: found out once, for all connections.
+    pub manners: Manners,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Host and port.
+    Tcp(String, u16),
+    /// A unix socket.
+    Unix(PathBuf),
+    /// Where the master of a service is that Sentinels know: they are asked before anything else.
+    Service(Arc<Sentinels>),
+}
+
+impl Target {
+    /// A server that lets in everybody, in the clear, with the timeouts nobody changed.
+    pub fn new(address: Address) -> Self {
+        Self {
+            address,
+            db: 0,
+            user: None,
+            password: None,
+            timeout: DEFAULT_TIMEOUT,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            tls: None,
+            only_cluster: false,
+            sentinels: None,
+            manners: Manners::default(),
+        }
+    }
+
+    /// Parses `redis://[user[:password]@]host[:port][/db]`, `rediss://…[#insecure]` (TLS), `unix:///path[?db=n]`, or
+    /// `redis-sentinel://` and `rediss-sentinel://` with a service's Sentinels.
+    ///
+    /// # Errors
+    /// What is wrong with it, without repeating the URL, for it may hold a password.
+    pub fn parse(url: &str) -> Result<Self, String> {
+        if let Some(rest) = url.strip_prefix("redis-sentinel://") {
+            return Self::of_service(rest);
+        }
+        if let Some(rest) = url.strip_prefix("rediss-sentinel://") {
+            return Ok(Self { tls: Some(Tls::new(TlsOptions::default())), ..Self::of_service(rest)? });
+        }
+        let mut parsed = redis::parse_redis_url(url).ok_or(
+            "the URL is not a Redis URL: write redis://host:6379/0, rediss://host:6379/0 for TLS or unix:///path/to/socket",
+        )?;
+        let insecure = match parsed.fragment() {
+            None => false,
+            Some("insecure") => true,
+            Some(_) => return Err("after # a URL may only say insecure".to_owned()),
+        };
+        parsed.set_fragment(None);
+        let tls = match parsed.scheme() {
+            "rediss" | "valkeys" => Some(Tls::new(TlsOptions { insecure, ..TlsOptions::default() })),
+            _ if insecure => return Err("#insecure is for TLS: rediss://".to_owned()),
+            _ => None,
+        };
+        let rest = parsed.as_str().split_once(':').map_or("", |(_, rest)| rest);
+        // What the crate is asked to read is where, and who: TLS is ours.
+        let plain = if tls.is_some() { format!("redis:{rest}") } else { parsed.to_string() };
+        let info = <url_info::ConnectionInfo as url_info::FromUrl>::from_url(&plain)?;
+        let (user, password) = (info.user, info.password);
+        Ok(Self { db: info.db, user, password, tls, ..Self::new(info.address) })
+    }
+
+    /// A service whose master Sentinels know: `[user[:password]@]host:port,host:port/service[/db]`, the log-in that of
+    /// the servers.
+    fn of_service(rest: &str) -> Result<Self, String> {
+        let (log_in, hosts) = rest.rsplit_once('@').map_or(("", rest), |(log_in, hosts)| (log_in, hosts));
+        let sentinels = Sentinels::parse(hosts)?;
+        let (service, db) = match sentinels.service.split_once('/') {
+            Some((service, db)) => {
+                let db = db.parse().map_err(|_| "behind the service stands a database's number".to_owned())?;
+                (service.to_owned(), db)
+            }
+            None => (sentinels.service.clone(), 0),
+        };
+        // The crate knows how a log-in is written.
+        let at = if log_in.is_empty() { String::new() } else { format!("{log_in}@") };
+        let like = Self::parse(&format!("redis://{at}127.0.0.1"))?;
+        Ok(Self { address: Address::Service(Arc::new(Sentinels { service, ..sentinels })), db, ..like })
+    }
+
+    /// True when nobody on the way can read what is sent, or it takes no way.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+}
+
+mod url_info {
+    //! The crate reads URLs well; its words for what is wrong are turned into ours here.
+
+    use redis::{ConnectionAddr, IntoConnectionInfo as _};
+
+    use super::Address;
+
+    pub(in crate::store) struct ConnectionInfo {
+        pub address: Address,
+        pub db: i64,
+        pub user: Option<String>,
+        pub password: Option<String>,
+    }
+
+    pub(in crate::store) trait FromUrl: Sized {
+        fn from_url(url: &str) -> Result<Self, String>;
+    }
+
+    impl FromUrl for ConnectionInfo {
+        fn from_url(url: &str) -> Result<Self, String> {
+            let info = url.into_connection_info().map_err(|_| {
+                "the URL cannot be read: is the database a number, and are special characters in the password %-escaped?"
+            })?;
+            let address = match info.addr() {
+                ConnectionAddr::Tcp(host, port) => Address::Tcp(host.clone(), *port),
+                ConnectionAddr::Unix(path) => Address::Unix(path.clone()),
+                _ => return Err("this kind of URL is not supported".to_owned()),
+            };
+            let redis = info.redis_settings();
+            Ok(Self {
+                address,
+                db: redis.db(),
+                user: redis.username().filter(|user| !user.is_empty()).map(str::to_owned),
+                password: redis.password().map(str::to_owned),
+            })
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Service(sentinels) => write!(f, "{sentinels}"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.db)
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_is_wrong_with_a_url_its_password_is_not_said(
+            scheme in "(redis|rediss|valkey|valkeys|unix|redis\\+unix|redis-sentinel|rediss-sentinel|http|rediss?:)",
+            before in "[a-z%@:/?#\\[\\]]{0,4}",
+            after in "[a-z0-9%@:/?#&=\\[\\] ]{0,12}",
+        ) {
+            let url = format!("{scheme}://{before}:s3cret@{after}");
+            if let Err(why) = Target::parse(&url) {
+                prop_assert!(!why.contains("s3cret"), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_password() {
+        let target = Target::parse("redis://ops:s3cret@cache.example:7000/3").unwrap();
+        assert_eq!(target.to_string(), "cache.example:7000/3");
+        assert!(!format!("{target:?}").contains("s3cret"));
+        assert_eq!(target.user.as_deref(), Some("ops"));
+    }
+
+    #[test]
+    fn a_bad_url_is_not_repeated() {
+        for url in
+            ["redis://:s3cret@host/notanumber", "redis://:s3cret@host/0#insecure", "rediss://:s3cret@host#s3cret"]
+        {
+            let why = Target::parse(url).unwrap_err();
+            assert!(!why.contains("s3cret"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_url_says_whether_tls_is_spoken() {
+        let of = |url: &str| Target::parse(url).unwrap();
+        assert!(!of("redis://host").is_tls() && !of("valkey://host").is_tls() && !of("unix:///s").is_tls());
+        for url in ["rediss://ops:pw@[::1]:6390/2", "valkeys://ops:pw@[::1]:6390/2#insecure"] {
+            let target = of(url);
+            assert_eq!(target.to_string(), "[::1]:6390/2");
+            assert_eq!(target.tls.unwrap().options().insecure, url.ends_with("#insecure"));
+            assert_eq!(target.password.as_deref(), Some("pw"));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Which right a user lacks, as the operator writes it into an ACL.
+
+/// What is missing where the server does not say.
+pub(in crate::store) const OF_SCRIPT: &str = "the commands that the script runs";
+
+/// What the server said, with the right that is missing behind it, where the server named it.
+pub(in crate::store) fn named(why: String) -> String {
+    match missing(&why) {
+        Some(right) => format!("{}; the user needs {right}", why.trim_end_matches(['.', ' '])),
+        None => why,
+    }
+}
+
+fn missing(why: &str) -> Option<String> {
+    // "User ops has no permissions to run the 'config|get' command", in a script or not.
+    if let Some((_, rest)) = why.split_once("permissions to run the '") {
+        return rest.split('\'').next().map(|command| format!("+{command}"));
+    }
+    let of_keys = ["access one of the keys", "access a key", "access at least one of the keys"];
+    if of_keys.iter().any(|words| why.contains(words)) {
+        return Some("a ~PATTERN that matches the Redis key".to_owned());
+    }
+    if why.contains("access one of the channels") || why.contains("access a channel") {
+        return Some("a &PATTERN that matches the channel".to_owned());
+    }
+    // Redis 6.2 and 7.0 do not say which.
+    why.contains("can't run this command").then(|| OF_SCRIPT.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_read_from_the_servers_words() {
+        for (why, right) in [
+            ("this user has no permissions to run the 'eval' command or its subcommand", "+eval"),
+            ("User r has no permissions to run the 'config|get' command", "+config|get"),
+            (
+                "ACL failure in script: User r has no permissions to run the 'set' command script: on @user_script:1.",
+                "+set",
+            ),
+            ("No permissions to access a key", "a ~PATTERN that matches the Redis key"),
+            ("The user executing the script can't run this command or subcommand", "the commands that the script runs"),
+        ] {
+            assert!(named(why.to_owned()).ends_with(&format!("; the user needs {right}")), "{why}");
+        }
+        assert_eq!(named("no".to_owned()), "no");
+    }
+}

@@ -1,0 +1,113 @@
+//! The errors of the client crate and of the TLS handshake, sorted into ours.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{ErrorKind, RedisError};
+
+use super::acl;
+use super::error::{Place, REDIRECTS, StoreError};
+use crate::store::connection::target::Target;
+use crate::store::connection::tls;
+
+impl StoreError {
+    /// Sorts an error of the client crate.
+    pub fn from_redis(error: &RedisError, target: &str, timeout: Duration) -> Self {
+        if let Some(trouble) = io_error(error).and_then(|error| tls::trouble(target, error)) {
+            return trouble;
+        }
+        let target = target.to_owned();
+        if error.is_timeout() {
+            return Self::TimedOut { target, seconds: timeout.as_secs_f64() };
+        }
+        if io_error(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+            return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
+        }
+        if error.is_io_error() || error.is_connection_dropped() {
+            return Self::Unreachable { target, why: io_reason(error) };
+        }
+        if error.kind() == ErrorKind::Parse {
+            return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
+        }
+        let (code, why) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
+        let place = if is_of_script(why) { Place::Script } else { Place::Command };
+        let (code, why) = out_of_script(why).unwrap_or((code, why));
+        let (code, why) = (code.to_owned(), why.to_owned());
+        let wrong_login =
+            matches!(code.as_str(), "NOAUTH" | "WRONGPASS") || error.kind() == ErrorKind::AuthenticationFailed;
+        if wrong_login || (code == "ERR" && why.contains("AUTH")) {
+            let why = if error.code().is_some() { format!("{code} {why}") } else { error.to_string() };
+            return Self::Authentication { target, why };
+        }
+        if code == "NOPERM" || is_script_not_permitted(&why) {
+            return Self::Permission { target, why: acl::named(why) };
+        }
+        if code == "DENIED" {
+            // Behind the first sentence there is advice for whoever runs the server, a page of it.
+            let first = why.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
+            return Self::Refused { target, code, why: first, place };
+        }
+        Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why }, place }
+    }
+
+    /// What a TLS handshake ran into that says nothing of TLS.
+    pub(in crate::store) fn from_handshake(error: &io::Error, target: &Target) -> Self {
+        let name = target.to_string();
+        match error.kind() {
+            io::ErrorKind::TimedOut => Self::TimedOut { target: name, seconds: target.connect_timeout.as_secs_f64() },
+            io::ErrorKind::InvalidData => Self::NotRedis { target: name, why: "its answer is no TLS".to_owned() },
+            _ => Self::Unreachable { target: name, why: format!("it ended the TLS handshake: {error}") },
+        }
+    }
+}
+
+/// Redis 6.2 wraps what a script ran into, so that the code is not the error's first word: the code, and the rest.
+pub(in crate::store) fn out_of_script(why: &str) -> Option<(&str, &str)> {
+    let (_, said) = why.strip_prefix("Error running script")?.split_once(" -")?;
+    let (code, rest) = said.split_once(' ').unwrap_or((said, ""));
+    // A script that began may have changed something: what it ran into is no reason to send it again.
+    let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_uppercase()) && !REDIRECTS.contains(&code);
+    is_code.then_some((code, rest))
+}
+
+/// True for what came up inside a script: Redis 6.2 says so in front, later engines behind.
+fn is_of_script(why: &str) -> bool {
+    why.starts_with("Error running script") || why.contains("@user_script")
+}
+
+/// What servers say when a script runs a command that its user may not: Redis 6.2, 7.0, and since.
+fn is_script_not_permitted(why: &str) -> bool {
+    ["NOPERM", "The user executing the script", "ACL failure in script"].iter().any(|words| why.contains(words))
+}
+
+/// The I/O error inside, which the client crate shares.
+fn io_error(error: &RedisError) -> Option<&io::Error> {
+    let source = std::error::Error::source(error)?;
+    let shared = source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>();
+    shared.map_or_else(|| source.downcast_ref(), |shared| shared.downcast_ref())
+}
+
+fn io_reason(error: &RedisError) -> String {
+    if error.is_connection_refusal() {
+        return "connection refused".to_owned();
+    }
+    match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_script_ran_into_is_found_inside_its_error() {
+        let wrapped = "Error running script (call to f_1): @user_script:17: @user_script: 17: -OOM command not allowed";
+        assert_eq!(out_of_script(wrapped), Some(("OOM", "command not allowed")));
+        assert_eq!(out_of_script("Error running script (call to f_1): @user_script:1: a - b"), None);
+        assert_eq!(out_of_script("something -BUSY"), None);
+        assert_eq!(out_of_script("Error running script (call to f_1): -TRYAGAIN later"), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! What can be wrong with TLS, in words.
+
+use std::io;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
+
+use super::error::StoreError;
+
+const ISSUER: &str = "--cacert FILE names the certificate of its issuer; without it the system's are used";
+const NAME: &str = "connect by one of these names, or say with --sni which of them is meant";
+const SERVER: &str = "the server's certificate has to be replaced; the clock of this machine has to be right";
+const CLIENT: &str =
+    "--cert FILE --key FILE are the client's certificate, of an issuer that the server trusts, and its key";
+const VERSION: &str = "idemctl speaks TLS 1.2 and 1.3";
+
+/// What an I/O error says of TLS; `None` where it says nothing, or that what came is no TLS at all.
+pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<StoreError> {
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    let tls = |why: String, hint| StoreError::Tls { target: target.to_owned(), why, hint };
+    Some(match error {
+        Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion) => {
+            return None;
+        }
+        Error::InvalidCertificate(error) => {
+            let (why, hint) = certificate(error);
+            tls(why, hint)
+        }
+        Error::AlertReceived(alert) => match refuses_client(*alert) {
+            Some(why) => StoreError::ClientCertificate { target: target.to_owned(), why: why.to_owned() },
+            None if *alert == AlertDescription::ProtocolVersion => {
+                tls("it speaks no version of TLS that idemctl does".to_owned(), VERSION)
+            }
+            None => tls(format!("it refused with the alert {alert:?}"), VERSION),
+        },
+        Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
+            tls("it speaks no version of TLS that idemctl does".to_owned(), VERSION)
+        }
+        other => tls(other.to_string(), VERSION),
+    })
+}
+
+/// True when bytes begin as a record of TLS does: an alert, or a greeting.
+pub(in crate::store) fn is_record(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x15 | 0x16, 0x03, ..])
+}
+
+/// What a server says to a client's certificate, or to its lack.
+fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
+    Some(match alert {
+        AlertDescription::CertificateRequired => "it wants a client certificate, and none was shown",
+        // What OpenSSL says in TLS 1.2 to a client that shows none.
+        AlertDescription::HandshakeFailure => "it wants a client certificate, or another one",
+        AlertDescription::UnknownCA => "it does not know the issuer of the client certificate",
+        AlertDescription::CertificateExpired => "the client certificate has expired",
+        AlertDescription::CertificateRevoked => "the client certificate was revoked",
+        AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::AccessDenied
+        | AlertDescription::DecryptError => "it does not take the client certificate",
+        _ => return None,
+    })
+}
+
+/// What to do about a client's certificate that was refused.
+pub(in crate::store) fn client_hint() -> &'static str {
+    CLIENT
+}
+
+fn certificate(error: &CertificateError) -> (String, &'static str) {
+    match error {
+        CertificateError::UnknownIssuer => ("the issuer of its certificate is not trusted".to_owned(), ISSUER),
+        CertificateError::NotValidForNameContext { expected, presented } if presented.is_empty() => {
+            let expected = expected.to_str();
+            (format!("its certificate is not for {expected}: it names no host at all (subjectAltName)"), SERVER)
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
+            (format!("its certificate is not for {} but for {}", expected.to_str(), names.join(", ")), NAME)
+        }
+        CertificateError::NotValidForName => ("its certificate is for another name".to_owned(), NAME),
+        CertificateError::ExpiredContext { not_after, .. } => {
+            (format!("its certificate expired on {}", day(not_after.as_secs())), SERVER)
+        }
+        CertificateError::Expired => ("its certificate has expired".to_owned(), SERVER),
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            (format!("its certificate is not valid before {}", day(not_before.as_secs())), SERVER)
+        }
+        CertificateError::NotValidYet => ("its certificate is not valid yet".to_owned(), SERVER),
+        CertificateError::Other(error) if error.to_string().contains("UnsupportedCertVersion") => (
+            "its certificate is of X.509 version 1, which names no host: it takes version 3 with subjectAltName"
+                .to_owned(),
+            SERVER,
+        ),
+        CertificateError::Other(error) if error.to_string().contains("CaUsedAsEndEntity") => (
+            "it shows an issuer's certificate (CA:TRUE) as its own".to_owned(),
+            "a server needs a certificate of its own, signed by that one, with its names as subjectAltName",
+        ),
+        CertificateError::BadSignature => ("the signature of its certificate is wrong".to_owned(), ISSUER),
+        other => (format!("its certificate is not to be trusted: {other}"), ISSUER),
+    }
+}
+
+/// `DnsName("a")` and `IpAddress(127.0.0.1)` as people write them.
+fn bare(presented: &str) -> String {
+    let inside = presented.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(presented);
+    inside.trim_matches('"').to_owned()
+}
+
+fn day(seconds: u64) -> String {
+    let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string();
+    time.split('T').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::{ServerName, UnixTime};
+
+    use super::*;
+
+    fn said(error: Error) -> (String, Option<&'static str>) {
+        let error = trouble("host:1/0", &io::Error::new(io::ErrorKind::InvalidData, error)).unwrap();
+        (error.to_string(), error.hint())
+    }
+
+    #[test]
+    fn certificates_are_spoken_of_in_words() {
+        let (why, hint) = said(CertificateError::UnknownIssuer.into());
+        assert!(why.contains("issuer") && hint.is_some_and(|hint| hint.contains("--cacert")), "{why}");
+        let (why, hint) = said(
+            CertificateError::NotValidForNameContext {
+                expected: ServerName::try_from("cache.example").unwrap(),
+                presented: vec![r#"DnsName("a.example")"#.to_owned(), "IpAddress(127.0.0.1)".to_owned()],
+            }
+            .into(),
+        );
+        assert!(why.contains("not for cache.example but for a.example, 127.0.0.1"), "{why}");
+        assert!(hint.is_some_and(|hint| hint.contains("--sni")));
+        let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let (why, _) = said(CertificateError::ExpiredContext { time: at(90_000), not_after: at(86_400) }.into());
+        assert!(why.contains("expired on 1970-01-02"), "{why}");
+    }
+
+    #[test]
+    fn a_client_that_is_refused_is_told_from_a_server_that_is() {
+        let (why, hint) = said(Error::AlertReceived(AlertDescription::CertificateRequired));
+        assert!(why.contains("client certificate") && hint.is_some_and(|hint| hint.contains("--cert")), "{why}");
+        let (why, _) = said(Error::AlertReceived(AlertDescription::ProtocolVersion));
+        assert!(why.contains("no version of TLS"), "{why}");
+    }
+
+    #[test]
+    fn what_is_no_tls_is_no_trouble_with_tls() {
+        let error = Error::InvalidMessage(InvalidMessage::InvalidContentType);
+        assert!(trouble("", &io::Error::new(io::ErrorKind::InvalidData, error)).is_none());
+        assert!(trouble("", &io::ErrorKind::ConnectionReset.into()).is_none());
+        assert!(is_record(&[0x15, 3, 3, 0]) && !is_record(b"+PONG"));
+    }
+}

@@ -1,0 +1,9 @@
+//! What can go wrong at a server, by what it means for whoever asked.
+
+pub(crate) mod acl;
+mod error;
+pub(crate) mod from_redis;
+pub(crate) mod from_tls;
+pub(crate) mod without_effect;
+
+pub use error::{ErrorClass, Place, StoreError};

@@ -1,0 +1,111 @@
+//! The look that a change is compared with: sharp enough to tell the record from every other that may take its place.
+
+use super::reader::{Checksums, Head, Reader, Seen};
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::store::cluster::client::Link;
+use crate::store::connection::reply;
+use crate::store::error::StoreError;
+
+/// The most bytes of a value that are read and compared whole. A larger value is told by its beginning, its length and the
+/// checksum of its DUMP: reading and comparing 512 bytes whole costs a purge's compare step 1.17 times, a DUMP 1.52 times.
+pub const MOST_WHOLE: usize = 4 << 10;
+
+/// The most bytes of a value that are read to tell what it is.
+const MOST_FURTHER: usize = 16 << 20;
+
+/// The commands that one Redis key takes.
+const PER_KEY: usize = 2;
+
+impl Reader {
+    /// Looks at records on their masters: their values whole up to [`MOST_WHOLE`] or `least` bytes, longer ones with their
+    /// checksum, and the moments at which they expire. One result a record, in order; the Redis keys of a record may be
+    /// read one after the other, for a change compares all of them in one step.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn look(&mut self, records: &[Vec<Vec<u8>>], least: usize) -> Result<Vec<Seen>, StoreError> {
+        let mut seen: Vec<_> = match least <= MOST_WHOLE && self.link().tells_deadlines().await {
+            true => self.look_plainly(records).await.into_iter().map(Some).collect(),
+            false => vec![None; records.len()],
+        };
+        // What plain commands did not tell, the script does: long values, and nodes of another version.
+        let is_told = |seen: &Option<Seen>| seen.as_ref().is_some_and(is_told);
+        let open: Vec<_> = (0..records.len()).filter(|index| !is_told(&seen[*index])).collect();
+        let wanted: Vec<_> = open.iter().map(|index| records[*index].clone()).collect();
+        if !wanted.is_empty() {
+            let head = Head::Bytes(least.max(MOST_WHOLE));
+            let told = self.observe_with(&wanted, head, Checksums::OfLonger).await?;
+            open.into_iter().zip(told).for_each(|(index, told)| seen[index] = Some(told));
+        }
+        Ok(seen.into_iter().flatten().collect())
+    }
+
+    /// The same, of values of which [`MOST_WHOLE`] bytes do not tell what they are.
+    ///
+    /// # Errors
+    /// As [`Reader::look`].
+    pub async fn look_further(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+        self.observe_with(records, Head::Bytes(MOST_FURTHER), Checksums::OfLonger).await
+    }
+
+    /// True when an error of a look is that of one master of a cluster, which leaves the others to go on with.
+    pub fn goes_on_after(&self, error: &StoreError) -> bool {
+        error.silent_server().is_some() && self.link().is_cluster()
+    }
+
+    async fn look_plainly(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
+        let mut pipeline = redis::Pipeline::with_capacity(records.len() * PER_KEY + 1);
+        for key in records.iter().flatten() {
+            // One byte more tells a value that is longer.
+            pipeline.cmd("GETRANGE").arg(key).arg(0).arg(MOST_WHOLE);
+            pipeline.cmd("PEXPIRETIME").arg(key);
+        }
+        // Behind the reads: what is left of a lock that is renewed meanwhile is never more than its TTL.
+        pipeline.cmd("TIME");
+        let mut replies = self.link().ask_each(&pipeline).await;
+        let server_ms = replies.pop().and_then(Result::ok).and_then(reply::millis);
+        let mut replies = replies.into_iter();
+        let mut slot = |key: &Vec<u8>| match (replies.next(), replies.next()) {
+            (Some(value), Some(at)) => seen_slot(self.link(), key, value?, &at?, server_ms),
+            _ => Err(self.link().unexpected("GETRANGE")),
+        };
+        let record = |keys: &Vec<Vec<u8>>| {
+            // Each takes its replies, also behind one that has failed.
+            let slots: Vec<_> = keys.iter().map(&mut slot).collect();
+            let slots = slots.into_iter().collect::<Result<_, _>>()?;
+            Ok(Observation { server_ms, atomic: keys.len() == 1, slots })
+        };
+        records.iter().map(record).collect()
+    }
+}
+
+fn seen_slot(
+    link: &Link,
+    key: &[u8],
+    value: redis::Value,
+    at: &redis::Value,
+    server_ms: Option<u64>,
+) -> Result<SeenSlot, StoreError> {
+    let at = reply::integer(at).ok_or_else(|| link.unexpected("PEXPIRETIME"))?;
+    let deadline = Deadline::from_pexpiretime(at);
+    let content = match at {
+        -2 => Content::Absent,
+        _ => {
+            let mut head = reply::bytes(value).ok_or_else(|| link.unexpected("GETRANGE"))?;
+            let is_longer = head.len() > MOST_WHOLE;
+            head.truncate(MOST_WHOLE);
+            Content::Text { length: (!is_longer).then_some(head.len() as u64), head }
+        }
+    };
+    let expiry = Expiry::until(deadline, server_ms.unwrap_or_default());
+    Ok(SeenSlot::new(key, content, expiry, deadline))
+}
+
+/// True when the look is all that can be told of the record.
+fn is_told(seen: &Seen) -> bool {
+    match seen {
+        Ok(seen) => seen.server_ms.is_some() && seen.slots.iter().all(SeenSlot::is_sharp),
+        Err(error) => error.lost_the_reply(),
+    }
+}

@@ -1,0 +1,14 @@
+//! Looking: one record, a page of a walk, a whole keyspace. Nothing in this room changes a record.
+
+pub(crate) mod cursor;
+pub(crate) mod held;
+pub(crate) mod look;
+pub(crate) mod observed;
+pub(crate) mod page_size;
+pub(crate) mod peek;
+pub(crate) mod reader;
+pub(crate) mod reads;
+pub mod records;
+pub(crate) mod scan;
+pub(crate) mod scan_nodes;
+pub(crate) mod scan_page;

@@ -1,0 +1,103 @@
+//! How the keyspace is walked, and how many Redis keys a page looks at.
+
+use std::time::Duration;
+
+use crate::domain::select::rate::Rate;
+
+/// The usual page. Larger ones stall other clients, smaller ones cost round trips. The masters of a cluster share it: each
+/// has a page under way, and what is found together is then spread over all of them.
+const USUAL: usize = 500;
+
+/// The least of it for one of many masters.
+const LEAST: usize = 100;
+
+/// The largest page, for servers far away.
+const LARGEST: usize = 2_000;
+
+/// How the keyspace is walked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gait {
+    /// A replica of each master in place of it, where there is one.
+    pub from_replicas: bool,
+    /// Redis keys that a page looks at, where somebody says.
+    pub page: Option<u32>,
+    /// Redis keys that are looked at a second, at most.
+    pub rate: Option<Rate>,
+}
+
+impl Gait {
+    /// Redis keys that a page of one of so many masters looks at, unless the server is far away.
+    fn page(self, masters: usize) -> usize {
+        let asked = self.page.and_then(|page| usize::try_from(page).ok());
+        let usual = (USUAL / masters.max(1)).max(LEAST);
+        asked.unwrap_or_else(|| self.rate.map_or(usual, |rate| rate.at_a_time(usual)))
+    }
+
+    /// The largest page: what somebody says holds.
+    fn largest(self, masters: usize) -> usize {
+        if self.page.is_some() || self.rate.is_some() { self.page(masters) } else { LARGEST }
+    }
+}
+
+/// Pages grow while a round trip takes longer than a page: then it is the way that takes the time, not the server.
+#[derive(Debug)]
+pub(in crate::store) struct Pace {
+    round_trip: Duration,
+    count: usize,
+    largest: usize,
+}
+
+impl Pace {
+    /// For one of so many masters, this far away.
+    pub(in crate::store) fn new(round_trip: Duration, gait: Gait, masters: usize) -> Self {
+        Self { round_trip, count: gait.page(masters), largest: gait.largest(masters) }
+    }
+
+    /// Keys to look at next.
+    pub(in crate::store) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Learns how long a page took from its request to its last reply, the way included.
+    pub(in crate::store) fn took(&mut self, elapsed: Duration) {
+        if self.round_trip > elapsed.saturating_sub(self.round_trip) {
+            self.count = self.largest.min(self.count * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(round_trip: u64, pages: &[u64]) -> usize {
+        by(Gait::default(), round_trip, pages)
+    }
+
+    fn by(gait: Gait, round_trip: u64, pages: &[u64]) -> usize {
+        let mut pace = Pace::new(Duration::from_micros(round_trip), gait, 1);
+        pages.iter().for_each(|page| pace.took(Duration::from_micros(*page)));
+        pace.count()
+    }
+
+    #[test]
+    fn pages_grow_only_where_the_way_takes_longer_and_only_so_far() {
+        assert_eq!(after(50, &[1_000; 9]), 500, "a server nearby");
+        assert_eq!(after(1_100, &[2_000, 4_000, 4_000]), 1_000, "a page of a thousand outweighs the way");
+        assert_eq!(after(30_000, &[31_000; 9]), 2_000, "a server far away");
+    }
+
+    #[test]
+    fn masters_share_a_page() {
+        let page = |masters| Pace::new(Duration::ZERO, Gait::default(), masters).count();
+        assert_eq!([page(1), page(3), page(100)], [500, 166, 100]);
+    }
+
+    #[test]
+    fn a_page_that_somebody_asks_for_holds_and_a_rate_makes_it_small() {
+        let slow = Rate::parse("200/s").ok();
+        assert_eq!(by(Gait { page: Some(50), ..Gait::default() }, 30_000, &[31_000; 9]), 50);
+        assert_eq!(by(Gait { rate: slow, ..Gait::default() }, 30_000, &[31_000; 9]), 20);
+        assert_eq!(by(Gait { page: Some(50), rate: slow, ..Gait::default() }, 30_000, &[31_000; 9]), 50);
+    }
+}

@@ -1,0 +1,106 @@
+//! Reading records with plain commands: what a walk cannot read on a node's own connection, and what no script may read.
+
+use redis::{Pipeline, Value};
+
+use super::reader::{Head, Reader, Seen, of_the_record};
+use crate::domain::record::deadline::Deadline;
+use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::store::connection::reply;
+use crate::store::error::StoreError;
+
+impl Reader {
+    /// Reads records with plain commands in one round trip: head and expiry, and the length where the head is not all.
+    /// The two keys of a record are read one after the other.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        let seen = self.peek_each(records, head).await.into_iter().map(of_the_record);
+        let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
+        self.measure(seen.iter_mut().flatten()).await?;
+        Ok(seen)
+    }
+
+    /// The same without lengths, and with an own error for each record that cannot be read, whatever the reason.
+    ///
+    pub(in crate::store) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: Head) -> Vec<Seen> {
+        let mut pipeline = Pipeline::with_capacity(records.len() * 4);
+        for key in records.iter().flatten() {
+            pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
+            pipeline.cmd("PTTL").arg(key);
+        }
+        let mut replies = self.link().ask_each(&pipeline).await.into_iter();
+        let mut peeked = |key: &Vec<u8>| match (replies.next(), replies.next()) {
+            (Some(value), Some(pttl)) => self.peeked(key, value, pttl, head),
+            _ => Err(self.link().unexpected("GETRANGE")),
+        };
+        let record = |keys: &Vec<Vec<u8>>| {
+            // Each takes its replies, also behind one that has failed.
+            let slots: Vec<_> = keys.iter().map(&mut peeked).collect();
+            let slots = slots.into_iter().collect::<Result<_, _>>()?;
+            Ok(Observation { server_ms: None, atomic: keys.len() == 1, slots })
+        };
+        records.iter().map(record).collect()
+    }
+
+    fn peeked(
+        &self,
+        key: &[u8],
+        value: Result<Value, StoreError>,
+        pttl: Result<Value, StoreError>,
+        most: Head,
+    ) -> Result<SeenSlot, StoreError> {
+        let pttl = reply::integer(&pttl?).ok_or_else(|| self.link().unexpected("PTTL"))?;
+        let content = match value {
+            Err(StoreError::Refused { code, .. }) if code == "WRONGTYPE" => Content::Other(String::new()),
+            Err(error) => return Err(error),
+            Ok(_) if pttl == -2 => Content::Absent,
+            Ok(value) => {
+                let head = reply::bytes(value).ok_or_else(|| self.link().unexpected("GETRANGE"))?;
+                let length = (most != Head::Bytes(head.len())).then_some(head.len() as u64);
+                Content::Text { head, length }
+            }
+        };
+        let deadline = Deadline::from_pttl(pttl, None, None);
+        Ok(SeenSlot::new(key, content, Expiry::from_pttl(pttl), deadline))
+    }
+
+    /// Asks for the lengths and types that are not known yet, in one round trip. What a node of a cluster does not answer
+    /// stays unknown.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn measure(&self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
+        let mut open: Vec<_> =
+            seen.flat_map(|seen| &mut seen.slots).filter_map(|slot| Some((question(&slot.content)?, slot))).collect();
+        let mut pipeline = redis::pipe();
+        for (command, slot) in &open {
+            pipeline.cmd(command).arg(&slot.redis_key);
+        }
+        let replies = if self.link().is_cluster() {
+            Ok(self.link().ask_each(&pipeline).await)
+        } else {
+            self.link().ask_all(&pipeline).await
+        };
+        for ((_, slot), reply) in open.iter_mut().zip(replies?) {
+            match (&mut slot.content, reply) {
+                (Content::Text { head, length }, Ok(Value::Int(now))) => {
+                    *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
+                }
+                (Content::Other(kind), Ok(value)) => *kind = reply::word(value).unwrap_or_default(),
+                // It changed meanwhile, or may not be asked: what was read stays as it is.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The command that tells what is not known of a value.
+fn question(content: &Content) -> Option<&'static str> {
+    match content {
+        Content::Text { length: None, .. } => Some("STRLEN"),
+        Content::Other(kind) if kind.is_empty() => Some("TYPE"),
+        _ => None,
+    }
+}

@@ -1,0 +1,228 @@
+//! Reading records. Nothing here can change anything.
+
+use redis::{Cmd, Value};
+
+use super::observed::observation;
+use super::page_size::Gait;
+use crate::domain::record::observation::Observation;
+use crate::store::cluster::client::{Link, Script};
+use crate::store::error::StoreError;
+use crate::store::scripts;
+
+/// How much of each value is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Head {
+    /// At most this many bytes.
+    Bytes(usize),
+    /// All of it.
+    Whole,
+}
+
+impl Head {
+    pub(in crate::store) fn last_index(self) -> i64 {
+        match self {
+            Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX) - 1,
+            Self::Whole => -1,
+        }
+    }
+
+    pub(in crate::store) fn as_arg(self) -> i64 {
+        match self {
+            Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
+            Self::Whole => -1,
+        }
+    }
+}
+
+/// Whether a read tells the checksums of values that are longer than their head: each takes the server a DUMP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Checksums {
+    /// None.
+    None,
+    /// Those.
+    OfLonger,
+}
+
+/// So many calls send the text of their script each; more send its digest.
+const FEW: usize = 8;
+
+/// How records can be read on this server, found out by trying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// `EVAL_RO`, from Redis 7.
+    ReadOnlyScript,
+    /// `EVAL`, before.
+    Script,
+    /// Plain commands, where scripts are not permitted: not atomic.
+    Commands,
+}
+
+/// What may only read.
+#[derive(Clone)]
+pub struct Reader {
+    link: Link,
+    way: Way,
+    gait: Gait,
+}
+
+/// What reading one record gave.
+pub type Seen = Result<Observation, StoreError>;
+
+impl Reader {
+    pub(in crate::store) fn new(link: Link) -> Self {
+        Self { link, way: Way::ReadOnlyScript, gait: Gait::default() }
+    }
+
+    /// The same, which walks the keyspace like this. Single records are read from masters all the same.
+    #[must_use]
+    pub fn walking(self, gait: Gait) -> Self {
+        Self { gait, ..self }
+    }
+
+    /// How the keyspace is walked.
+    pub(in crate::store) fn gait(&self) -> Gait {
+        self.gait
+    }
+
+    /// The server's name for people.
+    pub fn name(&self) -> String {
+        self.link.name()
+    }
+
+    pub(in crate::store) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
+    /// expiry, deadline, memory and the value's head. One result a record, in order: a record may be out of bounds for the user.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn observe(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        self.observe_each(records, head).await?.into_iter().map(of_the_record).collect()
+    }
+
+    /// The same with an own error for each record that cannot be read, whatever the reason: its node does not answer.
+    ///
+    /// # Errors
+    /// When no record could be read at all.
+    pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+        self.observe_with(records, head, Checksums::None).await
+    }
+
+    /// The same, with the checksums of values that are longer than the head where these are asked for.
+    ///
+    /// # Errors
+    /// As [`Reader::observe_each`].
+    pub(in crate::store) async fn observe_with(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: Head,
+        checksums: Checksums,
+    ) -> Result<Vec<Seen>, StoreError> {
+        loop {
+            let command = match self.way {
+                Way::ReadOnlyScript => "EVAL_RO",
+                Way::Script => "EVAL",
+                Way::Commands => {
+                    let mut seen = self.peek_each(records, head).await;
+                    self.measure(seen.iter_mut().flatten()).await?;
+                    return Ok(seen);
+                }
+            };
+            let units = self.units(records);
+            let replies = self.observe_by(command, &units, head, checksums).await;
+            if self.units(records) != units {
+                // It turned out to be a cluster that keeps the keys of a record apart.
+                continue;
+            }
+            let fallback = replies.iter().find_map(|reply| self.other_way(reply.as_ref().err()?));
+            match fallback {
+                Some(way) => self.way = way,
+                None => {
+                    let read = replies.into_iter().zip(&units);
+                    let read = read
+                        .map(|(reply, keys)| observation(reply?, keys).ok_or_else(|| self.link.unexpected(command)));
+                    return Ok(together(records, read.collect()));
+                }
+            }
+        }
+    }
+
+    /// What is read in one step each: a record, or each of its Redis keys where a cluster keeps them apart.
+    fn units(&self, records: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
+        let unit = |keys: &Vec<Vec<u8>>| {
+            if self.link.parts(keys) { keys.iter().map(|key| vec![key.clone()]).collect() } else { vec![keys.clone()] }
+        };
+        records.iter().flat_map(unit).collect()
+    }
+
+    async fn observe_by(
+        &self,
+        command: &str,
+        records: &[Vec<Vec<u8>>],
+        head: Head,
+        checksums: Checksums,
+    ) -> Vec<Result<Value, StoreError>> {
+        let calls = |script: Script<'_>| -> Vec<Cmd> {
+            let call = |keys: &Vec<Vec<u8>>| {
+                let mut call = match script {
+                    Script::Text => redis::cmd(command).arg(scripts::OBSERVE).to_owned(),
+                    Script::Digest(digest) => redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned(),
+                };
+                call.arg(keys.len()).arg(keys).arg(head.as_arg()).arg(i32::from(checksums == Checksums::OfLonger));
+                call
+            };
+            records.iter().map(call).collect()
+        };
+        // A command that only reads leaves no script at the server.
+        if checksums == Checksums::OfLonger && records.len() > FEW {
+            return self
+                .link
+                .ask_script_each(scripts::OBSERVE, calls)
+                .await
+                .unwrap_or_else(|error| vec![Err(error); records.len()]);
+        }
+        let mut pipeline = redis::pipe();
+        for call in calls(Script::Text) {
+            pipeline.add_command(call);
+        }
+        self.link.ask_each(&pipeline).await
+    }
+
+    /// Another way to read, when this one failed for want of the command or of the right to it.
+    fn other_way(&self, error: &StoreError) -> Option<Way> {
+        match self.way {
+            Way::ReadOnlyScript if error.is_unknown_command() || error.is_of_command() => Some(Way::Script),
+            Way::Script if error.is_unknown_command() || error.is_of_command() => Some(Way::Commands),
+            _ => None,
+        }
+    }
+}
+
+/// What concerns one record alone: that the user may not read it. Any other error is one of the whole.
+pub(in crate::store) fn of_the_record(seen: Seen) -> Result<Seen, StoreError> {
+    match seen {
+        Err(error) if !error.is_permission() || error.wants_slots() => Err(error),
+        seen => Ok(seen),
+    }
+}
+
+/// Puts together what was read of each record; not atomic where its Redis keys were read one after the other.
+fn together(records: &[Vec<Vec<u8>>], read: Vec<Seen>) -> Vec<Seen> {
+    let mut read = read.into_iter();
+    let record = |keys: &Vec<Vec<u8>>| {
+        let mut whole = read.next()?;
+        while whole.as_ref().is_ok_and(|seen| seen.slots.len() < keys.len()) {
+            whole = match (whole, read.next()?) {
+                (Ok(mut seen), Ok(mut more)) => {
+                    seen.slots.append(&mut more.slots);
+                    Ok(Observation { atomic: false, ..seen })
+                }
+                (_, Err(error)) | (Err(error), _) => Err(error),
+            };
+        }
+        Some(whole)
+    };
+    records.iter().map_while(record).collect()
+}

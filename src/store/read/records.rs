@@ -1,0 +1,170 @@
+//! Finding records: those that a KEY names, every candidate of every KEY in one round trip, and those of a walk's page.
+
+use anyhow::Result;
+
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::Record;
+use crate::domain::record::locate;
+use crate::domain::record::locate::Candidate;
+use crate::domain::record::stranger;
+use crate::domain::record::stranger::Stranger;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::coverage::Coverage;
+use crate::store::{Head, Reader, Seen, StoreError, Walk};
+
+/// What one KEY turned out to name.
+#[derive(Debug)]
+pub struct Found {
+    /// The KEY as it was given.
+    pub key: Vec<u8>,
+    /// The records, in the order of the schemas.
+    pub records: Vec<Record>,
+    /// Redis keys that exist where no record is.
+    pub strangers: Vec<Stranger>,
+    /// The Redis keys that were looked at.
+    pub looked_at: Vec<Vec<u8>>,
+    /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
+    pub unread: Option<StoreError>,
+}
+
+/// What is read of a value where the part that was read first does not tell what it is.
+const LONGER: Head = Head::Bytes(16 << 20);
+
+/// How much to read of each value, and what to find fault with.
+pub struct Lookup {
+    /// How much of each value.
+    pub head: Head,
+    /// Limits that findings compare with.
+    pub thresholds: Thresholds,
+    /// True to find, beside the records of a Redis key's own schemas, the results that others read there.
+    pub both: bool,
+}
+
+impl Found {
+    /// Why nobody knows all that is there: a node of a cluster does not answer.
+    pub fn silent(&self) -> Option<&StoreError> {
+        self.unread.as_ref().filter(|error| !error.is_permission())
+    }
+}
+
+impl Lookup {
+    /// Reads every KEY under every chosen schema.
+    ///
+    /// # Errors
+    /// When the server could not be asked, or none of the Redis keys can be read.
+    pub async fn find(&self, reader: &mut Reader, catalog: &Catalog, keys: Vec<Vec<u8>>) -> Result<Vec<Found>> {
+        let candidates: Vec<_> = keys.iter().map(|key| self.candidates(catalog, key)).collect();
+        let wanted: Vec<_> = candidates.iter().flatten().map(|candidate| candidate.redis_keys.clone()).collect();
+        let mut seen = reader.observe_each(&wanted, self.head).await?;
+        for (candidate, seen) in candidates.iter().flatten().zip(&mut seen) {
+            if let Ok(first) = seen
+                && locate::is_undecided(candidate, first)
+            {
+                let longer = reader.observe_each(std::slice::from_ref(&candidate.redis_keys), LONGER).await?;
+                *seen = longer.into_iter().next().unwrap_or_else(|| Ok(first.clone()));
+            }
+        }
+        let mut seen = seen.into_iter();
+        let found = keys.into_iter().zip(candidates).map(|(key, candidates)| {
+            let seen = seen.by_ref().take(candidates.len()).collect();
+            self.sort_out(catalog, key, &candidates, seen)
+        });
+        let mut found: Vec<_> = found.collect();
+        self.look_at_the_keys_themselves(reader, &mut found).await?;
+        match found.iter().find_map(|found| found.unread.clone()) {
+            Some(error) if found.iter().all(|found| found.looked_at.is_empty()) => Err(error.into()),
+            _ => Ok(found),
+        }
+    }
+
+    /// A KEY that names no record may be a Redis key that no schema bears: what exists is never told as nothing.
+    async fn look_at_the_keys_themselves(&self, reader: &mut Reader, found: &mut [Found]) -> Result<()> {
+        let is_open = |found: &&mut Found| {
+            let is_nothing = found.records.is_empty() && found.strangers.is_empty();
+            is_nothing && !found.looked_at.is_empty() && !found.looked_at.contains(&found.key)
+        };
+        let mut open: Vec<_> = found.iter_mut().filter(is_open).collect();
+        let places: Vec<_> = open.iter().map(|found| locate::redis_key_itself(&found.key)).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
+        let seen = reader.observe_each(&wanted, self.head).await?;
+        for ((found, place), seen) in open.iter_mut().zip(places).zip(seen) {
+            // Whoever may not read the Redis key knows as much as before.
+            if let Ok(seen) = seen {
+                found.strangers = stranger::strangers(&place, &seen);
+            }
+        }
+        Ok(())
+    }
+
+    fn candidates(&self, catalog: &Catalog, key: &[u8]) -> Vec<Candidate> {
+        let mut candidates = locate::for_key(catalog, key);
+        if self.both {
+            candidates.extend(locate::of_others(catalog, key));
+        }
+        candidates
+    }
+
+    fn sort_out(&self, catalog: &Catalog, key: Vec<u8>, candidates: &[Candidate], seen: Vec<Seen>) -> Found {
+        let (records, strangers) = (Vec::new(), Vec::new());
+        let mut found = Found { key, records, strangers, looked_at: Vec::new(), unread: None };
+        for (candidate, seen) in candidates.iter().zip(seen) {
+            match seen {
+                Ok(seen) if !candidate.is_owned => {
+                    let read = locate::records_in(catalog, candidate, seen, &self.thresholds);
+                    found.records.extend(read.into_iter().filter(Record::is_closed_result));
+                }
+                Ok(seen) => {
+                    let strangers = stranger::strangers(candidate, &seen);
+                    let records = locate::records_in(catalog, candidate, seen, &self.thresholds);
+                    found.strangers.extend(strangers.into_iter().filter(|_| records.is_empty()));
+                    found.records.extend(records);
+                    found.looked_at.extend(candidate.redis_keys.iter().cloned());
+                }
+                // That a node does not answer weighs more than that something is not this user's.
+                Err(error) if error.is_permission() => found.unread = found.unread.or(Some(error)),
+                Err(error) => found.unread = Some(error),
+            }
+        }
+        found
+    }
+}
+
+/// The records of a walk's next page whose idempotency keys `wanted` lets through, each under the first schema that
+/// claims it; perhaps none. `None` at the end. What the beginning of a value does not tell is read on; records that are
+/// nobody's are counted.
+///
+/// # Errors
+/// As every read. After an error, or when it is given up in between, the walk cannot go on.
+pub async fn next_page(
+    walk: &mut Walk,
+    catalog: &Catalog,
+    thresholds: &Thresholds,
+    coverage: &mut Coverage,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Result<Option<Vec<Record>>, StoreError> {
+    let Some(page) = walk.next(catalog, wanted).await? else { return Ok(None) };
+    let record = |(candidate, seen)| locate::first_record(catalog, candidate, seen, thresholds);
+    let (open, mut records): (Vec<_>, Vec<_>) = page.into_iter().filter_map(record).partition(Record::is_undecided);
+    records.retain(|record| coverage.claims(record));
+    if open.is_empty() {
+        return Ok(Some(records));
+    }
+    let places: Vec<_> = open.into_iter().map(|record| place(catalog, record)).collect();
+    let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
+    let longer = walk.read_on(&wanted).await?;
+    let longer = places.into_iter().zip(longer).filter_map(|(place, seen)| record((place, seen.ok()?)));
+    records.extend(longer.filter(|record| coverage.claims(record)));
+    Ok(Some(records))
+}
+
+/// Where a record is, with every schema that keeps records there.
+fn place(catalog: &Catalog, record: Record) -> Candidate {
+    let place = Candidate::from(record);
+    match locate::for_redis_key(catalog, &place.redis_keys[0]) {
+        Some((same, _)) if same.redis_keys == place.redis_keys => same,
+        _ => place,
+    }
+}

@@ -1,0 +1,220 @@
+//! The scan engine: the keyspace of every node, page by page, decoded as far as its records are told apart.
+
+use tokio::time::{Instant, sleep_until};
+
+use super::reader::{Head, Reader, Seen};
+use super::scan_nodes::Nodes;
+use super::scan_page::Found;
+use crate::domain::record::locate::Candidate;
+use crate::domain::record::observation::{Content, Observation};
+use crate::domain::schema::catalog::Catalog;
+use crate::store::error::StoreError;
+
+/// What is read of a value where its beginning does not tell what it is.
+const LONGER: Head = Head::Bytes(64 * 1024);
+
+/// How many such values are read at a time: memory stays flat.
+const LONGER_READS: usize = 50;
+
+/// A walk over every node for the records of the catalog's scanned schemas.
+pub struct Walk {
+    reader: Reader,
+    nodes: Nodes,
+    head: Head,
+    lengths: bool,
+    page_records: usize,
+    looked_at: u64,
+    /// When the next page may be looked at.
+    due: Instant,
+    /// Records that the user may not read, and why not; and whether any could be read.
+    forbidden: Option<(u64, StoreError)>,
+    any_read: bool,
+}
+
+impl Walk {
+    /// Starts at the beginning. Of each value that many bytes are read, and more where its schema needs them to tell
+    /// what it is.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
+        let link = reader.link().clone();
+        match Nodes::open(link.clone(), catalog.scan_pattern(), head, reader.gait()).await {
+            Ok(nodes) => Ok(Self {
+                reader,
+                nodes,
+                head,
+                lengths: true,
+                page_records: 0,
+                looked_at: 0,
+                due: Instant::now(),
+                forbidden: None,
+                any_read: false,
+            }),
+            Err(error) => Err(link.look_closer(error).await),
+        }
+    }
+
+    /// Leaves the lengths of values unknown that are longer than their head, until [`Walk::measure`] asks for those that
+    /// matter: it takes a server a sixth more to tell them all.
+    #[must_use]
+    pub fn without_lengths(mut self) -> Self {
+        self.lengths = false;
+        self
+    }
+
+    /// The least that the pages to come read of each value.
+    pub fn bring_heads(&mut self, head: Head) {
+        self.head = head;
+        self.nodes.bring_heads(head);
+    }
+
+    /// Makes the lengths of these values known, which the last page held. Where a good part of a page is asked for, the
+    /// pages after it bring the lengths along.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn measure(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
+        let cut = |seen: &&mut Observation| seen.slots.iter().any(|slot| !slot.content.is_whole());
+        let wanted: Vec<_> = seen.filter(cut).collect();
+        self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
+        self.reader.measure(wanted.into_iter()).await
+    }
+
+    /// Reads more of these records, which the last page held.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn read_on(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+        let mut seen = Vec::with_capacity(records.len());
+        for some in records.chunks(LONGER_READS) {
+            seen.extend(self.reader.observe(some, LONGER).await?);
+        }
+        Ok(seen)
+    }
+
+    /// That records were left out which the user may not read, where there are some: they may be somebody else's.
+    pub fn forbidden(&self) -> Option<String> {
+        let (count, why) = self.forbidden.as_ref()?;
+        let records = if *count == 1 { "record was" } else { "records were" };
+        Some(format!("{count} {records} left out: {why}"))
+    }
+
+    /// Redis keys that were looked at so far.
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
+    /// What the next page holds of the scanned schemas' records, whose idempotency keys `wanted` lets through; perhaps
+    /// nothing. `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn next(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
+        sleep_until(self.due).await;
+        let page = self.nodes.next(catalog, wanted).await;
+        let Some(page) = self.explained(page).await? else {
+            // Who may read nothing of what is there must not take it for nothing.
+            return match &self.forbidden {
+                Some((_, why)) if !self.any_read => Err(why.clone()),
+                _ => Ok(None),
+            };
+        };
+        for why in page.found.iter().filter_map(|(.., seen)| seen.as_ref().err()) {
+            self.forbidden.get_or_insert_with(|| (0, why.clone())).0 += 1;
+        }
+        self.looked_at += page.looked_at as u64;
+        if let Some(rate) = self.reader.gait().rate {
+            self.due = self.due.max(Instant::now()) + rate.time_for(page.looked_at);
+        }
+        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        records.extend(self.read_elsewhere(page.elsewhere).await?);
+        self.settle(&mut records).await?;
+        self.page_records = records.len();
+        self.any_read |= !records.is_empty();
+        // What is no string is rare, and its type is part of what is wrong with it.
+        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        if self.lengths {
+            self.measure(records.iter_mut().map(|(_, seen)| seen)).await?;
+        }
+        Ok(Some(records))
+    }
+
+    /// Reads records that no node of a cluster serves alone, each Redis key where it is. Those of which a node does not
+    /// answer are left out, and the node is named at the end.
+    async fn read_elsewhere(
+        &mut self,
+        places: Vec<(Candidate, usize)>,
+    ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
+        let mut records = Vec::new();
+        for (owners, places) in self.nodes.by_owners(places) {
+            if self.nodes.has_missed(&owners) {
+                continue;
+            }
+            let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
+            let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
+            match self.reader.peek(&wanted, head).await {
+                Ok(seen) => {
+                    let found = places.into_iter().zip(seen).map(|((candidate, slot), seen)| (candidate, slot, seen));
+                    records.extend(found.filter_map(record));
+                }
+                Err(error) => self.nodes.miss(error)?,
+            }
+        }
+        Ok(records)
+    }
+
+    /// How much is read of these records' values: no less than tells what they are.
+    fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> Head {
+        match self.head {
+            Head::Bytes(bytes) => Head::Bytes(candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes)),
+            Head::Whole => Head::Whole,
+        }
+    }
+
+    /// What did not speak the protocol before anything was read may be no Redis at all.
+    async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        match result {
+            Err(error) if self.looked_at == 0 => Err(self.reader.link().look_closer(error).await),
+            result => result,
+        }
+    }
+
+    /// Reads records again, atomically, that seem to have both a lock and a result: read one after the other, a record
+    /// that completed in between looks like that too.
+    async fn settle(&mut self, records: &mut Vec<(Candidate, Observation)>) -> Result<(), StoreError> {
+        let both =
+            |seen: &Observation| seen.slots.len() > 1 && seen.slots.iter().all(|slot| slot.content != Content::Absent);
+        let doubtful: Vec<_> = (0..records.len()).filter(|index| both(&records[*index].1)).collect();
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
+        let head = self.head_for(doubtful.iter().map(|index| &records[*index].0));
+        let seen = self.reader.observe(&wanted, head).await?;
+        for (index, seen) in doubtful.into_iter().zip(seen) {
+            if let Ok(seen) = seen {
+                records[index].1 = seen;
+            }
+        }
+        records.retain(|(_, seen)| !seen.is_absent());
+        Ok(())
+    }
+}
+
+fn has_another_type(seen: &Observation) -> bool {
+    seen.slots.iter().any(|slot| matches!(slot.content, Content::Other(_)))
+}
+
+/// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where
+/// there is one.
+fn record((candidate, slot, seen): Found) -> Option<(Candidate, Observation)> {
+    // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
+    let seen = seen.ok()?;
+    let found_by_an_earlier_slot = seen.slots[..slot].iter().any(|slot| slot.content != Content::Absent);
+    (!seen.is_absent() && !found_by_an_earlier_slot).then_some((candidate, seen))
+}

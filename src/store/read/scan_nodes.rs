@@ -1,0 +1,219 @@
+//! The keyspace of all nodes, a page of each in turn: while one node's page is decoded the others work at theirs.
+//!
+//! A cluster may move slots while it is walked. So the slot map is compared before and after, and the nodes that have
+//! got slots meanwhile are walked again for what is in these. A node that cannot be reached is left out, and named at the
+//! end.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::page_size::Gait;
+use super::reader::Head;
+use super::scan_page::{Page, Pages};
+use crate::domain::hash_slot;
+use crate::domain::record::locate::Candidate;
+use crate::domain::schema::catalog::Catalog;
+use crate::store::cluster::client::Link;
+use crate::store::cluster::slot_map::SlotMap;
+use crate::store::connection::target::Target;
+use crate::store::error::{Place, StoreError};
+
+/// How often nodes are walked again for slots that moved meanwhile.
+const MOST_ROUNDS: usize = 5;
+
+/// A walk over every node.
+pub(in crate::store) struct Nodes {
+    link: Link,
+    open: VecDeque<(Target, Pages)>,
+    pattern: Vec<u8>,
+    head: Head,
+    lengths: bool,
+    /// The slot map of the round under way; `None` where it is no cluster.
+    map: Option<Arc<SlotMap>>,
+    /// In later rounds the slots that are looked for.
+    moved: Option<HashSet<u16>>,
+    rounds: usize,
+    missed: Vec<StoreError>,
+    masters: usize,
+    gait: Gait,
+}
+
+impl Nodes {
+    /// Asks every node for its first page.
+    ///
+    /// # Errors
+    /// When no node can be reached.
+    pub(in crate::store) async fn open(
+        link: Link,
+        pattern: Vec<u8>,
+        head: Head,
+        gait: Gait,
+    ) -> Result<Self, StoreError> {
+        let masters = link.masters().await?;
+        let (map, open) = (link.slot_map(), VecDeque::new());
+        let (lengths, moved, rounds, missed) = (false, None, 1, Vec::new());
+        let masters_count = masters.len();
+        let mut nodes =
+            Self { link, open, pattern, head, lengths, map, moved, rounds, missed, masters: masters_count, gait };
+        nodes.connect(masters).await;
+        if nodes.open.is_empty()
+            && let Some(error) = nodes.missed.pop()
+        {
+            return Err(error);
+        }
+        Ok(nodes)
+    }
+
+    /// Whether the pages to come bring the lengths of values along.
+    pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
+        self.lengths = lengths;
+        self.open.iter_mut().for_each(|(_, pages)| pages.bring_lengths(lengths));
+    }
+
+    /// The least that the pages to come read of each value.
+    pub(in crate::store) fn bring_heads(&mut self, head: Head) {
+        self.head = head;
+        self.open.iter_mut().for_each(|(_, pages)| pages.bring_heads(head));
+    }
+
+    /// The next page; `None` at the end.
+    ///
+    /// # Errors
+    /// As every read; at the end, when a node of a cluster was left out.
+    pub(in crate::store) async fn next(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Page>, StoreError> {
+        loop {
+            let Some((node, mut pages)) = self.open.pop_front() else {
+                if self.next_round().await? {
+                    continue;
+                }
+                return self.end();
+            };
+            match pages.next(catalog, &wanted).await {
+                Ok(Some(page)) => {
+                    self.open.push_back((node, pages));
+                    return Ok(Some(self.of_moved_slots(page)));
+                }
+                Ok(None) => {}
+                Err(error) if self.masters > 1 => self.missed.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn connect(&mut self, nodes: Vec<Target>) {
+        let masters = self.map.as_ref().map(|_| self.masters);
+        for master in nodes {
+            // Without a replica that answers, the master does.
+            let replica = if self.gait.from_replicas { self.link.replica_of(&master).await } else { None };
+            let mut last = None;
+            for node in replica.into_iter().chain([master]) {
+                match Pages::open(&node, &self.pattern, self.head, self.gait, masters).await {
+                    Ok(mut pages) => {
+                        pages.bring_lengths(self.lengths);
+                        self.open.push_back((node, pages));
+                        last = None;
+                        break;
+                    }
+                    Err(error) => last = Some(error),
+                }
+            }
+            self.missed.extend(last);
+        }
+    }
+
+    /// Begins another round when slots have moved since the last began.
+    async fn next_round(&mut self) -> Result<bool, StoreError> {
+        let Some(before) = self.map.clone() else { return Ok(false) };
+        // Where the map cannot be asked for, nobody knows what has moved.
+        if let Err(error) = self.link.learn().await {
+            self.missed.push(error);
+            return Ok(false);
+        }
+        let Some(now) = self.link.slot_map() else { return Ok(false) };
+        let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
+        // Whoever has taken over from a master that is silent has what it had.
+        let among = |masters: &[Target], server: &str| masters.iter().any(|master| master.to_string() == server);
+        let was_replaced = |server: &str| among(before.masters(), server) && !among(now.masters(), server);
+        self.missed.retain(|error| !error.silent_server().is_some_and(was_replaced));
+        let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
+        let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
+        if nodes.is_empty() {
+            return Ok(false);
+        }
+        if self.rounds == MOST_ROUNDS {
+            // What moves now and was looked through before is known; what was looked for and went on is not.
+            if self.moved.as_ref().is_some_and(|sought| sought.is_disjoint(&moved)) {
+                return Ok(false);
+            }
+            let (code, why) = ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
+            self.missed.push(StoreError::Refused { target: nodes[0].to_string(), code, why, place: Place::Command });
+            return Ok(false);
+        }
+        (self.map, self.moved) = (Some(now), Some(moved));
+        self.rounds += 1;
+        self.connect(nodes).await;
+        Ok(true)
+    }
+
+    /// In a later round what is in other slots is known already.
+    fn of_moved_slots(&self, mut page: Page) -> Page {
+        if let Some(moved) = &self.moved {
+            let has_moved =
+                |candidate: &Candidate, slot: usize| moved.contains(&hash_slot::of(&candidate.redis_keys[slot]));
+            page.found.retain(|(candidate, slot, _)| has_moved(candidate, *slot));
+            page.elsewhere.retain(|(candidate, slot)| has_moved(candidate, *slot));
+        }
+        page
+    }
+
+    /// Records whose Redis keys are on several nodes, put together by the names of these.
+    pub(in crate::store) fn by_owners(
+        &self,
+        places: Vec<(Candidate, usize)>,
+    ) -> BTreeMap<Vec<String>, Vec<(Candidate, usize)>> {
+        let map = self.link.slot_map();
+        let owner = |redis_key: &Vec<u8>| Some(map.as_ref()?.master(hash_slot::of(redis_key))?.to_string());
+        let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for place in places {
+            let owners = place.0.redis_keys.iter().filter_map(owner).collect();
+            groups.entry(owners).or_default().push(place);
+        }
+        groups
+    }
+
+    /// True when one of these nodes is left out already.
+    pub(in crate::store) fn has_missed(&self, owners: &[String]) -> bool {
+        self.missed
+            .iter()
+            .filter_map(StoreError::silent_server)
+            .any(|silent| owners.iter().any(|owner| owner == silent))
+    }
+
+    /// Leaves out a node that does not answer.
+    ///
+    /// # Errors
+    /// The error, when it is another, or there is but this node.
+    pub(in crate::store) fn miss(&mut self, error: StoreError) -> Result<(), StoreError> {
+        if self.masters < 2 || error.silent_server().is_none() {
+            return Err(error);
+        }
+        self.missed.push(error);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Option<Page>, StoreError> {
+        let mut missed = std::mem::take(&mut self.missed);
+        // One that was silent in the walk may have been so before, when a record of two nodes was read.
+        let mut named = HashSet::new();
+        missed.retain(|error| error.silent_server().is_none_or(|server| named.insert(server.to_owned())));
+        if missed.is_empty() {
+            return Ok(None);
+        }
+        let why = missed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Err(StoreError::Missed { missed: missed.len(), masters: self.masters, why })
+    }
+}

@@ -1,0 +1,195 @@
+//! One node's keyspace page by page: while a page's records are read, the next one is on its way.
+//!
+//! Requests go out as SCAN, reads of the page before, SCAN, reads ... on one connection. The server always has a page to
+//! work at while the one before it is decoded and shown.
+
+use std::time::Instant;
+
+use super::cursor::Scan;
+use super::page_size::{Gait, Pace};
+use super::reader::{Head, Seen};
+use super::reads::{self, Reads};
+use crate::domain::hash_slot;
+use crate::domain::record::locate;
+use crate::domain::record::locate::Candidate;
+use crate::domain::schema::catalog::Catalog;
+use crate::store::cluster::client::{TRIED, knows_pexpiretime};
+use crate::store::connection::resp::Token;
+use crate::store::connection::stream::Stream;
+use crate::store::connection::target::Target;
+use crate::store::error::StoreError;
+
+/// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
+pub(in crate::store) type Found = (Candidate, usize, Seen);
+
+/// A page that was read.
+pub(in crate::store) struct Page {
+    /// Redis keys that were looked at.
+    pub(in crate::store) looked_at: usize,
+    /// The records they belong to.
+    pub(in crate::store) found: Vec<Found>,
+    /// Those that this node does not serve alone: a cluster keeps their Redis keys apart, or is moving them.
+    pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,
+}
+
+/// Records that are being read.
+struct Asked {
+    looked_at: usize,
+    places: Vec<(Candidate, usize)>,
+    elsewhere: Vec<(Candidate, usize)>,
+    reads: Reads,
+    at: Instant,
+}
+
+/// A walk over one node's keyspace.
+pub(in crate::store) struct Pages {
+    stream: Stream,
+    scan: Scan,
+    pace: Pace,
+    pattern: Vec<u8>,
+    reads: Reads,
+    scanning: bool,
+    asked: Option<Asked>,
+    /// True for a node of a cluster, which serves a part of the slots.
+    in_cluster: bool,
+}
+
+impl Pages {
+    /// Connects, and asks for the first page. In a cluster `masters` says how many nodes are walked.
+    ///
+    /// # Errors
+    /// As [`Stream::connect`].
+    pub(in crate::store) async fn open(
+        target: &Target,
+        pattern: &[u8],
+        head: Head,
+        gait: Gait,
+        masters: Option<usize>,
+    ) -> Result<Self, StoreError> {
+        let (stream, round_trip) = Stream::connect(target).await?;
+        let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait, masters.unwrap_or(1)));
+        let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
+        let reads = Reads { head, lengths: false, exact: false };
+        let mut pages = Self { stream, scan, pace, pattern, reads, scanning: false, asked: None, in_cluster };
+        if in_cluster {
+            // A replica serves nobody who did not say that it may be behind; to a master it is nothing.
+            pages.stream.ask(&[b"READONLY"]);
+        }
+        pages.stream.ask(&[b"TIME"]);
+        pages.stream.ask(&[b"PEXPIRETIME", TRIED.as_bytes()]);
+        pages.ask_for_page();
+        pages.stream.send().await?;
+        if in_cluster {
+            pages.stream.token().await?;
+        }
+        let time = reads::time(&mut pages.stream).await?;
+        let tried = match pages.stream.token().await? {
+            Token::Integer(_) => true,
+            Token::Error(text) => knows_pexpiretime(Err(&pages.stream.refusal(text))),
+            _ => false,
+        };
+        pages.reads.exact = tried && time.is_some();
+        Ok(pages)
+    }
+
+    /// The next page of the records that the catalog's schemas own and whose idempotency keys `wanted` lets through;
+    /// `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
+    ///
+    /// # Errors
+    /// As every read.
+    pub(in crate::store) async fn next(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Page>, StoreError> {
+        if self.asked.is_none() {
+            self.turn(catalog, &wanted).await?;
+        }
+        let Some(asked) = self.asked.take() else { return Ok(None) };
+        self.turn(catalog, &wanted).await?;
+        let (mut found, mut elsewhere) = (Vec::with_capacity(asked.places.len()), asked.elsewhere);
+        let seen = asked.reads.seen(&mut self.stream, asked.places.iter().map(|(candidate, _)| candidate)).await?;
+        for ((candidate, slot), seen) in asked.places.into_iter().zip(seen) {
+            match seen {
+                Err(error) if error.is_redirect() => elsewhere.push((candidate, slot)),
+                seen => found.push((candidate, slot, seen)),
+            }
+        }
+        self.pace.took(asked.at.elapsed());
+        Ok(Some(Page { looked_at: asked.looked_at, found, elsewhere }))
+    }
+
+    /// Whether the pages to come bring the lengths of values along.
+    pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
+        self.reads.lengths = lengths;
+    }
+
+    /// The least that the pages to come read of each value.
+    pub(in crate::store) fn bring_heads(&mut self, head: Head) {
+        self.reads.head = head;
+    }
+
+    /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
+    async fn turn(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        if !self.scanning {
+            return Ok(());
+        }
+        let (looked_at, places) = self.page(catalog, wanted).await?;
+        self.ask_for_page();
+        let apart = |(candidate, _): &(Candidate, usize)| {
+            self.in_cluster
+                && candidate.redis_keys.len() > 1
+                && !hash_slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice))
+        };
+        let (elsewhere, places): (Vec<_>, Vec<_>) = places.into_iter().partition(apart);
+        self.reads.ask(&mut self.stream, places.iter().map(|(candidate, _)| candidate));
+        self.asked = Some(Asked { looked_at, places, elsewhere, reads: self.reads, at: Instant::now() });
+        self.stream.send().await
+    }
+
+    fn ask_for_page(&mut self) {
+        let count = self.pace.count().to_string();
+        if self.scan.cursor().is_some() && self.scan.ask(self.pace.count()) {
+            self.stream.ask(&[b"DBSIZE"]);
+        }
+        let cursor = self.scan.cursor();
+        if let Some(cursor) = cursor {
+            self.stream.ask(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", count.as_bytes()]);
+        }
+        self.scanning = cursor.is_some();
+    }
+
+    /// Reads the reply of SCAN: how many Redis keys it holds, and the records they belong to.
+    async fn page(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<(usize, Vec<(Candidate, usize)>), StoreError> {
+        if self.scan.awaits_size() {
+            let there =
+                reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
+            self.scan.there_are(there).map_err(|why| self.stream.endless(why))?;
+        }
+        match self.stream.token().await? {
+            Token::Array(2) => {}
+            Token::Error(text) => return Err(self.stream.refusal(text)),
+            _ => return Err(self.stream.unexpected("SCAN")),
+        }
+        let Token::Text(cursor) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+        let cursor = self.stream.bytes(cursor).to_vec();
+        let Token::Array(count) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+        self.scan.turn(&cursor, count).map_err(|why| self.stream.endless(why))?;
+        let mut looked_at = 0;
+        let mut places = Vec::new();
+        for _ in 0..count {
+            let Token::Text(redis_key) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+            let redis_key = self.stream.bytes(redis_key);
+            if !self.scan.is_new(redis_key) {
+                continue;
+            }
+            looked_at += 1;
+            places.extend(locate::for_redis_key(catalog, redis_key).filter(|(candidate, _)| wanted(&candidate.key)));
+        }
+        Ok((looked_at, places))
+    }
+}

@@ -1,0 +1,3 @@
+//! The terminal: the only printer.
+
+pub mod ui;
