@@ -25,7 +25,7 @@ install: ## Install idemctl for this user
 	cargo install --locked --path .
 
 generate: ## Write completions/, man/, the tables of lua/reference/README.md and the matrix of README.md anew
-	IDEMCTL_BLESS=1 cargo test --locked --test generated --test matrix
+	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated:: matrix::
 
 clean-tools: ## Remove the programs that test and check have fetched
 	rm -rf .engines .tools

@@ -4,8 +4,6 @@
 
 #[path = "../support/mod.rs"]
 mod support;
-#[path = "../support/wire.rs"]
-mod wire;
 
 mod by_hand;
 mod meeting;

@@ -7,7 +7,7 @@ use redis::Connection;
 
 use crate::services::{Begun, SERVICES, Service};
 use crate::support::Server;
-use crate::wire::{self, Played};
+use crate::support::wire::{self, Played};
 
 const OURS: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 const THEIRS: &str = "7f8f3f5c-97a9-4d2e-8a37-2b8b7a0c4c22";

@@ -10,7 +10,7 @@ use idemctl::schemas;
 use idemctl::schemas::Deployment;
 
 use crate::support::Server;
-use crate::wire::{self, Library};
+use crate::support::wire::{self, Library};
 
 const WORKER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 

@@ -5,7 +5,7 @@ use idemctl::domain::step::reply::StepReply;
 use redis::Connection;
 use serde_json::Value;
 
-use crate::wire;
+use crate::support::wire;
 
 /// What a service learns when it begins.
 #[derive(Debug, PartialEq)]

@@ -6,7 +6,7 @@ use idemctl::domain::step::request::Request;
 use redis::Connection;
 
 use crate::support::Server;
-use crate::wire;
+use crate::support::wire;
 
 const OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::backup;
-use crate::cluster::Cluster;
-use crate::fault::{self, Hook, says};
 use crate::stage::{REMOVALS, Stage};
+use crate::support::backup;
+use crate::support::cluster::Cluster;
+use crate::support::fault::{self, Hook, says};
 use crate::support::{self, Run, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;

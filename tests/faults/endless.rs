@@ -4,9 +4,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::fault;
-use crate::memory::peak_of;
 use crate::stage::Stage;
+use crate::support::fault;
+use crate::support::memory::peak_of;
 
 /// More than idemctl takes for itself, far less than what is promised.
 const LITTLE: u64 = 96 * 1024 * 1024;

@@ -1,8 +1,8 @@
 //! Something in between forwards a change, and then answers with an error of its own, or with what no Redis answers: only an
 //! error after which Redis promises that nothing was changed counts as "not done".
 
-use crate::fault::{self, Hook, says};
 use crate::stage::{ADDITIONS, REMOVALS, Stage, contents};
+use crate::support::fault::{self, Hook, says};
 
 /// Answers in place of the one that the server gave.
 const ANSWERS: [&str; 8] = [

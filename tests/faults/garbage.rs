@@ -4,8 +4,8 @@ use std::io::{self, Read as _, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use crate::fault;
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, bounded};
+use crate::support::fault;
 
 /// What is said, in the way of a server.
 type Talk = fn(&mut dyn Write) -> io::Result<()>;

@@ -3,9 +3,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::fault::{self, Fault};
-use crate::proxy;
 use crate::stage::{ADDITIONS, REMOVALS, Stage, calls, contents};
+use crate::support::fault::{self, Fault};
+use crate::support::proxy;
 use crate::support::{self, Run};
 
 /// At how many places each command's connection is cut, in each direction.

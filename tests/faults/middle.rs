@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::backup;
-use crate::fault::{self, Fault};
+use crate::support::backup;
+use crate::support::fault::{self, Fault};
 use crate::support::{self, Run, Server};
 
 const LOCKS: usize = 1_500;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::backup;
-use crate::cluster::Cluster;
-use crate::fault::{self, Fault};
+use crate::support::backup;
+use crate::support::cluster::Cluster;
+use crate::support::fault::{self, Fault};
 use crate::support::{self, Run};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::fault;
 use crate::stage::bounded;
+use crate::support::fault;
 use crate::support::{self, Run, Server};
 
 #[test]

@@ -1,15 +1,13 @@
 //! Servers that are there and do not serve: exit code 6, with their word and what it means.
 
-#![allow(clippy::print_stderr, reason = "a test that cannot be run here says so")]
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::fault::{self, Fault};
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
+use crate::support::fault::{self, Fault};
 use crate::support::{self, Server};
 
 const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];

@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::fault::{self, BlackHole, Fault};
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
+use crate::support::fault::{self, BlackHole, Fault};
 
 const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];
 

@@ -4,7 +4,7 @@ use idemctl::domain::step::reply::StepReply;
 use redis::Connection;
 
 use crate::support::Server;
-use crate::wire;
+use crate::support::wire;
 
 /// Strings that are no record of any service: other text, other JSON, no JSON, other bytes.
 pub const STRAY: &[&[u8]] = &[

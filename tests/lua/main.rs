@@ -3,14 +3,13 @@
 
 #[path = "../support/mod.rs"]
 mod support;
-#[path = "../support/wire.rs"]
-mod wire;
 
 mod bench;
 mod change_many_if_same;
 mod check_and_lock;
 mod complete;
 mod complete_processing;
+mod headers;
 mod idempotency;
 mod lock;
 mod mark_completed_and_unlock;
@@ -24,3 +23,4 @@ mod reference_renew;
 mod restore_if_absent;
 mod set_completed;
 mod start_processing;
+mod vectors;

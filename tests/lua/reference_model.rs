@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;
 
 use crate::support::Server;
-use crate::wire;
+use crate::support::wire;
 
 const KEY: &str = "idemkey:order-1";
 

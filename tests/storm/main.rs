@@ -2,14 +2,8 @@
 //! the servers' own command streams judges every change of idemctl's by what truly stood there.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
-#[path = "../support/cluster.rs"]
-mod cluster;
-#[path = "../support/sentinel.rs"]
-mod sentinel;
 #[path = "../support/mod.rs"]
 mod support;
-#[path = "../support/wire.rs"]
-mod wire;
 
 mod account;
 mod attempt;

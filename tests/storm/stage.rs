@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use redis::Connection;
 
-use crate::cluster::Cluster;
-use crate::sentinel::Watched;
+use crate::support::cluster::Cluster;
+use crate::support::sentinel::Watched;
 use crate::support::{Server, free_port};
 
 /// What the users of a storm log in with.

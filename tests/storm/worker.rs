@@ -17,7 +17,7 @@ use crate::deployment::Deployment;
 use crate::event::What;
 use crate::operation::{self, Ending, Operation, Phase};
 use crate::shared::{Herald, Shared};
-use crate::wire;
+use crate::support::wire;
 
 /// Operations a worker has in hand at most; of those that work long fewer.
 const AT_A_TIME: usize = 14;

@@ -1,6 +1,4 @@
 //! Backups as a test writes and reads them.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,4 @@
 //! Certificates of the test's own: an issuer, and whoever it signs for.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,4 @@
 //! A cluster of the test's own: masters on ports of the loopback, each with a part of the slots.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};

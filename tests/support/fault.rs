@@ -1,6 +1,4 @@
 //! Ways to a server that fail as networks and servers do, whatever is sent: nobody there, nobody answers, slow, cut off.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

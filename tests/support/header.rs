@@ -1,8 +1,6 @@
 //! The header of a script, taken apart by the grammar of `lua/README.md`.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
-use crate::wire;
+use crate::support::wire;
 
 /// A script taken apart.
 pub struct Script {

@@ -1,6 +1,4 @@
 //! A way to the server on which one request meets with something: its reply is lost, or somebody is faster.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::io::{Read, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};

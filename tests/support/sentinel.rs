@@ -1,6 +1,4 @@
 //! A master, its replica, and Sentinels that watch them, on ports of the loopback.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::net::TcpListener;
 use std::path::Path;

@@ -1,6 +1,4 @@
 //! The wire as a service uses it: commands, scripts, and the steps of a schema, with replies as schemas speak of them.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,182 @@
+//! `idemctl audit` from the outside.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::json;
+
+use crate::support::{self, Run, Server};
+
+/// A home with a log; the command needs no server.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.0.path().join(".local/state/idemctl/audit.jsonl")
+    }
+
+    fn write(&self, text: &[u8]) {
+        fs::create_dir_all(self.log().parent().unwrap()).unwrap();
+        fs::OpenOptions::new().append(true).create(true).open(self.log()).unwrap().write_all(text).unwrap();
+    }
+
+    fn add(&self, key: &str, ago: Duration) {
+        let at = humantime::format_rfc3339_millis(SystemTime::now() - ago).to_string();
+        let line = json!({
+            "at": at, "who": "ops", "host": "h", "server": "127.0.0.1:1/0", "command": "sweep", "schema": "express",
+            "key": key, "redis_key": format!("idem:{key}"), "what": "unlocked", "reason": "INC-1", "backup": null,
+        });
+        self.write(format!("{line}\n").as_bytes());
+    }
+
+    fn audit(&self, words: &[&str]) -> Run {
+        let mut command = support::idemctl(self.0.path());
+        command.arg("audit").args(words);
+        Run::of(command, b"")
+    }
+
+    fn keys(&self, words: &[&str]) -> Vec<String> {
+        let run = self.audit(&[words, &["-o", "jsonl"]].concat()).exits(0);
+        run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn nothing_changed_yet_is_no_error() {
+    let run = Home::new().audit(&[]).exits(0);
+    assert!(run.stdout.is_empty() && run.stderr.contains("Nothing was changed yet"), "{}", run.all());
+    assert_eq!(Home::new().audit(&["-o", "json"]).exits(0).json(), json!({"format": 1, "changes": []}));
+}
+
+#[test]
+fn shows_what_commands_did_the_newest_last() {
+    let server = Server::start();
+    server.set("idem:started:a", "w", 20_000);
+    server.set("idem:started:b", "w", 20_000);
+    server.idemctl(&["force-unlock", "a", "--yes", "--reason", "INC-7"]).exits(0);
+    server.idemctl(&["force-unlock", "b", "--yes"]).exits(0);
+    let run = server.idemctl(&["audit"]).exits(0);
+    let text = run.text();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", run.all());
+    assert!(lines[0].starts_with("TIME") && lines[0].ends_with("REASON"), "{}", run.all());
+    for word in ["tester", "force-unlock", "unlocked", "event-driven", " a ", "INC-7"] {
+        assert!(lines[1].contains(word), "{word}: {}", run.all());
+    }
+    let json = server.idemctl(&["audit", "-o", "json"]).exits(0).json();
+    assert_eq!(json["changes"][1]["key"], "b");
+    assert!(json["changes"][1]["backup"].as_str().unwrap().ends_with(".jsonl"));
+}
+
+#[test]
+fn chooses_by_key_time_and_number() {
+    let home = Home::new();
+    for (key, minutes) in [("a", 90), ("b", 50), ("a", 20), ("c", 1)] {
+        home.add(key, MINUTE * minutes);
+    }
+    assert_eq!(home.keys(&[]), ["a", "b", "a", "c"]);
+    assert_eq!(home.keys(&["--only", "a"]), ["a", "a"]);
+    assert_eq!(home.keys(&["--only", "idem:b"]), ["b"]);
+    assert_eq!(home.keys(&["--since", "1h"]), ["b", "a", "c"]);
+    assert_eq!(home.keys(&["--since", "1h", "--only", "a", "--limit", "5"]), ["a"]);
+    let two = home.audit(&["--limit", "2"]).exits(0);
+    assert!(two.stderr.contains("The newest 2 of 4; --limit shows more."), "{}", two.all());
+    assert_eq!(home.keys(&["--limit", "2"]), ["a", "c"]);
+    assert!(home.audit(&["--only", "z"]).exits(0).stderr.contains("No such change"));
+    home.audit(&["--limit", "0"]).exits(2);
+    (0..60).for_each(|_| home.add("d", MINUTE));
+    assert_eq!(home.keys(&[]).len(), 50);
+}
+
+#[test]
+fn damaged_lines_are_left_out_and_said() {
+    let home = Home::new();
+    home.add("a", MINUTE);
+    home.write(b"not json\n{\"at\":\"yesterday\"}\n\xff\xfe\n");
+    home.add("b", MINUTE);
+    home.write(b"{\"at\":\"2026-");
+    let run = home.audit(&["-o", "jsonl"]).exits(0);
+    assert_eq!(run.json_lines().len(), 2);
+    assert!(run.stderr.contains("not shown: 4, the first is line 2"), "{}", run.all());
+}
+
+#[test]
+fn a_torn_last_line_does_not_swallow_the_next_change() {
+    let server = Server::start();
+    server.set("idem:started:a", "w", 20_000);
+    let log = server.folder().join(".local/state/idemctl/audit.jsonl");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    fs::write(&log, "{\"at\":\"2026-").unwrap();
+    server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
+    let run = server.idemctl(&["audit", "-o", "jsonl"]).exits(0);
+    assert_eq!(run.json_lines().len(), 1, "{}", run.all());
+}
+
+/// A server with a lock, and the log of its operators, in which somebody is in the middle of a line.
+fn another_in_the_middle_of_a_line() -> (Server, fs::File) {
+    let server = Server::start();
+    server.set("idem:started:a", "w", 20_000);
+    let log = server.folder().join(".local/state/idemctl/audit.jsonl");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let mut log = fs::OpenOptions::new().append(true).create(true).open(log).unwrap();
+    log.lock().unwrap();
+    log.write_all(b"{\"half\":").unwrap();
+    (server, log)
+}
+
+/// Rule: half of the line that another idemctl is writing is no torn line.
+#[test]
+fn two_operators_lines_never_mix() {
+    let (server, mut log) = another_in_the_middle_of_a_line();
+    let mut command = server.command();
+    let mut unlocks = command.args(["force-unlock", "a", "--yes"]).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while server.get("idem:started:a").is_some() {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing is unlocked");
+    }
+    // The line of the other one is written in between.
+    std::thread::sleep(Duration::from_millis(200));
+    log.write_all(b"true}\n").unwrap();
+    log.unlock().unwrap();
+    assert!(unlocks.wait().unwrap().success());
+    let text = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines.len() == 2 && lines[0] == "{\"half\":true}" && lines[1].contains("\"unlocked\""), "{text}");
+}
+
+#[test]
+fn an_operator_that_was_stopped_in_the_middle_of_a_line_stops_nobody_else() {
+    let (server, _log) = another_in_the_middle_of_a_line();
+    server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
+    assert_eq!(server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines().len(), 1);
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_an_error() {
+    let home = Home::new();
+    fs::create_dir_all(home.log()).unwrap();
+    let run = home.audit(&[]).exits(2);
+    assert!(run.stderr.contains("cannot read the audit log"), "{}", run.all());
+}
+
+#[test]
+fn nothing_of_the_log_reaches_a_terminal_as_it_is() {
+    let home = Home::new();
+    home.add("a\u{1b}[31m\u{202e}\u{7}", MINUTE);
+    home.add("b\\x1b\\xff", MINUTE);
+    for output in ["table", "json", "jsonl"] {
+        let text = home.audit(&["-o", output]).exits(0).text();
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{text}");
+    }
+    // What was escaped when it was written is not escaped again.
+    assert!(home.audit(&[]).exits(0).text().contains(" b\\x1b\\xff "));
+}

@@ -1,0 +1,272 @@
+//! What begin, complete and release have in common: bad input, dry runs, contexts, owners that are asked for, output.
+
+use std::fs;
+
+use crate::support::{self, Run, Server};
+use rexpect::process::WaitStatus;
+use rexpect::session::{PtySession, spawn_command};
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+
+/// A lock of a fenced service, and one of a service that keeps no owner.
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idem:started:k", "worker-7", 20_000);
+    server.set("idempotency:k", PENDING, 20_000);
+    server
+}
+
+fn complete<'a>(schema: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["complete", "k", "--schema", schema, "--status", "201", "--body", "paid"], more].concat()
+}
+
+#[test]
+fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
+    let server = seeded();
+    let go = ["complete", "k", "--yes", "--schema", "go-middleware"];
+    let driven = ["complete", "k", "--yes", "--schema", "event-driven", "--owner", "worker-7"];
+    let response = ["--status", "201", "--body", "x"];
+    for (words, told) in [
+        (vec!["begin"], "KEY"),
+        (vec!["begin", "", "--schema", "express", "--yes"], "the key is empty"),
+        (vec!["begin", "k", "--yes"], "which schema?"),
+        (vec!["begin", "k", "--yes", "--schema", "express,go-chi"], "which schema?"),
+        (vec!["begin", "k", "--yes", "--schema", "nope"], "no schema `nope`"),
+        (vec!["begin", "k", "--yes", "--schema", "express", "--owner", "w"], "name no owner"),
+        (vec!["begin", "k", "--yes", "--schema", "express", "--fingerprint", "f"], "compares no payloads"),
+        (vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", ""], "an owner is not empty"),
+        (vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", "a\nb"], "control characters"),
+        (vec!["begin", "k", "--yes", "--schema", "express", "--lock-ttl", "0s"], "longer than zero"),
+        ([&go[..], &["--status", "99", "--body", "x"]].concat(), "99"),
+        ([&go[..], &["--status", "two", "--body", "x"]].concat(), "two"),
+        ([&go[..], &["--body", "x"]].concat(), "--status is missing"),
+        ([&go[..], &["--status", "201"]].concat(), "--body is missing"),
+        ([&go[..], &["--status", "404", "--body", "x"]].concat(), "stores the statuses 100 to 399 alone"),
+        ([&go[..], &response, &["--header", "no colon"]].concat(), "Content-Type: application/json"),
+        ([&go[..], &response, &["--header", "a b: c"]].concat(), "no header name"),
+        ([&go[..], &response, &["--header", "a: b\r\nc: d"]].concat(), "control characters"),
+        ([&go[..], &response, &["--error", "x"]].concat(), "--error would be lost"),
+        ([&go[..], &response, &["--owner", "w"]].concat(), "name no owner"),
+        ([&go[..], &response, &["--fingerprint", "f"]].concat(), "compares no payloads"),
+        ([&go[..], &["--status", "201", "--body", "@/nowhere"]].concat(), "cannot read /nowhere"),
+        ([&driven[..], &response, &["--header", "a: b"]].concat(), "event-driven keeps status, body and error"),
+        (
+            vec!["complete", "k", "--yes", "--schema", "go-middleware-v1", "--status", "200"],
+            "only that the operation is done",
+        ),
+        (vec!["release", "k", "--yes", "--schema", "event-driven"], "no release step"),
+    ] {
+        let run = server.idemctl(&words).exits(2);
+        assert!(run.stderr.contains(told) && run.stderr.contains("error: "), "{words:?}: {}", run.all());
+    }
+    assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+}
+
+#[test]
+fn a_body_of_bytes_is_refused_where_only_text_is_kept() {
+    let server = seeded();
+    let words =
+        ["complete", "k", "--yes", "--schema", "event-driven", "--owner", "worker-7", "--status", "200", "--body", "-"];
+    let run = server.idemctl_fed(&words, b"\xff\xfe").exits(2);
+    assert!(run.stderr.contains("not UTF-8"), "{}", run.all());
+    server.idemctl_fed(&words, b"paid").exits(0);
+}
+
+#[test]
+fn json_that_is_none_is_warned_of() {
+    let server = Server::start();
+    let words = ["complete", "k", "--yes", "--create", "--schema", "express", "--status", "201"];
+    let body = ["--header", "Content-Type: application/json", "--body", "{id:7}"];
+    let run = server.idemctl(&[&words[..], &body].concat()).exits(0);
+    assert!(run.stderr.contains("warning: the body is not JSON"), "{}", run.all());
+}
+
+#[test]
+fn a_strangers_value_is_never_overwritten() {
+    let server = Server::start();
+    server.send::<()>(&[b"HSET", b"k", b"f", b"v"]);
+    for leave in ["--create", "--replace"] {
+        let run = server.idemctl(&complete("go-chi", &["--yes", leave])).exits(2);
+        assert!(run.stderr.contains("find that program first"), "{}", run.all());
+    }
+    // What cannot be read under a template without a prefix is nobody's record, and still not nothing.
+    server.set("k", "session", 20_000);
+    server.idemctl(&complete("go-chi", &["--yes"])).exits(2);
+    server.idemctl(&complete("go-chi", &["--yes", "--create"])).exits(2);
+    assert_eq!(server.get("k").unwrap(), b"session");
+    server.idemctl(&complete("go-chi", &["--yes", "--replace"])).exits(0);
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_asks_nobody() {
+    let server = seeded();
+    for (words, foretold) in [
+        (complete("go-middleware", &["--dry-run"]), "stored"),
+        (complete("event-driven", &["--dry-run"]), "stored"),
+        (complete("event-driven", &["--dry-run", "--owner", "worker-8"]), "refused"),
+        (complete("go-chi", &["--dry-run", "--create"]), "stored"),
+        (vec!["begin", "k", "--schema", "go-middleware", "--dry-run"], "conflict"),
+        (vec!["begin", "new", "--schema", "reference", "--dry-run"], "acquired"),
+    ] {
+        let run = server.idemctl(&words).exits(0);
+        assert!(run.stderr.contains(&format!("foretold: {foretold}")), "{words:?}: {}", run.all());
+        let run = server.idemctl(&[&words[..], &["-o", "jsonl"]].concat()).exits(0);
+        let line = run.json_lines().remove(0);
+        assert_eq!((&line["outcome"], &line["step"]["foretold"]), (&"dry-run".into(), &foretold.into()), "{words:?}");
+    }
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert!(!server.folder().join(".local/state/idemctl").exists());
+}
+
+#[test]
+fn contexts_protect() {
+    let server = seeded();
+    let url = format!("unix://{}", server.socket().display());
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, says) in [("prod", "protected = true\nschema = [\"go-middleware\"]"), ("audit", "read_only = true")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{says}\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
+    let run = |context: &str, words: &[&str]| {
+        let mut command = support::idemctl(server.folder());
+        command.args(["--config", context, "--context", context]).args(words);
+        Run::of(command, b"")
+    };
+    let words = complete("go-middleware", &["--yes"]);
+    let read_only = run("audit", &words).exits(2);
+    assert!(read_only.stderr.contains("read-only"), "{}", read_only.all());
+    run("audit", &["begin", "x", "--schema", "express", "--yes"]).exits(2);
+    run("audit", &["release", "k", "--schema", "event-consumer", "--yes"]).exits(1);
+    run("prod", &words).exits(2);
+    assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
+    // The context's only schema is the one.
+    let words = ["complete", "k", "--status", "201", "--body", "", "--confirm", "prod"];
+    run("prod", &words).exits(0);
+}
+
+#[test]
+fn the_backup_is_made_before_or_nothing_is_done() {
+    let server = seeded();
+    for words in [complete("go-middleware", &["--yes"]), vec!["begin", "k", "--schema", "go-middleware", "--yes"]] {
+        let run = server.idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat()).exits(2);
+        assert!(run.stderr.contains("nothing was changed"), "{}", run.all());
+    }
+    assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
+    let run = server.idemctl(&complete("go-middleware", &["--yes", "--no-backup"])).exits(0);
+    assert!(run.stderr.contains("warning: no backup") && !run.stderr.contains("backup: /"), "{}", run.all());
+}
+
+#[test]
+fn the_log_says_who_and_why() {
+    let server = seeded();
+    server.idemctl(&complete("go-middleware", &["--yes", "--reason", "INC-7"])).exits(0);
+    let line = server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines().remove(0);
+    let told =
+        ["command", "what", "schema", "key", "redis_key", "reason", "who"].map(|field| line[field].as_str().unwrap());
+    assert_eq!(told, ["complete", "completed", "go-middleware", "k", "idempotency:k", "INC-7", "tester"]);
+    assert!(line["backup"].as_str().is_some_and(|file| fs::metadata(file).is_ok()));
+}
+
+#[test]
+fn explains_what_is_stored_and_what_comes_of_it() {
+    let server = Server::start();
+    server.set("idem:started:pay-1", "worker-7", 7_230_000);
+    let words = ["complete", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h", "--status", "201"];
+    let more = ["--body", "paid", "--owner", "worker-7"];
+    insta::assert_snapshot!(server.idemctl(&[&words[..], &more].concat()).exits(2).stable(&server));
+}
+
+#[test]
+fn json_says_what_was_there_what_was_answered_and_what_is_there_now() {
+    let server = seeded();
+    let run = server.idemctl(&complete("event-driven", &["--yes", "--owner", "worker-7", "-o", "json"])).exits(0);
+    let mut json = run.json();
+    assert!(json["backup"].is_string());
+    json["backup"] = "FILE".into();
+    for record in ["/records/0", "/now"] {
+        let record = json.pointer_mut(record).unwrap();
+        for volatile in ["lock_ttl_ms", "result_ttl_ms", "age_ms", "memory_bytes", "idle_seconds"] {
+            record[volatile] = "…".into();
+        }
+        record["next_request"]["until_ms"] = "…".into();
+    }
+    insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap());
+}
+
+/// The binary on this server and on a terminal.
+fn on_terminal(server: &Server, words: &[&str]) -> PtySession {
+    let mut command = server.command();
+    command.args(words).env("TERM", "xterm");
+    spawn_command(command, Some(20_000)).unwrap()
+}
+
+#[track_caller]
+fn ends(mut session: PtySession) -> (String, i32) {
+    let shown = session.exp_eof().unwrap();
+    let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else { panic!("killed: {shown}") };
+    (shown, code)
+}
+
+#[track_caller]
+fn press(session: &mut PtySession, question: &str, keys: &str) {
+    session.exp_string(question).unwrap();
+    session.send(keys).unwrap();
+    session.flush().unwrap();
+}
+
+#[test]
+fn the_owner_is_asked_for_on_a_terminal() {
+    for (typed, code, told) in [
+        ("worker-7\r", 0, "answers 1: stored"),
+        ("worker-8\r", 1, "answers 0: refused; nothing was changed"),
+        ("\r", 2, "no owner was given"),
+        ("\x03", 130, "nothing was changed"),
+    ] {
+        let server = seeded();
+        let mut session = on_terminal(&server, &complete("event-driven", &[]));
+        press(&mut session, "it is held by worker-7", typed);
+        if code < 2 {
+            press(&mut session, "[y/N]", "y");
+        }
+        let (shown, ended) = ends(session);
+        assert_eq!(ended, code, "{shown}");
+        assert!(shown.contains(told), "{shown}");
+        assert_eq!(server.get("idem:started:k").is_some(), code != 0);
+    }
+}
+
+#[test]
+fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
+    for words in [
+        complete("go-middleware", &[]),
+        vec!["begin", "k", "--schema", "go-middleware"],
+        complete("event-driven", &["--owner", "worker-7"]),
+    ] {
+        let server = seeded();
+        let mut session = on_terminal(&server, &words);
+        session.exp_string("[y/N]").unwrap();
+        // Another worker takes the same lock anew: the same bytes, and more time.
+        server.set("idempotency:k", PENDING, 300_000);
+        server.set("idem:started:k", "worker-7", 30_000);
+        session.send("y").unwrap();
+        session.flush().unwrap();
+        let (shown, code) = ends(session);
+        assert_eq!(code, 8, "{shown}");
+        assert!(shown.contains("changed since it was shown"), "{shown}");
+        assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
+        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    }
+}
+
+#[test]
+fn no_is_no() {
+    let server = seeded();
+    for words in [complete("go-middleware", &[]), vec!["begin", "new", "--schema", "express"]] {
+        let mut session = on_terminal(&server, &words);
+        press(&mut session, "[y/N]", "n");
+        let (shown, code) = ends(session);
+        assert_eq!(code, 2, "{shown}");
+    }
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+}

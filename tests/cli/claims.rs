@@ -1,0 +1,374 @@
+//! Which records are a schema's own: what services write is claimed in every form, what other programs keep under the same
+//! Redis keys is counted and left alone.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use idemctl::domain::diagnosis::Thresholds;
+use idemctl::domain::record::Record;
+use idemctl::domain::record::claim::Claim;
+use idemctl::domain::record::response::Response;
+use idemctl::domain::schema::Meaning;
+use idemctl::domain::schema::catalog::Catalog;
+use idemctl::domain::select::coverage::Coverage;
+use idemctl::domain::step::request::Request;
+use idemctl::schemas;
+use idemctl::schemas::Deployment;
+use idemctl::store::read::records;
+use idemctl::store::{Head, Walk};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::support::wire::{self, Library};
+use crate::support::{Run, Server};
+
+const HOUR: u64 = 3_600_000;
+
+/// What other libraries keep, as they write it; the Redis key of each stands under a prefix that a schema has as well.
+const OTHERS: &[(&str, &str)] = &[
+    // idempotency-kit.
+    (
+        "idempotency:payment.create:k0",
+        r#"{"operation":"payment.create","idempotency_key":"k0","result":{"id":0,"ok":true},"created_at":"2026-11-21T01:11:44.246377Z","expires_at":"2026-11-21T02:11:44.246377Z","status":"completed","fingerprint":"0000000000000000000000000000000000000000000000000000000000000000"}"#,
+    ),
+    (
+        "idempotency:payment.create:run0",
+        r#"{"operation":"payment.create","idempotency_key":"run0","result":null,"created_at":"2026-11-21T01:11:44.251355Z","expires_at":"2026-11-21T01:12:14.251355Z","status":"pending","fingerprint":null}"#,
+    ),
+    // @node-idempotency/core, with the prefix `idem` and with `idempotency:orders`.
+    (
+        "idem:POST:/payments:done-0",
+        r#"{"status":"COMPLETE","fingerPrint":"fd56f11bc1883551dd277b29b1cb048c","response":{"statusCode":201,"body":{"id":0},"additional":{"headers":{"content-type":"application/json"}}}}"#,
+    ),
+    (
+        "idem:POST:/payments:crashed-0",
+        r#"{"status":"IN_PROGRESS","fingerPrint":"fd56f11bc1883551dd277b29b1cb048c3b1a740ae4e9708592e0b57dc4512d75"}"#,
+    ),
+    ("idempotency:orders:POST:/payments:crashed-0", r#"{"status":"IN_PROGRESS","fingerPrint":"fd56f11b"}"#),
+    // aws-lambda-powertools in Python and TypeScript, with a key prefix of the deployment's.
+    (
+        "idempotency:orders.handler#29e18cb356200b53e267423c5f99dece",
+        r#"{"data": "{\"message\": \"success\", \"statusCode\": 200}", "status": "COMPLETED", "expiration": 1795227099}"#,
+    ),
+    (
+        "idempotency:ts.handler#0tXET60XEBZ+v+9jUIdm9A==",
+        r#"{"status":"COMPLETED","expiration":1795227100,"data":{"paymentId":"done-2","statusCode":200}}"#,
+    ),
+    (
+        "idempotency:ts.handler#1Hm90PTc6XzLhLf/0NqzxA==",
+        r#"{"status":"INPROGRESS","expiration":1795227100,"in_progress_expiration":1795224100227}"#,
+    ),
+    // hono-idempotency.
+    (
+        "idem:POST:/payments:dead-0",
+        r#"{"key":"dead-0","fingerprint":"00000000","status":"processing","createdAt":1795219914280}"#,
+    ),
+    // midaz: the entity as JSON.
+    ("idempotency:crm:holder:org:k", r#"{"id":"01","status":"ACTIVE","name":"Ann"}"#),
+];
+
+/// The same under bare Redis keys, which go-chi's may be.
+const BARE: &[(&str, &str)] = &[
+    // express-idempotency.
+    (
+        "c0ffee00-0000-4000-8000-000000000000",
+        r#"{"request":{"body":{"n":0},"headers":{"host":"127.0.0.1"},"method":"POST","query":{},"url":"/pay"},"response":{"statusCode":201,"body":"{\"id\":0}","headers":{}}}"#,
+    ),
+    ("user:42", r#"{"status":0,"name":"Ann"}"#),
+    ("job:7", r#"{"status":1,"result":"x"}"#),
+    ("counter", "7"),
+    ("note", "text"),
+];
+
+fn put(server: &Server, values: &[(&str, &str)], expires: bool) {
+    for (key, value) in values {
+        server.send::<()>(&[b"SET", key.as_bytes(), value.as_bytes()]);
+        if expires {
+            server.send::<()>(&[b"PEXPIRE", key.as_bytes(), b"80000000"]);
+        }
+    }
+}
+
+fn keys(server: &Server) -> BTreeSet<String> {
+    server.send(&[b"KEYS", b"*"])
+}
+
+fn left(server: &Server, words: &[&str]) -> Run {
+    let before = keys(server);
+    let run = server.idemctl(words).exits(0);
+    assert_eq!(keys(server), before, "{words:?}: {}", run.all());
+    run
+}
+
+/// Rule: a value of a form that the schema does not write is not listed, swept or purged, and is counted.
+#[test]
+fn records_of_other_libraries_are_left_alone() {
+    for expires in [false, true] {
+        let server = Server::start();
+        put(&server, OTHERS, expires);
+        let listed = left(&server, &["list", "-o", "json"]).json();
+        assert_eq!(listed["records"], serde_json::json!([]), "{listed}");
+        assert_eq!(listed["foreign"], serde_json::json!({ "express": 3, "go-middleware": 7 }), "{listed}");
+        assert_eq!((&listed["keys_walked"], &listed["complete"]), (&10.into(), &true.into()), "{listed}");
+        assert_eq!(listed["left_out"][0]["schema"], "go-chi", "{listed}");
+        for schema in [&[][..], &["--schema", "go-middleware,express", "--match", "*p*"]] {
+            for words in [&["sweep", "--orphaned", "--grace", "0", "--older-than", "1ms"][..], &["purge", "--all"]] {
+                let run = left(&server, &[words, &["--yes", "-o", "json"], schema].concat());
+                assert_eq!((&run.json()["total"], &run.json()["done"]), (&0.into(), &0.into()), "{}", run.all());
+                assert!(
+                    run.json()["foreign"]["go-middleware"].as_u64().is_some_and(|count| count > 0),
+                    "{}",
+                    run.all()
+                );
+            }
+        }
+        let chosen = ["--schema", "go-middleware,express", "--match", "*p*", "--yes"];
+        left(&server, &[&["purge", "--state", "in-progress,completed,unreadable"][..], &chosen].concat());
+        left(&server, &[&["sweep", "--include", "unreadable", "--grace", "0"][..], &chosen].concat());
+        let every = OTHERS.iter().map(|(key, _)| format!("{key}\n")).collect::<String>();
+        let run = server
+            .idemctl_fed(&["purge", "--key-file", "-", "--state", "in-progress,completed", "--yes"], every.as_bytes());
+        assert_eq!(keys(&server).len(), OTHERS.len(), "{}", run.exits(0).all());
+    }
+}
+
+/// Rule: a list ends with what it left out.
+#[test]
+fn a_list_says_what_it_met_and_left_out() {
+    let server = Server::start();
+    put(&server, OTHERS, true);
+    let run = server.idemctl(&["list"]).exits(0);
+    assert!(run.stderr.contains("7 of other forms under idempotency: (not go-middleware's)"), "{}", run.all());
+    assert!(run.stderr.contains("3 of other forms under idem: (not express's)"), "{}", run.all());
+    assert!(run.stderr.contains("left out: go-chi (it has no literal prefix"), "{}", run.all());
+}
+
+/// Rule: a schema without a literal prefix is walked only when it is named, and claims then what its forms say.
+#[test]
+fn bare_keys_of_others_are_no_records_of_a_schema_without_prefix() {
+    let server = Server::start();
+    put(&server, BARE, false);
+    for words in [
+        &["sweep", "--orphaned", "--grace", "0", "--match", "*o*"][..],
+        &["sweep", "--orphaned", "--grace", "0", "--match", "*u*"],
+        &["purge", "--match", "*o*", "--state", "in-progress,completed"],
+        &["purge", "--match", "*u*", "--state", "in-progress,completed,unreadable"],
+    ] {
+        left(&server, &[words, &["--schema", "go-chi", "--yes"]].concat());
+    }
+    let listed = left(&server, &["list", "--schema", "go-chi", "-o", "json"]).json();
+    assert_eq!((&listed["records"], &listed["foreign"]), (&serde_json::json!([]), &serde_json::json!({ "go-chi": 5 })));
+}
+
+/// Rule: one predicate for what is walked and what is claimed. A schema of the operator's own whose prefix is another widens
+/// the walk to all Redis keys, and does not make them anybody's.
+#[test]
+fn an_own_schema_does_not_lead_to_bare_keys() {
+    let server = Server::start();
+    let folder = server.folder().join(".config/idemctl/schemas/orders");
+    fs::create_dir_all(&folder).unwrap();
+    let toml = fs::read_to_string(wire::lua().join("go-middleware-v1/schema.toml")).unwrap();
+    let toml = toml.replace("older_release_of = \"go-middleware\"\n", "").replace("go-middleware-v1", "orders");
+    fs::write(folder.join("schema.toml"), toml.replace("idempotency:{key}", "orders:{key}")).unwrap();
+    server.send::<()>(&[b"SET", b"job:1", br#"{"status":0}"#]);
+    server.send::<()>(&[b"SET", b"job:2", br#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""}}"#]);
+    left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
+    left(&server, &["purge", "--all", "--yes"]);
+    let listed = left(&server, &["list", "-o", "json"]).json();
+    assert_eq!((&listed["records"], &listed["keys_walked"]), (&serde_json::json!([]), &2.into()));
+    // One key that only such a schema claims goes with its name alone.
+    let refused = server.idemctl(&["force-unlock", "job:1", "--yes"]).exits(2);
+    assert!(refused.stderr.contains("--schema go-chi"), "{}", refused.all());
+    server.idemctl(&["force-unlock", "job:1", "--yes", "--schema", "go-chi"]).exits(0);
+}
+
+/// Rule: what is claimed differs from what is foretold: a service replays what only has a `status` that its script knows.
+#[test]
+fn inspect_shows_and_foretells_what_is_nobodys() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let completed = r#"{"status":"COMPLETED","expiration":1795227100,"data":{}}"#;
+    let pending = r#"{"operation":"a","status":"PENDING","pad":"PAD"}"#.replace("PAD", &"x".repeat(100_000));
+    for (schema, redis_key, value, answer) in [
+        ("go-middleware", "idempotency:k", completed, "replay"),
+        ("go-middleware", "idempotency:k", r#"{"status":"WHO"}"#, "fail"),
+        ("go-middleware", "idempotency:k", &pending, "conflict"),
+        ("express", "idem:k", r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#, "conflict"),
+        ("go-chi", "k", r#"{"status":1,"result":"x"}"#, "replay"),
+        ("event-driven", "idem:result:k", r#"{"statusCode":200,"other":1}"#, "replay"),
+        ("event-driven", "idem:result:k", r#"["of another shape"]"#, "replay"),
+        ("event-consumer", "idem:lock:k", "somebody", "conflict"),
+        (
+            "reference",
+            "idemkey:k",
+            r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":1,"x":1}"#,
+            "fail",
+        ),
+    ] {
+        server.set(redis_key, value, HOUR);
+        let record =
+            server.idemctl(&["inspect", "k", "--schema", schema, "-o", "json"]).exits(0).json()["records"][0].clone();
+        assert_eq!(record["next_request"]["answer"], answer, "{schema}: {record}");
+        assert!(record["foreign_because"].is_string(), "{schema}: {record}");
+        let text = server.idemctl(&["inspect", "k", "--schema", schema]).exits(0).text();
+        assert!(text.contains(&format!("not {schema}'s: ")), "{text}");
+        let (schema, response) = (wire::schema(schema), Response::default());
+        let played = wire::play(&mut connection, &schema.begin, &Request::new(&schema, b"k", "w", &response));
+        let happened = match played.means() {
+            Meaning::Conflict => "conflict",
+            Meaning::Replay => "replay",
+            Meaning::Fail => "fail",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(happened, answer, "{}", schema.name);
+        server.send::<()>(&[b"DEL", redis_key.as_bytes()]);
+    }
+}
+
+/// Rule: what another loaded schema's closed form reads as a result is nobody's lock, and the report says whose result.
+#[test]
+fn a_result_whose_key_looks_like_a_lock_is_spared() {
+    let server = Server::start();
+    let result = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{"id":7}}"#;
+    server.send::<()>(&[b"SET", b"idem:started:front-door", result.as_bytes()]);
+    server.send::<()>(&[b"SET", b"idem:lock:front-door", result.as_bytes()]);
+    let run = left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
+    assert!(run.stderr.contains("express reads a completed result there"), "{}", run.all());
+    let json = left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
+    assert_eq!((&json["total"], &json["spared"]), (&0.into(), &serde_json::json!({ "express": 2 })), "{json}");
+    left(&server, &["purge", "--state", "in-progress,completed", "--all", "--yes"]);
+    for (key, schema) in [("idem:started:front-door", "event-driven"), ("idem:lock:front-door", "event-consumer")] {
+        let records = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json()["records"].clone();
+        let both: Vec<_> =
+            records.as_array().unwrap().iter().map(|record| record["schema"].as_str().unwrap()).collect();
+        assert_eq!(both, [schema, "express"], "{records}");
+        assert_eq!(records[0]["foreign_because"], "express reads it as a completed result");
+        assert_eq!(
+            (&records[1]["state"], &records[1]["next_request"]["answer"]),
+            (&"completed".into(), &"replay".into())
+        );
+        let refused = server.idemctl(&["force-unlock", key, "--schema", schema, "--yes"]).exits(2);
+        assert!(refused.stderr.contains("express reads it as a completed result"), "{}", refused.all());
+    }
+}
+
+/// Rule: the last look before a change judges the whole value, of which a walk read the beginning.
+#[test]
+fn a_field_at_the_end_of_a_long_value_spares_it() {
+    let server = Server::start();
+    let value = |bytes: usize, end: &str| {
+        format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"{end}}}"#, "A".repeat(bytes))
+    };
+    for bytes in [500, 5_000, 200_000] {
+        server.set(&format!("idempotency:own-{bytes}"), value(bytes, ""), HOUR);
+        server.set(&format!("idempotency:other-{bytes}"), value(bytes, r#","expiration":1"#), HOUR);
+    }
+    let json = server.idemctl(&["purge", "--all", "--yes", "-o", "json"]).exits(0).json();
+    assert_eq!(json["done"], 3, "{json}");
+    let left = ["idempotency:other-200000", "idempotency:other-500", "idempotency:other-5000"];
+    assert_eq!(keys(&server).into_iter().collect::<Vec<_>>(), left, "{json}");
+    assert_eq!(json["left_foreign"], 3, "{json}");
+}
+
+/// Rule: a deployment's extra fields are its own, and only there.
+#[test]
+fn a_deployment_states_its_extra_fields() {
+    let server = Server::start();
+    server.send::<()>(&[b"SET", b"idempotency:k", br#"{"status":"PENDING","traceId":"t"}"#]);
+    left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
+    let config = "default_context = \"p\"\n[contexts.p.deployment.go-middleware]\nextra_fields = [\"/traceId\"]\n";
+    fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap_or_else(|_| {
+        fs::create_dir_all(server.folder().join(".config/idemctl")).unwrap();
+        fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap();
+    });
+    let shown = server.idemctl(&["config", "show"]).exits(0);
+    assert!(shown.text().contains("deployment.go-middleware.extra_fields"), "{}", shown.all());
+    server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
+    assert!(keys(&server).is_empty());
+    let wrong = config.replace("/traceId", "traceId");
+    fs::write(server.folder().join(".config/idemctl/config.toml"), wrong).unwrap();
+    let refused = server.idemctl(&["list"]).exits(2);
+    assert!(refused.stderr.contains("is not a JSON pointer to a field"), "{}", refused.all());
+}
+
+/// Every record of a walk over the schema that is named, and what was left alone.
+fn walked(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
+    let all = schemas::load(None, |_| Deployment::default()).unwrap();
+    let catalog = Catalog::new(all, &[name.to_owned()]).unwrap();
+    let (mut records, mut coverage) = (Vec::new(), Coverage::default());
+    library.wait(async {
+        let mut walk = Walk::start(library.link().reader(), &catalog, Head::Bytes(0)).await.unwrap();
+        while let Some(page) =
+            records::next_page(&mut walk, &catalog, &Thresholds::default(), &mut coverage, |_| true).await.unwrap()
+        {
+            records.extend(page);
+        }
+    });
+    (records, coverage)
+}
+
+fn response() -> impl Strategy<Value = Response> {
+    let header = ("[A-Za-z-]{1,12}", "[ -~\u{e9}\u{2028}]{0,20}");
+    let body = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..3_000),
+        "\\PC{0,40}".prop_map(String::into_bytes),
+        prop::sample::select(vec!["null", "{\"status\":0}", "[1e400,{}]", "", "1"]).prop_map(|text| text.into()),
+    ];
+    (100..600_i64, prop::collection::vec(header, 0..5), body).prop_map(|(status, headers, body)| Response {
+        status: Some(status),
+        headers,
+        body,
+        whole: true,
+    })
+}
+
+/// Rule: whatever a service's own steps store of a response is the service's own record, as a lock and as a result.
+#[test]
+fn what_each_schemas_own_steps_store_is_claimed() {
+    let server = Server::start();
+    let library = Library::on(&server);
+    let strategy = prop::collection::vec((response(), prop::option::of("\\PC{0,20}")), 12);
+    let config = Config { cases: 12, max_shrink_iters: 40, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&strategy, |operations| {
+            let mut connection = server.connect();
+            for schema in wire::built_in() {
+                for (index, (response, error)) in operations.iter().enumerate() {
+                    let key = format!("k{index}");
+                    let mut request = Request::new(&schema, key.as_bytes(), "0d3f6f2e-58f5", response);
+                    (request.error, request.fingerprint) = (error.as_deref(), "f00d");
+                    prop_assert_eq!(wire::play(&mut connection, &schema.begin, &request).means(), Meaning::Acquired);
+                    // Every third stays a lock.
+                    if index % 3 > 0 {
+                        let stored = wire::play(&mut connection, &schema.complete, &request).means();
+                        prop_assert_eq!(stored, Meaning::Stored, "{}", &schema.name);
+                    }
+                }
+                let (records, coverage) = walked(&library, &schema.name);
+                let lost: Vec<_> = operations.iter().map(|(response, _)| response).collect();
+                prop_assert_eq!(coverage, Coverage::default(), "{}: {:?}", &schema.name, lost);
+                prop_assert_eq!(records.len(), operations.len(), "{}", &schema.name);
+                let whole = records.iter().map(|record| schema.redis_keys(&record.key)).collect::<Vec<_>>();
+                for (record, seen) in records.iter().zip(library.observe(&whole)) {
+                    let whole =
+                        Record::new(record.schema.clone(), record.key.clone(), seen.clone(), readings(record, &seen));
+                    prop_assert_eq!(whole.claim, Claim::Own, "{}: {:?}", &schema.name, seen);
+                }
+                for redis_key in whole.iter().flatten() {
+                    wire::ask(&mut connection, &[b"DEL", &redis_key[..]]);
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn readings(
+    record: &Record,
+    seen: &idemctl::domain::record::observation::Observation,
+) -> Vec<idemctl::domain::record::decode::Reading> {
+    let read = |(slot, seen): (usize, &idemctl::domain::record::observation::SeenSlot)| {
+        idemctl::domain::record::decode::read(&record.schema, slot, &seen.content)
+    };
+    seen.slots.iter().enumerate().map(read).collect()
+}

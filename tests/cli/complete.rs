@@ -1,0 +1,237 @@
+//! `idemctl complete`: what it stores is what the service's own complete step stores, and its begin step replays it.
+
+use std::ops::RangeInclusive;
+
+use idemctl::domain::record::response::Response;
+use idemctl::domain::schema::{Meaning, Schema};
+use idemctl::domain::step::request::Request;
+use redis::Connection;
+
+use crate::support::wire;
+use crate::support::{Run, Server};
+
+const OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
+/// What is left of the result TTL of a day, in milliseconds, where the server was slow to tell.
+const NEARLY_A_DAY: RangeInclusive<i64> = 86_300_000..=86_400_000;
+const BODY: &str = r#"{ "id": 7, "note": "caf\u00e9 <b>" }"#;
+
+/// One schema on an empty server, and a response with everything it keeps.
+struct Case {
+    schema: Schema,
+    server: Server,
+    connection: Connection,
+    response: Response,
+    /// The same as options.
+    words: Vec<&'static str>,
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    wire::built_in().into_iter().map(Case::new)
+}
+
+impl Case {
+    fn new(schema: Schema) -> Self {
+        let keeps = schema.write.keeps();
+        let mut response = Response { whole: true, ..Response::default() };
+        let mut words = Vec::new();
+        if keeps.status {
+            response.status = Some(201);
+            words.extend(["--status", "201"]);
+        }
+        if keeps.headers {
+            let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+            response.headers = vec![
+                header("x-request-id", "r-1"),
+                header("Content-Type", "application/json"),
+                header("Set-Cookie", "a=1"),
+                header("set-cookie", "b=<2>"),
+            ];
+            words.extend(["--header", "x-request-id: r-1", "--header", "Content-Type: application/json"]);
+            words.extend(["--header", "Set-Cookie: a=1", "--header", "set-cookie: b=<2>"]);
+        }
+        if keeps.body {
+            response.body = BODY.into();
+            words.extend(["--body", BODY]);
+        }
+        let server = Server::start();
+        let connection = server.connect();
+        Self { schema, server, connection, response, words }
+    }
+
+    fn request<'a>(&'a self, key: &'a str) -> Request<'a> {
+        Request { fingerprint: "f-1", ..Request::new(&self.schema, key.as_bytes(), OWNER, &self.response) }
+    }
+
+    /// The service takes the lock.
+    fn begin(&self, key: &str) -> Meaning {
+        wire::play(&mut self.server.connect(), &self.schema.begin, &self.request(key)).means()
+    }
+
+    /// The value and the milliseconds left of a slot.
+    fn held(&mut self, key: &str, slot: usize) -> (Option<Vec<u8>>, i64) {
+        let redis_key = self.schema.redis_keys(key.as_bytes()).swap_remove(slot);
+        let value = redis::cmd("GET").arg(&redis_key).query(&mut self.connection).unwrap();
+        let left = redis::cmd("PTTL").arg(&redis_key).query(&mut self.connection).unwrap();
+        (value, left)
+    }
+
+    fn complete(&self, key: &str, more: &[&str]) -> Run {
+        let schema = self.schema.name.as_str();
+        let words = [&["complete", key, "--schema", schema, "--yes"], &self.words[..], more].concat();
+        self.server.idemctl(&words)
+    }
+
+    /// `--owner`, where the step checks it.
+    fn owner(&self) -> &'static [&'static str] {
+        if self.schema.complete.checks_owner { &["--owner", OWNER] } else { &[] }
+    }
+
+    fn fingerprint(&self) -> &'static [&'static str] {
+        if self.schema.write.keeps_fingerprint() { &["--fingerprint", "f-1"] } else { &[] }
+    }
+
+    /// What the service itself stores for this response, for another key.
+    fn by_the_service(&mut self) -> (Option<Vec<u8>>, i64) {
+        assert_eq!(self.begin("theirs"), Meaning::Acquired);
+        let step = &self.schema.complete;
+        let stored = wire::play(&mut self.server.connect(), step, &self.request("theirs")).means();
+        assert_eq!(stored, Meaning::Stored);
+        self.held("theirs", self.schema.result_slot())
+    }
+
+    #[track_caller]
+    fn assert_as_the_service_stores_it(&mut self, key: &str) {
+        let name = self.schema.name.clone();
+        let (result, lock) = (self.schema.result_slot(), self.schema.lock_slot());
+        let ((ours, left), (theirs, their_left)) = (self.held(key, result), self.by_the_service());
+        let timeless = |value: &Option<Vec<u8>>| value.as_deref().map(without_times);
+        assert_eq!(timeless(&ours), timeless(&theirs), "{name}");
+        assert!(NEARLY_A_DAY.contains(&left) && NEARLY_A_DAY.contains(&their_left), "{name}: {left}, {their_left}");
+        if lock != result {
+            assert_eq!(self.held(key, lock).0, None, "{name}: the lock goes");
+        }
+        let played = wire::play(&mut self.server.connect(), &self.schema.begin, &self.request(key));
+        assert_eq!(played.means(), Meaning::Replay, "{name}");
+        let carried = played.reply.stored().map(<[u8]>::to_vec);
+        // Where only the response in the value is replayed, it is in the value byte for byte.
+        if let Some(carried) = carried {
+            let ours = ours.unwrap();
+            assert!(ours.windows(carried.len()).any(|part| part == carried), "{name}");
+        }
+    }
+}
+
+/// A value without the server's times, 13 digits each: nothing else of it has as many.
+fn without_times(value: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8(value.to_vec()).unwrap();
+    let mut timeless = String::new();
+    let mut digits = String::new();
+    for character in text.chars().chain(['\0']) {
+        if character.is_ascii_digit() {
+            digits.push(character);
+            continue;
+        }
+        timeless.push_str(if digits.len() == 13 { "TIME" } else { &digits });
+        digits.clear();
+        timeless.push(character);
+    }
+    timeless.into_bytes()
+}
+
+#[test]
+fn a_lock_of_the_service_becomes_the_result_it_would_have_stored() {
+    for mut case in cases() {
+        assert_eq!(case.begin("k"), Meaning::Acquired);
+        let run = case.complete("k", case.owner()).exits(0);
+        assert!(
+            run.stderr.contains(": stored; backup: ")
+                && run.stderr.contains("Read back: the next request gets a replay"),
+            "{}",
+            run.all()
+        );
+        case.assert_as_the_service_stores_it("k");
+    }
+}
+
+#[test]
+fn where_the_lock_has_expired_the_result_is_created_on_request() {
+    for mut case in cases() {
+        let absent = case.complete("k", case.owner()).exits(1);
+        assert!(absent.stderr.contains("--create"), "{}", absent.all());
+        assert_eq!(case.server.send::<usize>(&[b"DBSIZE"]), 0);
+        let run = case.complete("k", &[&["--create"], case.owner(), case.fingerprint()].concat()).exits(0);
+        assert!(!run.stderr.contains("backup: "), "nothing was there: {}", run.all());
+        case.assert_as_the_service_stores_it("k");
+    }
+}
+
+#[test]
+fn a_result_is_replaced_on_request_alone_and_can_be_restored() {
+    for mut case in cases() {
+        assert_eq!(case.begin("k"), Meaning::Acquired);
+        let wrong = Response { status: Some(200), body: b"wrong".to_vec(), ..Response::default() };
+        let request = Request { response: &wrong, ..case.request("k") };
+        let stored = wire::play(&mut case.server.connect(), &case.schema.complete, &request).means();
+        assert_eq!(stored, Meaning::Stored);
+        let slot = case.schema.result_slot();
+        let before = case.held("k", slot);
+        let refused = case.complete("k", case.owner()).exits(2);
+        assert!(refused.stderr.contains("--replace"), "{}", refused.all());
+        let (value, left) = case.held("k", slot);
+        assert!(value == before.0 && NEARLY_A_DAY.contains(&left) && left <= before.1, "{left}");
+        let run = case.complete("k", &[&["--replace"], case.owner()].concat()).exits(0);
+        case.assert_as_the_service_stores_it("k");
+        let backup = run.stderr.split("backup: ").nth(1).unwrap().lines().next().unwrap();
+        let redis_key = case.schema.redis_keys(b"k").swap_remove(slot);
+        case.server.send::<()>(&[b"DEL", &redis_key]);
+        case.server.idemctl(&["restore", backup, "--yes"]).exits(0);
+        assert_eq!(case.held("k", slot).0, before.0, "{}", case.schema.name);
+    }
+}
+
+#[test]
+fn a_failed_operation_is_stored_as_the_service_stores_it() {
+    for name in ["event-driven", "reference"] {
+        let case = Case::new(wire::schema(name));
+        assert_eq!(case.begin("k"), Meaning::Acquired);
+        let words = ["complete", "k", "--schema", name, "--yes", "--owner", OWNER];
+        let response = ["--status", "500", "--body", "", "--error", "card \"declined\""];
+        case.server.idemctl(&[&words[..], &response].concat()).exits(0);
+        let shown = case.server.idemctl(&["inspect", "k", "--schema", name, "-o", "json"]).exits(0).json();
+        assert_eq!(shown["records"][0]["error"], "card \"declined\"");
+        // The reference lets the next request try again, and the other replays the failure.
+        let next = if name == "reference" { "execute" } else { "replay" };
+        assert_eq!(shown["records"][0]["next_request"]["answer"], next);
+    }
+}
+
+#[test]
+fn a_body_comes_from_a_file_from_stdin_or_as_text() {
+    let server = Server::start();
+    let binary = b"\x00\xff@body\n".to_vec();
+    std::fs::write(server.folder().join("body"), &binary).unwrap();
+    let words =
+        |key, body| ["complete", key, "--schema", "go-chi", "--create", "--yes", "--status", "200", "--body", body];
+    server.idemctl(&words("file", "@body")).exits(0);
+    server.idemctl_fed(&words("stdin", "-"), &binary).exits(0);
+    server.idemctl(&words("text", "@@body")).exits(0);
+    for (key, wanted) in [("file", &binary[..]), ("stdin", &binary), ("text", b"@body")] {
+        let body = server.idemctl(&["inspect", key, "--schema", "go-chi", "--body", "-"]).exits(0);
+        assert_eq!(body.stdout, wanted, "{key}");
+    }
+    let missing = server.idemctl(&words("missing", "@nowhere")).exits(2);
+    assert!(missing.stderr.contains("nowhere") && missing.stderr.contains("@@TEXT"), "{}", missing.all());
+}
+
+#[test]
+fn the_deployments_ttl_and_prefix_count() {
+    let server = Server::start();
+    let words = ["complete", "k", "--schema", "go-chi", "--create", "--yes", "--status", "200", "--body", "x"];
+    server.idemctl(&[&words[..], &["--prefix", "pay:", "--result-ttl", "90s"]].concat()).exits(0);
+    let left: i64 = server.send(&[b"PTTL", b"pay:k"]);
+    assert!((80_000..=90_000).contains(&left), "{left}");
+    // A full Redis key is one, also where nothing is there yet.
+    let words = ["complete", "idem:result:x", "--schema", "event-driven", "--create", "--yes", "--status", "200"];
+    server.idemctl(&[&words[..], &["--body", "y"]].concat()).exits(0);
+    assert!(server.get("idem:result:x").is_some() && server.get("idem:started:x").is_none());
+}

@@ -1,0 +1,72 @@
+//! `idemctl completions` and `idemctl man` from the outside.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::{self, Run};
+
+fn run(words: &[&str]) -> Run {
+    let mut command = support::idemctl(Path::new("/tmp"));
+    command.args(words);
+    Run::of(command, &[])
+}
+
+/// Every subcommand, as `--help` names them.
+fn subcommands() -> Vec<String> {
+    let help = run(&["--help"]).exits(0).text();
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // A summary that goes on stands further in.
+    let first = list.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    first.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_shell_completes_every_command_and_the_global_options() {
+    let commands = subcommands();
+    assert!(commands.contains(&"sandbox".to_owned()), "{commands:?}");
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = run(&["completions", shell]).exits(0).text();
+        for word in commands.iter().map(String::as_str).chain(["schema-dir", "sandbox", "timeout"]) {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn the_scripts_are_sound_where_the_shell_is_there_to_say() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell]).exits(0);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &script.stdout).unwrap();
+        let checked = Command::new(shell).arg("-n").arg(file.path()).stderr(Stdio::inherit()).status();
+        assert!(checked.is_err() || checked.is_ok_and(|status| status.success()), "{shell}");
+    }
+}
+
+#[test]
+fn an_unknown_shell_is_a_usage_error() {
+    let run = run(&["completions", "cmd"]).exits(2);
+    assert!(run.stderr.contains("bash, elvish, fish, powershell, zsh"), "{}", run.all());
+}
+
+#[test]
+fn there_is_a_page_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("new/man1");
+    let run = run(&["man", below.to_str().unwrap()]).exits(0);
+    assert_eq!(run.text(), "");
+    for command in subcommands() {
+        let page = std::fs::read_to_string(below.join(format!("idemctl-{command}.1"))).unwrap();
+        assert!(page.contains(".SH NAME") && page.contains(".SH \"SEE ALSO\""), "{command}");
+    }
+    for nested in ["list", "show", "check"] {
+        assert!(below.join(format!("idemctl-schema-{nested}.1")).is_file(), "{nested}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let run = run(&["man", &format!("{}/x", file.path().display())]).exits(2);
+    assert!(run.stderr.contains("cannot make the folder"), "{}", run.all());
+}

@@ -1,0 +1,163 @@
+//! What is known, stated or estimated of a record, and what a change may rely on, from the outside.
+
+use crate::support::Server;
+use serde_json::json;
+
+const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+const RESULT: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":"ok"}"#;
+const NOW: [&str; 3] = ["--yes", "--grace", "0"];
+
+const SECOND: u64 = 1_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+
+fn holding(count: usize, value: &str, ttl_ms: u64) -> Server {
+    let server = Server::start();
+    for index in 0..count {
+        server.set(&format!("idem:k{index}"), value, ttl_ms);
+    }
+    server
+}
+
+fn size(server: &Server) -> usize {
+    server.send(&[b"DBSIZE"])
+}
+
+/// Rule: a lock that ends by itself is no orphan, whatever this deployment's lock TTL is.
+#[test]
+fn fresh_locks_of_a_deployment_with_a_longer_ttl_stay() {
+    let server = holding(20, LOCK, 10 * MINUTE);
+    let cron = ["sweep", "--orphaned", "--yes", "--reason", "cron", "--grace", "0"];
+    let run = server.idemctl(&cron).exits(0);
+    assert_eq!(size(&server), 20);
+    let told = "the default lock TTL of express (30s) does not hold here: 20 locks have more time left, up to 9m 5";
+    assert_eq!(run.stderr.matches(told).count(), 1, "{}", run.all());
+    assert!(run.stderr.contains("--lock-ttl states this deployment's"), "{}", run.all());
+    // What is stated may select: nothing is in excess of this deployment's TTL.
+    let stated = ["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl"];
+    server.idemctl(&[&stated[..], &["10m"], &NOW].concat()).exits(0);
+    assert_eq!(size(&server), 20);
+    server.idemctl(&[&stated[..], &["5m"], &NOW].concat()).exits(0);
+    assert_eq!(size(&server), 0);
+}
+
+/// Rule: a schema's default result TTL tells no age that a purge may rely on.
+#[test]
+fn fresh_results_of_a_deployment_with_a_shorter_ttl_stay() {
+    let server = holding(5, RESULT, HOUR);
+    for more in [&[][..], &["--schema", "express"]] {
+        let words = [&["purge", "--older-than", "12h", "--yes"], more].concat();
+        let run = server.idemctl(&words).exits(0);
+        assert!(run.stderr.contains("5 records left out") && run.stderr.contains("--result-ttl"), "{}", run.all());
+        let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();
+        assert_eq!(json["unproven"], json!({ "lock_ttl": 0, "result_ttl": 5, "age": 0 }));
+        assert_eq!((&json["total"], size(&server)), (&0.into(), 5));
+    }
+    let stated = ["purge", "--yes", "--schema", "express", "--result-ttl", "1h", "--older-than"];
+    server.idemctl(&[&stated[..], &["12h"]].concat()).exits(0);
+    assert_eq!(size(&server), 5);
+    for index in 0..5 {
+        server.set(&format!("idem:k{index}"), RESULT, HOUR / 2);
+    }
+    server.idemctl(&[&stated[..], &["20m"]].concat()).exits(0);
+    assert_eq!(size(&server), 0);
+}
+
+/// Rule: a schema's default lock TTL tells no age that a sweep may rely on.
+#[test]
+fn a_lock_just_taken_under_a_shorter_ttl_is_not_old() {
+    let server = holding(1, LOCK, 10 * SECOND);
+    let old = ["sweep", "--older-than", "15s", "--owner-alive", "false"];
+    let json = server.idemctl(&[&old[..], &NOW, &["-o", "json"]].concat()).exits(0).json();
+    assert_eq!((&json["total"], &json["unproven"]["lock_ttl"], size(&server)), (&0.into(), &1.into(), 1), "{json}");
+    let json = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+    assert_eq!(json["records"][0]["age_evidence"], "estimated");
+}
+
+/// Rule: a worker that was told that there is no result may take the lock after the result came.
+#[test]
+fn a_lock_beside_a_result_stays_where_a_live_worker_may_hold_it() {
+    let server = Server::start();
+    for (key, ttl) in [("short", 20 * SECOND), ("long", HOUR)] {
+        server.set(&format!("idem:lock:{key}"), "1", ttl);
+        server.set(&format!("idem:done:{key}"), "1", 20 * HOUR);
+    }
+    let words = [&["sweep", "--orphaned", "--include", "leftover-lock", "-o", "json"][..], &NOW].concat();
+    let json = server.idemctl(&words).exits(0).json();
+    assert_eq!((&json["done"], &json["left_to_expire"], size(&server)), (&0.into(), &2.into(), 4), "{json}");
+    server.send::<()>(&[b"SET", b"idem:lock:short", b"1"]);
+    let json = server.idemctl(&words).exits(0).json();
+    assert_eq!((&json["done"], &json["found"]["no-expiry"]["count"]), (&1.into(), &1.into()), "{json}");
+    assert_eq!(size(&server), 3);
+}
+
+/// Rule: only a lock TTL that is stated tells that a lock stays longer than its worker meant.
+#[test]
+fn an_old_lock_that_ends_by_itself_stays_under_a_longer_ttl_than_the_default() {
+    let server = Server::start();
+    let lock = r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1000}"#;
+    server.set("idemkey:k", lock, 9 * MINUTE);
+    let words = [&["sweep", "--older-than", "10s", "-o", "json"][..], &NOW].concat();
+    let json = server.idemctl(&words).exits(0).json();
+    assert_eq!((&json["total"], &json["left_to_expire"], size(&server)), (&1.into(), &1.into(), 1), "{json}");
+    let stated = ["--schema", "reference", "--lock-ttl", "30s"];
+    server.idemctl(&[&words[..], &stated].concat()).exits(0);
+    assert_eq!(size(&server), 0);
+}
+
+/// Rule: what is stated of one schema is stated of one.
+#[test]
+fn a_ttl_or_prefix_needs_exactly_one_schema() {
+    let server = holding(1, RESULT, HOUR);
+    for option in [["--lock-ttl", "5m"], ["--result-ttl", "5m"], ["--prefix", "shop:"]] {
+        for schemas in [&[][..], &["--schema", "express,go-chi"]] {
+            let run = server.idemctl(&[&["list"], &option[..], schemas].concat()).exits(2);
+            assert!(run.stderr.contains(&format!("{} is of one schema", option[0])), "{}", run.all());
+        }
+    }
+    server.states(&[("express", "result_ttl = \"1h\"")]);
+    let run = server.idemctl(&["list", "-o", "json"]).exits(0);
+    assert_eq!(run.json()["records"][0]["age_evidence"], "stated", "a context states the TTLs of each");
+}
+
+#[test]
+fn an_estimate_is_marked_wherever_it_is_shown() {
+    let server = holding(1, LOCK, HOUR);
+    server.set("idem:done", RESULT, HOUR);
+    server.set("idemkey:k", r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1000}"#, MINUTE);
+    let table = server.idemctl(&["list"]).exits(0).text();
+    assert!(table.contains("~23h") && table.contains("~excess-ttl"), "{table}");
+    let json = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+    let of = |key: &str| {
+        let found = json["records"].as_array().unwrap().iter().find(|record| record["key"] == key);
+        found.unwrap_or_else(|| panic!("{key}: {json}")).clone()
+    };
+    assert_eq!((&of("done")["age_evidence"], &of("k")["age_evidence"]), (&"estimated".into(), &"known".into()));
+    assert_eq!(of("k0")["findings"][0]["evidence"], "estimated");
+    assert_eq!(of("k0")["age_evidence"], serde_json::Value::Null);
+    let contradicted: Vec<_> = json["contradicted_defaults"].as_array().unwrap().iter().collect();
+    let of_express = contradicted.iter().find(|found| found["schema"] == "express").unwrap();
+    assert_eq!(
+        (&of_express["ttl"], &of_express["records"], contradicted.len()),
+        (&"lock".into(), &1.into(), 2),
+        "{json}"
+    );
+    let shown = server.idemctl(&["inspect", "done"]).exits(0).text();
+    assert!(shown.contains("~23h") && shown.contains("estimated: the schema's default result TTL"), "{shown}");
+    let stated = server.idemctl(&["inspect", "done", "--schema", "express", "--result-ttl", "2h"]).exits(0).text();
+    assert!(stated.contains("this deployment's result TTL minus what is left") && !stated.contains('~'), "{stated}");
+}
+
+/// Rule: "no such records" is said only of what was judged.
+#[test]
+fn records_of_unknown_age_are_counted() {
+    let server = Server::start();
+    server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
+    let words = ["list", "--state", "in-progress", "--older-than", "10m"];
+    let run = server.idemctl(&words).exits(0);
+    assert!(run.stderr.contains("1 record of unknown age left out"), "{}", run.all());
+    let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();
+    assert_eq!(json["unproven"]["age"], 1);
+    let run = server.idemctl(&[&["sweep", "--older-than", "10m"][..], &NOW].concat()).exits(0);
+    assert!(run.stderr.contains("1 record of unknown age left out"), "{}", run.all());
+}

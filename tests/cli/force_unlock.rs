@@ -1,0 +1,147 @@
+//! `idemctl force-unlock` from the outside.
+
+use std::fs;
+
+use crate::support::{self, Server};
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+
+#[test]
+fn removes_a_stuck_lock_backs_it_up_and_audits() {
+    let server = Server::start();
+    server.send::<()>(&[b"SET", b"idempotency:order-1", PENDING.as_bytes()]);
+    let run = server.idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"]).exits(0);
+    assert!(run.stderr.contains("the key is free"), "{}", run.all());
+    assert_eq!(server.get("idempotency:order-1"), None);
+    let state = server.folder().join(".local/state/idemctl");
+    let audit = fs::read_to_string(state.join("audit.jsonl")).unwrap();
+    let entry: serde_json::Value = serde_json::from_str(&audit).unwrap();
+    assert_eq!(entry["command"], "force-unlock");
+    assert_eq!(entry["who"], "tester");
+    assert_eq!(entry["key"], "order-1");
+    assert_eq!(entry["reason"], "INC-7");
+    let backup = fs::read_to_string(entry["backup"].as_str().unwrap()).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(backup.lines().last().unwrap()).unwrap();
+    restore(&server, &saved);
+    assert_eq!(server.get("idempotency:order-1").unwrap(), PENDING.as_bytes());
+}
+
+fn restore(server: &Server, saved: &serde_json::Value) {
+    use base64::Engine as _;
+    let bytes = |field: &str| base64::engine::general_purpose::STANDARD.decode(saved[field].as_str().unwrap()).unwrap();
+    server.send::<()>(&[b"RESTORE", &bytes("redis_key_base64"), b"0", &bytes("dump_base64")]);
+}
+
+#[test]
+fn explains_before_it_asks_and_refuses_without_a_terminal() {
+    let server = Server::start();
+    server.set("idem:started:pay-1", "worker-7", 7_230_000);
+    let run = server.idemctl(&["force-unlock", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h"]).exits(2);
+    insta::assert_snapshot!(run.stable(&server));
+    assert!(server.get("idem:started:pay-1").is_some());
+}
+
+#[test]
+fn says_who_overwrites_and_who_is_fenced_off() {
+    let server = Server::start();
+    server.set("idem:started:a", "w", 20_000);
+    server.set("idem:a", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.set("idempotency:a", PENDING, 20_000);
+    let says = |schema: &str| server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr;
+    assert!(says("event-driven").contains("fenced off"));
+    assert!(says("express").contains("completes the lock of the next request"));
+    assert!(says("go-middleware").contains("completes the lock of the next request"));
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 20_000);
+    server.idemctl(&["force-unlock", "order-1", "--yes", "--dry-run"]).exits(0);
+    assert!(server.get("idempotency:order-1").is_some());
+    assert!(!server.folder().join(".local/state/idemctl").exists());
+}
+
+#[test]
+fn refuses_what_is_not_a_lock() {
+    let server = Server::start();
+    server.set("idempotency:done", r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#, 20_000);
+    server.send::<()>(&[b"HSET", b"idempotency:hash", b"f", b"v"]);
+    server.idemctl(&["force-unlock", "done", "--yes"]).exits(2);
+    server.idemctl(&["force-unlock", "hash", "--yes"]).exits(2);
+    server.idemctl(&["force-unlock", "nowhere", "--yes"]).exits(1);
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+}
+
+#[test]
+fn expectations_are_kept() {
+    let server = Server::start();
+    server.set("idem:started:a", "worker-7", 20_000);
+    let hash = "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9";
+    server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-8"]).exits(8);
+    server.idemctl(&["force-unlock", "a", "--yes", "--expect", &format!("sha256:{hash}")]).exits(8);
+    server.idemctl(&["force-unlock", "a", "--yes", "--expect", "sha256:zz"]).exits(2);
+    assert!(server.get("idem:started:a").is_some());
+    server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-7"]).exits(0);
+    server.set("idempotency:zero", "0", 20_000);
+    server.idemctl(&["force-unlock", "zero", "--yes", "--expect", &format!("sha256:{hash}")]).exits(0);
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}
+
+#[test]
+fn a_leftover_lock_goes_and_the_result_stays() {
+    let server = Server::start();
+    server.set("idem:lock:m", "1", 20_000);
+    server.set("idem:done:m", "1", 20_000);
+    server.idemctl(&["force-unlock", "m", "--yes"]).exits(0);
+    assert_eq!(server.get("idem:lock:m"), None);
+    assert!(server.get("idem:done:m").is_some());
+}
+
+#[test]
+fn nothing_is_removed_when_it_cannot_be_backed_up() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 20_000);
+    let existing = server.folder().join("exists");
+    fs::write(&existing, "mine").unwrap();
+    for backup in [existing.to_str().unwrap(), "/dev/full/backup"] {
+        let run = server.idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup]).exits(2);
+        assert!(run.stderr.contains("nothing was changed"), "{}", run.all());
+    }
+    assert_eq!(fs::read(&existing).unwrap(), b"mine");
+    assert!(server.get("idempotency:order-1").is_some());
+}
+
+#[test]
+fn contexts_protect() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 20_000);
+    let url = format!("unix://{}", server.socket().display());
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, kept) in [("prod", "protected"), ("audit", "read_only")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
+    let run = |context: &str, more: &[&str]| {
+        let mut command = support::idemctl(server.folder());
+        command.args(["--config", context, "--context", context, "force-unlock", "order-1", "--yes"]).args(more);
+        support::Run::of(command, b"")
+    };
+    run("audit", &[]).exits(2);
+    run("prod", &[]).exits(2);
+    run("prod", &["--confirm", "staging"]).exits(2);
+    assert!(server.get("idempotency:order-1").is_some());
+    run("prod", &["--confirm", "prod"]).exits(0);
+    assert!(server.get("idempotency:order-1").is_none());
+}
+
+#[test]
+fn a_script_that_names_another_place_does_not_go_ahead() {
+    let server = Server::start();
+    server.set("idempotency:a", r#"{"status":"PENDING"}"#, 60_000);
+    let run = server.idemctl(&["force-unlock", "a", "--yes", "--confirm", "prod"]).exits(2);
+    assert!(run.stderr.contains("not confirmed") && run.stderr.contains("hint: this is `"), "{}", run.all());
+    assert!(server.get("idempotency:a").is_some());
+    let name = format!("{}/0", server.socket().display());
+    server.idemctl(&["force-unlock", "a", "--yes", "--confirm", &name]).exits(0);
+}

@@ -1,0 +1,181 @@
+//! Keys and values nobody would choose: binary, control characters, bidi, globs, spaces, dashes, huge ones.
+
+use crate::support::{Run, Server};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+const PENDING: &[u8] = br#"{"status":"PENDING"}"#;
+
+/// Keys that break naive tools.
+fn hostile() -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> = [
+        "with space",
+        "new\nline\r\n",
+        "tab\there",
+        "\u{1b}[31mred\u{1b}[0m\u{7}",
+        "\u{202e}gnp.exe",
+        "zero\u{200b}width",
+        "c1\u{9b}31m",
+        "*",
+        "a?[b-c]\\",
+        "--yes",
+        "-",
+        "{tag}",
+        "quote\"'`$(x)",
+        "für-Zoë-😀",
+        "idem:lock:nested",
+    ]
+    .iter()
+    .map(|key| key.as_bytes().to_vec())
+    .collect();
+    keys.push(b"\xff\xfe\x80binary".to_vec());
+    keys.push(vec![b'k'; 10_240]);
+    keys
+}
+
+fn with_key(server: &Server, words: &[&str], key: &[u8]) -> Run {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut command = server.command();
+    command.args(words).arg("--").arg(std::ffi::OsStr::from_bytes(key));
+    Run::of(command, b"")
+}
+
+fn seeded() -> Server {
+    let server = Server::start();
+    for key in hostile() {
+        let redis_key = [b"idempotency:", &key[..]].concat();
+        server.send::<()>(&[b"SET", &redis_key, PENDING, b"EX", b"200"]);
+    }
+    server
+}
+
+fn key_of(record: &serde_json::Value) -> Vec<u8> {
+    match record["key_base64"].as_str() {
+        Some(base64) => STANDARD.decode(base64).unwrap(),
+        None => record["key"].as_str().unwrap().as_bytes().to_vec(),
+    }
+}
+
+#[test]
+fn every_key_is_found_and_carried_without_loss() {
+    let server = seeded();
+    for key in hostile() {
+        if key == b"-" {
+            continue; // the word for stdin
+        }
+        let run = with_key(&server, &["inspect", "-o", "jsonl"], &key).exits(0);
+        assert_eq!(key_of(&run.json_lines()[0]), key);
+    }
+    let mut listed: Vec<_> =
+        server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines().iter().map(key_of).collect();
+    let mut expected = hostile();
+    listed.sort();
+    expected.sort();
+    assert_eq!(listed, expected);
+}
+
+#[test]
+fn nothing_from_redis_reaches_the_terminal_unescaped() {
+    let server = seeded();
+    server.send::<()>(&[b"SET", b"idem:started:x", "\u{1b}]0;owned\u{7}\u{202e}".as_bytes(), b"EX", b"20"]);
+    server.set(
+        "idem:y",
+        "{\"status\":\"COMPLETED\",\"statusCode\":200,\"headers\":{\"x\u{202e}\":\"\\u001b[2J\"},\"body\":\"\\u001b[31m\u{9b}\"}",
+        20_000,
+    );
+    let mut outputs = vec![
+        server.idemctl(&["list"]),
+        server.idemctl(&["list", "-o", "json"]),
+        server.idemctl(&["list", "-o", "jsonl", "--full"]),
+        server.idemctl(&["inspect", "y", "x"]),
+        server.idemctl(&["inspect", "y", "x", "-o", "json"]),
+        server.idemctl(&["force-unlock", "x", "--dry-run"]),
+    ];
+    for key in hostile() {
+        outputs.push(with_key(&server, &["inspect"], &key));
+        outputs.push(with_key(&server, &["force-unlock", "--dry-run"], &key));
+        outputs.push(with_key(&server, &["inspect", "--schema", "express"], &key));
+    }
+    for run in outputs {
+        for text in [run.text(), run.stderr.clone()] {
+            let bad = text.chars().find(|c| (c.is_control() && *c != '\n') || "\u{200b}\u{202e}".contains(*c));
+            assert_eq!(bad, None, "{}", run.all().escape_debug());
+        }
+    }
+}
+
+#[test]
+fn a_lock_with_any_key_can_be_removed_and_only_that_one() {
+    let server = seeded();
+    let all = hostile().len();
+    for (index, key) in hostile().iter().enumerate() {
+        let redis_key = [b"idempotency:", &key[..]].concat();
+        with_key(&server, &["force-unlock", "--yes", "--schema", "go-middleware"], key).exits(0);
+        assert_eq!(server.send::<usize>(&[b"EXISTS", &redis_key]), 0);
+        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), all - index - 1);
+    }
+}
+
+#[test]
+fn values_of_all_kinds_are_survived() {
+    let server = Server::start();
+    let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
+    let huge =
+        [br#"{"status":"COMPLETED","code":200,"headers":{},"body":""#, &vec![b'A'; 20 << 20][..], br#""}"#].concat();
+    let values: [(&str, &[u8], &str); 8] = [
+        ("deep", &deep, "unreadable"),
+        ("huge", &huge, "completed"),
+        ("empty", b"", "unreadable"),
+        ("binary", b"\x00\xff\x1b[2J", "unreadable"),
+        ("cut", br#"{"status":"PEND"#, "unreadable"),
+        ("null", b"null", "unreadable"),
+        ("array", b"[1,2]", "unreadable"),
+        ("other", br#"{"status":"WHO"}"#, "unreadable"),
+    ];
+    for (key, value, state) in values {
+        server.send::<()>(&[b"SET", format!("idempotency:{key}").as_bytes(), value, b"EX", b"9000"]);
+        let ways = if key == "huge" { &[&[][..]][..] } else { &[&[][..], &["--full"]] };
+        for more in ways {
+            let document = server.idemctl(&[&["inspect", key, "-o", "json"], *more].concat()).exits(0).json();
+            assert_eq!(document["records"][0]["state"], state, "{key}");
+            assert_eq!(document["records"][0]["size_bytes"], value.len());
+        }
+        server.idemctl(&["inspect", key]).exits(0);
+    }
+    let listed = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
+    // JSON of another shape, or what begins as such, is somebody else's.
+    assert_eq!(listed.json_lines().len(), values.len() - 4);
+    assert!(listed.stderr.contains("4 of other forms under idempotency: (not go-middleware's)"), "{}", listed.all());
+}
+
+#[test]
+fn keys_of_the_wrong_type_are_named() {
+    let server = Server::start();
+    server.send::<()>(&[b"HSET", b"idempotency:hash", b"f", b"v"]);
+    server.send::<()>(&[b"RPUSH", b"idem:result:list", b"v"]);
+    server.send::<()>(&[b"SADD", b"idem:lock:set", b"v"]);
+    for (key, kind) in [("hash", "hash"), ("list", "list"), ("set", "set")] {
+        let document = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json();
+        let finding = &document["records"][0]["findings"][0];
+        assert_eq!(finding["code"], "wrong-type");
+        assert!(finding["message"].as_str().unwrap().contains(kind));
+    }
+    let listed = server.idemctl(&["list", "-o", "jsonl", "--finding", "wrong-type"]).exits(0).json_lines();
+    assert_eq!(listed.len(), 3);
+}
+
+#[test]
+fn steps_by_hand_work_on_every_key() {
+    let server = seeded();
+    let complete = ["complete", "--schema", "go-middleware", "--yes", "--status", "200", "--body", "x", "-o", "jsonl"];
+    for key in hostile() {
+        let stored = with_key(&server, &complete, &key).exits(0);
+        assert_eq!(key_of(&stored.json_lines()[0]), key);
+        let replay = with_key(&server, &["begin", "--schema", "go-middleware", "--yes"], &key).exits(1);
+        let shown = [&replay.stdout[..], replay.stderr.as_bytes()].concat();
+        assert!(!shown.iter().any(|byte| *byte < b' ' && *byte != b'\n'), "{}", replay.all());
+        with_key(&server, &["begin", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
+        with_key(&server, &["release", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
+    }
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), hostile().len());
+}

@@ -1,0 +1,374 @@
+//! What changes, was looked at: a lock that was renewed, or released and taken anew with the same bytes, is another lock, and
+//! so is a result that was written anew. Each test names the rule it guards: without the rule the test fails.
+
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::support::fault::{self, Hook, says};
+use crate::support::{self, Run, Server};
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+const MINUTES: u64 = 600_000;
+
+fn started(server: &Server, words: &[&str]) -> Child {
+    let mut command = server.command();
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn ended(child: Child) -> Run {
+    Run::from(child.wait_with_output().unwrap())
+}
+
+/// Releases a lock and takes it anew, with the same bytes and the TTL of its service.
+fn retake(server: &Server, key: &str, value: &str, ttl_ms: u64) {
+    server.send::<()>(&[b"DEL", key.as_bytes()]);
+    server.set(key, value, ttl_ms);
+}
+
+/// Does something to the server right before idemctl's request that says this word gets there, once.
+fn right_before(server: &Server, word: &'static str, act: impl FnOnce() + Send + 'static) -> u16 {
+    let act = Mutex::new(Some(act));
+    fault::hooked(server, move |sent| {
+        if says(sent, word)
+            && let Some(act) = act.lock().unwrap().take()
+        {
+            act();
+        }
+        Hook::Pass
+    })
+}
+
+/// What is done to a record between the look and the change.
+type Touch = fn(&mut redis::Connection, &str, &str);
+
+fn query(connection: &mut redis::Connection, words: &[&str]) {
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]).query::<redis::Value>(connection).unwrap();
+}
+
+/// Everything that makes another record of one, the bytes left as they are; the TTL was ten minutes.
+const TOUCHES: [(&str, Touch); 6] = [
+    ("renewed", |connection, key, _| query(connection, &["PEXPIRE", key, "600000"])),
+    ("retaken", |connection, key, value| query(connection, &["SET", key, value, "PX", "600000"])),
+    ("retaken for less", |connection, key, value| query(connection, &["SET", key, value, "PX", "30000"])),
+    ("given a little less", |connection, key, _| query(connection, &["PEXPIRE", key, "590000"])),
+    ("persisted", |connection, key, _| query(connection, &["PERSIST", key])),
+    ("of another type", |connection, key, _| {
+        query(connection, &["DEL", key]);
+        query(connection, &["RPUSH", key, "x"]);
+        query(connection, &["PEXPIRE", key, "600000"]);
+    }),
+];
+
+/// Rule: a change compares the absolute expiry of what it changes with what was shown.
+#[test]
+fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
+    let commands: [(&[&str], &str, &str); 5] = [
+        (&["force-unlock", "k", "--schema", "express", "--yes"], "UNLINK", LOCK),
+        (&["purge", "--state", "in-progress", "--schema", "express", "--yes"], "UNLINK", LOCK),
+        (
+            &["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s", "--yes", "--grace", "0"],
+            "UNLINK",
+            LOCK,
+        ),
+        (&["release", "k", "--schema", "express", "--yes"], "MULTI", LOCK),
+        (&["complete", "k", "--schema", "express", "--yes", "--status", "201", "--body", "{}"], "MULTI", LOCK),
+    ];
+    thread::scope(|scope| {
+        for (words, word, value) in commands {
+            scope.spawn(move || {
+                for (what, touch) in TOUCHES {
+                    let server = Server::start();
+                    server.set("idem:k", value, MINUTES);
+                    // The clock of the server moves on, so that a renewal is another moment.
+                    thread::sleep(Duration::from_millis(20));
+                    let mut connection = server.connect();
+                    let port = right_before(&server, word, move || touch(&mut connection, "idem:k", value));
+                    let mut command = support::idemctl(server.folder());
+                    let run = Run::of(
+                        {
+                            command.args(["-p", &port.to_string()]).args(words);
+                            command
+                        },
+                        b"",
+                    );
+                    let there: String = server.send(&[b"TYPE", b"idem:k"]);
+                    assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
+                    assert!(run.code == 8 || run.stderr.contains("eft alone"), "{words:?}, {what}: {}", run.all());
+                    if what != "of another type" {
+                        assert_eq!(server.get("idem:k").unwrap(), value.as_bytes(), "{words:?}, {what}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Rule: the expiry of every Redis key of a record is part of its identity, not of the one to change alone.
+#[test]
+fn a_leftover_lock_stays_when_its_result_was_written_anew() {
+    let server = Server::start();
+    let result = r#"{"statusCode":200,"body":""}"#;
+    server.set("idem:started:k", "worker", 20_000);
+    server.set("idem:result:k", result, MINUTES);
+    let mut connection = server.connect();
+    let port = right_before(&server, "UNLINK", move || {
+        query(&mut connection, &["SET", "idem:result:k", r#"{"statusCode":200,"body":""}"#, "PX", "500000"]);
+    });
+    let mut command = support::idemctl(server.folder());
+    command.args(["-p", &port.to_string(), "force-unlock", "k", "--schema", "event-driven", "--yes"]);
+    Run::of(command, b"").exits(8);
+    assert!(server.get("idem:started:k").is_some());
+}
+
+/// Rule: of a value that is read in part, a change compares the checksum of all of the value.
+#[test]
+fn a_large_result_that_differs_behind_what_was_read_stays() {
+    let value = |end: &str| {
+        let body = "a".repeat(10_000);
+        format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":"{body}{end}"}}"#)
+    };
+    for words in [&["purge", "--all", "--schema", "express", "--yes"][..], &["purge", "--key-file", "keys", "--yes"]] {
+        let server = Server::start();
+        server.set("idem:k", value("x"), MINUTES);
+        std::fs::write(server.folder().join("keys"), "k\n").unwrap();
+        let (mut connection, anew) = (server.connect(), value("y"));
+        let port = right_before(&server, "UNLINK", move || {
+            query(&mut connection, &["SET", "idem:k", &anew, "KEEPTTL"]);
+        });
+        let mut command = support::idemctl(server.folder());
+        command.args(["-p", &port.to_string()]).args(words);
+        let run = Run::of(command, b"");
+        assert_eq!(server.get("idem:k"), Some(value("y").into_bytes()), "{}", run.all());
+        assert!(run.stderr.contains("left alone"), "{}", run.all());
+    }
+}
+
+/// Rule: a lock whose expiry lies within its TTL is no orphan on age, however it is renewed.
+#[test]
+fn sweeps_on_age_take_no_lock_that_workers_renew() {
+    let server = Server::start();
+    let record = |at: u64| format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{at}}}"#);
+    for index in 0..60 {
+        server.set(&format!("idemkey:k{index}"), record(1_000), 30_000);
+    }
+    let child = started(&server, &["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]);
+    let mut connection = server.connect();
+    for _ in 0..4 {
+        thread::sleep(Duration::from_millis(700));
+        for index in 0..60 {
+            query(&mut connection, &["PEXPIRE", &format!("idemkey:k{index}"), "30000"]);
+        }
+    }
+    let json = ended(child).exits(0).json();
+    assert_eq!((&json["done"], server.send::<usize>(&[b"DBSIZE"])), (&0.into(), 60), "{json}");
+    assert_eq!((&json["total"], &json["left_to_expire"]), (&60.into(), &60.into()), "{json}");
+}
+
+/// Rule: what waited for an owner check is looked at again, and no lock that is live by then goes.
+#[test]
+fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
+    let server = Server::start();
+    server.send::<()>(&[b"SET", b"idem:started:slow", b"dead"]);
+    server.send::<()>(&[b"SET", b"idempotency:beside", PENDING.as_bytes()]);
+    let ask = "sleep 2; exit 1";
+    let child = started(&server, &["sweep", "--orphaned", "--grace", "0", "--yes", "--owner-alive", ask, "-o", "json"]);
+    thread::sleep(Duration::from_millis(1_000));
+    retake(&server, "idempotency:beside", PENDING, 300_000);
+    retake(&server, "idem:started:slow", "dead", 30_000);
+    let json = ended(child).exits(0).json();
+    assert_eq!((&json["done"], &json["renewed"]), (&0.into(), &2.into()), "{json}");
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+}
+
+/// Rule: whatever waited for its turn under --rate is looked at again right before the change.
+#[test]
+fn locks_that_are_retaken_while_a_purge_goes_slowly_stay() {
+    let server = Server::start();
+    for index in 0..12 {
+        server.set(&format!("idem:k{index}"), LOCK, 28_800_000);
+    }
+    let words = ["purge", "--state", "in-progress", "--yes", "--rate", "4/s", "-o", "json"];
+    let child = started(&server, &[&words[..], &["--schema", "express"]].concat());
+    let mut connection = server.connect();
+    while query_size(&mut connection) == 12 {
+        thread::sleep(Duration::from_millis(2));
+    }
+    let left: Vec<String> = server.send(&[b"KEYS", b"*"]);
+    left.iter().for_each(|key| retake(&server, key, LOCK, 30_000));
+    let json = ended(child).exits(0).json();
+    // The few that were in hand are among the removed.
+    assert!(query_size(&mut connection) >= left.len() - 4, "{json}");
+    assert!(json["changed"].as_u64().unwrap() >= left.len() as u64 - 4, "{json}");
+}
+
+fn query_size(connection: &mut redis::Connection) -> usize {
+    redis::cmd("DBSIZE").query(connection).unwrap()
+}
+
+/// Rule: a value is compared whole, up to 4 KiB, and a longer one by its checksum, whatever its length and beginning.
+#[test]
+fn results_that_are_written_anew_while_they_are_queued_stay() {
+    for (length, long) in [(300, false), (20_000, true)] {
+        let server = Server::start();
+        let result = |end: &str| {
+            let body = "QQ==".repeat(length) + end;
+            format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#)
+        };
+        for index in 0..12 {
+            server.set(&format!("idempotency:k{index}"), result("QQ=="), 80_000_000);
+        }
+        let words = ["purge", "--all", "--yes", "--rate", "4/s", "-o", "json", "--schema", "go-middleware"];
+        let child = started(&server, &words);
+        let mut connection = server.connect();
+        while query_size(&mut connection) == 12 {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let left: Vec<String> = server.send(&[b"KEYS", b"*"]);
+        for key in &left {
+            query(&mut connection, &["SET", key, &result("Qg=="), "XX", "KEEPTTL"]);
+        }
+        let json = ended(child).exits(0).json();
+        assert!(query_size(&mut connection) >= left.len() - 4, "{long}: {json}");
+        assert!(json["changed"].as_u64().unwrap() >= left.len() as u64 - 4, "{long}: {json}");
+    }
+}
+
+/// A sweep of the locks that stay longer than express's lock TTL, which the deployment states.
+const SWEEP: [&str; 8] = ["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s", "--yes"];
+
+/// Rule: two sweeps at once remove no lock that was taken between the look of one and the removal of the other.
+#[test]
+fn two_sweeps_at_once_begin_no_operation_a_second_time() {
+    const LOCKS: usize = 3_000;
+    let server = Server::start();
+    let mut pipeline = redis::pipe();
+    for index in 0..LOCKS {
+        pipeline.cmd("SET").arg(format!("idem:k{index}")).arg(LOCK).arg("PX").arg(28_800_000).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let words = [&SWEEP[..], &["--grace", "300ms", "-o", "json"]].concat();
+    let mut sweeps = [started(&server, &words), started(&server, &words)];
+    // Retries take every lock that is free, with the same bytes, and hold it: a second time is one too many.
+    let mut connection = server.connect();
+    let (mut taken, mut again, mut is_over) = (vec![0_u8; LOCKS], 0, false);
+    while !is_over {
+        is_over = sweeps.iter_mut().all(|sweep| sweep.try_wait().unwrap().is_some());
+        let mut pipeline = redis::pipe();
+        for index in 0..LOCKS {
+            pipeline.cmd("SET").arg(format!("idem:k{index}")).arg(LOCK).arg("NX").arg("PX").arg(30_000);
+        }
+        let replies: Vec<Option<String>> = pipeline.query(&mut connection).unwrap();
+        for (count, reply) in taken.iter_mut().zip(replies) {
+            *count += u8::from(reply.is_some());
+            again += usize::from(*count > 1 && reply.is_some());
+        }
+    }
+    let done: u64 = sweeps.map(|child| ended(child).exits(0).json()["done"].as_u64().unwrap()).iter().sum();
+    assert_eq!(again, 0, "operations begun a second time");
+    assert_eq!(done, LOCKS as u64);
+    assert!(taken.iter().all(|count| *count == 1));
+}
+
+/// Rule: a lock that was retaken after another sweep removed the one that was seen is no longer that one.
+#[test]
+fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
+    let server = Server::start();
+    server.set("idem:k", LOCK, 28_800_000);
+    let words = [&SWEEP[..], &["--grace", "0", "-o", "json"]].concat();
+    let mut other = server.command();
+    let mut connection = server.connect();
+    other.args(&words);
+    let port = right_before(&server, "UNLINK", move || {
+        let other = Run::of(other, b"").exits(0);
+        assert_eq!(other.json()["done"], 1);
+        query(&mut connection, &["SET", "idem:k", LOCK, "NX", "PX", "30000"]);
+    });
+    let mut command = support::idemctl(server.folder());
+    command.args(["-p", &port.to_string()]).args(words);
+    let json = Run::of(command, b"").exits(0).json();
+    assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    assert!((25_000..=30_000).contains(&server.send::<i64>(&[b"PTTL", b"idem:k"])));
+}
+
+/// Rule: what is left of a lock is counted from a time behind the reads: one that is renewed while it is read would have
+/// more left than its TTL otherwise.
+#[test]
+fn the_time_is_asked_behind_the_reads() {
+    let server = Server::start();
+    server.set("idem:k", LOCK, 28_800_000);
+    let reads = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&reads);
+    let port = fault::hooked(&server, move |sent| {
+        // The look that waits out the grace is a script where PEXPIRETIME is not known.
+        if says(sent, "GETRANGE") && !says(sent, "UNLINK") && !says(sent, "redis.call") {
+            sink.lock().unwrap().push(sent.to_vec());
+        }
+        Hook::Pass
+    });
+    let mut command = support::idemctl(server.folder());
+    command.args(["-p", &port.to_string(), "--timeout", "5s"]).args(SWEEP).args(["--grace", "100ms"]);
+    Run::of(command, b"").exits(0);
+    let reads = reads.lock().unwrap();
+    let tells_exactly = redis::cmd("PEXPIRETIME").arg("gone").query::<i64>(&mut server.connect()).is_ok();
+    assert!(reads.len() >= if tells_exactly { 2 } else { 1 }, "the walk's page, and the look before the change");
+    for read in reads.iter() {
+        assert!(read.ends_with(b"*1\r\n$4\r\nTIME\r\n"), "{:?}", String::from_utf8_lossy(read));
+    }
+}
+
+/// Rule: what is put back has the expiry it had, not one counted anew.
+#[test]
+fn a_restored_record_is_the_one_that_was_removed() {
+    let server = Server::start();
+    server.set("idempotency:k", PENDING, MINUTES);
+    let (is_exact, before) = deadline(&server, "idempotency:k");
+    server.idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"]).exits(0);
+    thread::sleep(Duration::from_millis(30));
+    server.idemctl(&["restore", "b", "--yes"]).exits(0);
+    let apart = (deadline(&server, "idempotency:k").1 - before).abs();
+    assert!(apart <= if is_exact { 0 } else { 2 }, "{apart} ms");
+}
+
+/// When a Redis key expires, milliseconds since the epoch, and before it whether the server tells that exactly.
+fn deadline(server: &Server, key: &str) -> (bool, i64) {
+    let mut connection = server.connect();
+    if let Ok(at) = redis::cmd("PEXPIRETIME").arg(key).query::<i64>(&mut connection) {
+        return (true, at);
+    }
+    let mut pipeline = redis::pipe();
+    pipeline.atomic().cmd("TIME").cmd("PTTL").arg(key);
+    let ((seconds, micros), left): ((i64, i64), i64) = pipeline.query(&mut connection).unwrap();
+    (false, seconds * 1_000 + micros / 1_000 + left)
+}
+
+/// Rule: a token names one lock, and no other that holds the same bytes.
+#[test]
+fn a_token_is_of_the_lock_that_was_printed() {
+    let server = Server::start();
+    server.set("idem:k", LOCK, MINUTES);
+    let token = |server: &Server| {
+        let run = server.idemctl(&["force-unlock", "k", "--schema", "express", "--dry-run"]).exits(0);
+        run.stderr.lines().find_map(|line| line.strip_prefix("For scripts: --expect ").map(str::to_owned)).unwrap()
+    };
+    let unlock =
+        |expect: &str| server.idemctl(&["force-unlock", "k", "--schema", "express", "--yes", "--expect", expect]);
+    let first = token(&server);
+    thread::sleep(Duration::from_millis(10));
+    retake(&server, "idem:k", LOCK, MINUTES);
+    unlock(&first).exits(8);
+    let (hash, _) = first.split_once('@').unwrap();
+    unlock(&format!("{hash}@none")).exits(8);
+    let second = token(&server);
+    assert_ne!(first, second);
+    unlock(&second).exits(0);
+    server.send::<()>(&[b"SET", b"idem:k", LOCK.as_bytes()]);
+    assert!(token(&server).ends_with("@none"));
+    unlock(&second).exits(8);
+    // The older form passes any lock with the same bytes, and says so.
+    let run = unlock(hash).exits(0);
+    assert!(run.stderr.contains("compares less"), "{}", run.all());
+}

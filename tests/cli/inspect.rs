@@ -1,0 +1,356 @@
+//! `idemctl inspect` from the outside: the binary against a real server.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::Duration;
+
+use crate::support::{Run, Server};
+use serde_json::{Value, json};
+
+/// Two hours and a bit, so that the text says `2h` for a while.
+const TWO_HOURS: u64 = 7_230_000;
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const COMPLETED: &str = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"],"Set-Cookie":["session=s3cret"]},"body":"eyJpZCI6Im9yZGVyLTEiLCJ0b3RhbCI6MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjN9"}"#;
+
+#[test]
+fn shows_a_lock_and_what_the_next_request_gets() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, TWO_HOURS);
+    let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
+    insta::assert_snapshot!(run.stable(&server));
+}
+
+#[test]
+fn shows_a_response_without_its_secrets() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--result-ttl", "4h"]).exits(0);
+    insta::assert_snapshot!(run.stable(&server));
+    assert!(!run.all().contains("s3cret"));
+    let revealed = server.idemctl(&["inspect", "order-1", "--reveal", "-o", "json"]).exits(0).json();
+    assert_eq!(revealed["records"][0]["response"]["headers"]["Set-Cookie"], json!(["session=s3cret"]));
+}
+
+#[test]
+fn json_has_every_field_of_the_contract() {
+    let server = Server::start();
+    server.set("idem:started:pay-1", "0b1e6c1e-worker", 20_000);
+    let document = server.idemctl(&["inspect", "pay-1", "-o", "json"]).exits(0).json();
+    assert_eq!(document["format"], 1);
+    let record = &document["records"][0];
+    let fields = [
+        "schema",
+        "key",
+        "redis_keys",
+        "state",
+        "owner",
+        "lock_ttl_ms",
+        "result_ttl_ms",
+        "age_ms",
+        "age_source",
+        "size_bytes",
+        "fingerprint",
+        "response",
+        "error",
+        "next_request",
+        "findings",
+    ];
+    for field in fields {
+        assert!(record.get(field).is_some(), "{field} is missing: {record}");
+    }
+    assert_eq!(record["schema"], "event-driven");
+    assert_eq!(record["redis_keys"], json!(["idem:started:pay-1", "idem:result:pay-1"]));
+    assert_eq!(record["state"], "in-progress");
+    assert_eq!(record["owner"], "0b1e6c1e-worker");
+    assert_eq!(record["result_ttl_ms"], Value::Null);
+    assert_eq!(record["next_request"]["answer"], "conflict");
+    assert_eq!(record["age_source"], "lock-ttl");
+    let (left, age) = (record["lock_ttl_ms"].as_u64().unwrap(), record["age_ms"].as_u64().unwrap());
+    assert_eq!(left + age, 30_000);
+}
+
+#[test]
+fn a_full_redis_key_is_understood() {
+    let server = Server::start();
+    server.set("idem:done:message-9", "1", TWO_HOURS);
+    let by_key = server.idemctl(&["inspect", "message-9", "-o", "json"]).exits(0).json();
+    let by_redis_key = server.idemctl(&["inspect", "idem:done:message-9", "-o", "json"]).exits(0).json();
+    for document in [by_key, by_redis_key] {
+        let records = document["records"].as_array().unwrap();
+        assert_eq!(records.len(), 1, "{records:?}");
+        assert_eq!(records[0]["schema"], "event-consumer");
+        assert_eq!(records[0]["key"], "message-9");
+        assert_eq!(records[0]["next_request"]["answer"], "replay");
+    }
+}
+
+#[test]
+fn several_schemas_with_the_key_are_all_shown_and_said() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    server.set("idem:order-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl"]).exits(0);
+    assert_eq!(run.json_lines().len(), 2);
+    assert!(run.stderr.contains("2 records, under express and go-middleware"), "{}", run.stderr);
+    let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl", "--schema", "express"]).exits(0);
+    assert_eq!(run.json_lines().len(), 1);
+}
+
+#[test]
+fn a_schema_without_prefix_claims_only_what_it_reads() {
+    let server = Server::start();
+    server.set("plain", "hello", 60_000);
+    server.idemctl(&["inspect", "plain"]).exits(1);
+    server.set("plain", r#"{"status":0}"#, 60_000);
+    let document = server.idemctl(&["inspect", "plain", "-o", "json"]).exits(0).json();
+    assert_eq!(document["records"][0]["schema"], "go-chi");
+    server.set("pay:7", r#"{"status":0}"#, 60_000);
+    server.idemctl(&["inspect", "7"]).exits(1);
+    server.idemctl(&["inspect", "7", "--schema", "go-chi", "--prefix", "pay:"]).exits(0);
+}
+
+#[test]
+fn the_older_releases_value_is_named() {
+    let server = Server::start();
+    server.set("idempotency:order-1", "in-progress", 100_000);
+    let finding = |words: &[&str]| {
+        let document = server.idemctl(words).exits(0).json();
+        let record = document["records"][0].clone();
+        let codes: Vec<_> = record["findings"].as_array().unwrap().iter().map(|one| one["code"].clone()).collect();
+        (record["schema"].clone(), record["next_request"]["answer"].clone(), codes)
+    };
+    let either = finding(&["inspect", "order-1", "-o", "json"]);
+    assert_eq!(either, (json!("go-middleware-v1"), json!("conflict"), vec![json!("foreign-schema")]));
+    let newer = finding(&["inspect", "order-1", "-o", "json", "--schema", "go-middleware"]);
+    assert_eq!(newer, (json!("go-middleware"), json!("fail"), vec![json!("foreign-schema")]));
+    let older = finding(&["inspect", "order-1", "-o", "json", "--schema", "go-middleware-v1"]);
+    assert_eq!(older, (json!("go-middleware-v1"), json!("conflict"), vec![]));
+}
+
+#[test]
+fn an_absent_key_says_where_it_was_looked_for() {
+    let server = Server::start();
+    let run = server.idemctl(&["inspect", "nowhere"]).exits(1);
+    insta::assert_snapshot!(run.stable(&server));
+    let document = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
+    assert_eq!(document, json!({ "format": 1, "records": [], "unclaimed": [], "complete": true }));
+}
+
+#[test]
+fn keys_come_from_stdin() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 60_000);
+    server.set("idempotency:b\nc", PENDING, 60_000);
+    let run = server.idemctl_fed(&["inspect", "-", "-o", "jsonl"], b"a\n").exits(0);
+    assert_eq!(run.json_lines()[0]["key"], "a");
+    let run = server.idemctl_fed(&["inspect", "-0", "-", "-o", "jsonl"], b"a\0b\nc\0").exits(0);
+    assert_eq!(run.json_lines()[1]["key"], "b\nc");
+    server.idemctl_fed(&["inspect", "-"], b"").exits(2);
+}
+
+#[test]
+fn a_body_is_written_as_the_client_would_get_it() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
+    assert_eq!(run.stdout, br#"{"id":"order-1","total":12345678901234567890123}"#);
+    server.idemctl(&["inspect", "order-1", "--body", "out.json"]).exits(0);
+    assert_eq!(std::fs::read(server.folder().join("out.json")).unwrap(), run.stdout);
+}
+
+#[test]
+fn a_body_is_its_owners_and_takes_the_place_of_nothing() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let out = server.folder().join("out");
+    let write = |words: &[&str]| server.idemctl(&[&["inspect", "order-1", "--body", "out"], words].concat());
+    write(&[]).exits(0);
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::write(&out, "kept").unwrap();
+    let run = write(&[]).exits(2);
+    assert!(run.stderr.contains("out is there already") && run.stderr.contains("--force"), "{}", run.stderr);
+    assert_eq!(std::fs::read(&out).unwrap(), b"kept");
+    std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o644)).unwrap();
+    write(&["--force"]).exits(0);
+    assert!(std::fs::read(&out).unwrap().starts_with(b"{\"id\""));
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_body_is_not_written_through_a_link() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let in_folder = |name: &str| server.folder().join(name);
+    std::fs::write(in_folder("kept"), "kept").unwrap();
+    symlink(in_folder("kept"), in_folder("link")).unwrap();
+    symlink(in_folder("nowhere"), in_folder("loose")).unwrap();
+    for link in ["link", "loose"] {
+        server.idemctl(&["inspect", "order-1", "--body", link]).exits(2);
+        server.idemctl(&["inspect", "order-1", "--body", link, "--force"]).exits(0);
+        assert!(std::fs::symlink_metadata(in_folder(link)).unwrap().is_file(), "{link} was replaced");
+    }
+    assert_eq!(std::fs::read(in_folder("kept")).unwrap(), b"kept");
+    assert!(!in_folder("nowhere").exists());
+    for no_file in ["/dev/null", "."] {
+        server.idemctl(&["inspect", "order-1", "--body", no_file, "--force"]).exits(2);
+    }
+    server.idemctl(&["inspect", "order-1", "--force"]).exits(2);
+}
+
+#[test]
+fn keys_without_end_on_stdin_are_refused() {
+    let server = Server::start();
+    let mut command = server.command();
+    command.args(["inspect", "-"]).stdin(std::fs::File::open("/dev/zero").unwrap());
+    let run = Run::from(command.output().unwrap()).exits(2);
+    assert!(run.stderr.contains("cannot read keys from stdin: it is larger than 16 MiB"), "{}", run.stderr);
+}
+
+#[test]
+fn a_body_goes_through_a_pipe_byte_for_byte() {
+    let server = Server::start();
+    let body = b"\x1b[31mred\x1b[0m \xff\x00 \xc2\x9b31m";
+    server.send::<()>(&[b"SET", b"idem:done:order-1", body]);
+    let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
+    assert_eq!(run.stdout, body);
+}
+
+#[test]
+fn a_large_value_is_read_in_part_unless_asked_whole() {
+    let server = Server::start();
+    let body = "x".repeat(200_000);
+    let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
+    server.set("idem:big", &value, TWO_HOURS);
+    let part = server.idemctl(&["inspect", "big", "-o", "json"]).exits(0).json();
+    let record = &part["records"][0];
+    assert_eq!(record["state"], "completed");
+    assert_eq!(record["response"]["status"], 200);
+    assert_eq!(record["response"]["whole"], false);
+    assert_eq!(record["size_bytes"], value.len());
+    assert_eq!(record["findings"][0]["code"], "oversized");
+    let whole = server.idemctl(&["inspect", "big", "-o", "json", "--full"]).exits(0).json();
+    assert_eq!(whole["records"][0]["response"]["body"].as_str().unwrap().len(), 200_000);
+}
+
+#[test]
+fn watch_ends_with_the_state_it_waits_for() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    let socket = server.socket();
+    let worker = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        let mut connection =
+            redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
+        redis::cmd("SET").arg("idempotency:order-1").arg(COMPLETED).arg("EX").arg(9_000).exec(&mut connection).unwrap();
+    });
+    let run =
+        server.idemctl(&["inspect", "order-1", "--watch", "20ms", "--until", "completed", "-o", "jsonl"]).exits(0);
+    worker.join().unwrap();
+    let states: Vec<_> = run.json_lines().iter().map(|line| line["state"].clone()).collect();
+    assert_eq!(states, ["in-progress", "completed"]);
+}
+
+#[test]
+fn reading_leaves_the_server_as_it_was() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    let writes = || {
+        let info: String = server.send(&[b"INFO", b"commandstats"]);
+        ["cmdstat_set:", "cmdstat_del:", "cmdstat_unlink:", "cmdstat_expire:"].map(|name| {
+            info.lines().find(|line| line.starts_with(name)).map(|line| line.split(',').next().unwrap_or("").to_owned())
+        })
+    };
+    let before = writes();
+    server.idemctl(&["inspect", "order-1"]).exits(0);
+    server.idemctl(&["list"]).exits(0);
+    assert_eq!(writes(), before);
+}
+
+#[test]
+fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
+    let server = Server::start();
+    server.set("idempotency:order-1", PENDING, 60_000);
+    let knows_no_touch: redis::RedisResult<()> =
+        redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
+    std::thread::sleep(Duration::from_millis(2_100));
+    for words in [&["inspect", "order-1"][..], &["list"]] {
+        server.idemctl(words).exits(0);
+    }
+    let idle: u64 = server.send(&[b"OBJECT", b"IDLETIME", b"idempotency:order-1"]);
+    assert!(knows_no_touch.is_err() || idle >= 1, "the key was touched: idle for {idle} s");
+}
+
+/// Rule: "there is nothing" is said only of what was looked at.
+#[test]
+fn a_key_that_the_user_may_not_read_is_not_absent() {
+    let server = Server::start();
+    server.set("idem:hidden", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.send::<()>(&[
+        b"ACL",
+        b"SETUSER",
+        b"narrow",
+        b"on",
+        b">pw",
+        b"~idempotency:*",
+        b"+@read",
+        b"+@connection",
+        b"+@scripting",
+        b"+time",
+    ]);
+    let as_narrow = ["--user", "narrow", "-a", "pw", "inspect", "hidden", "-o", "json"];
+    let run = server.idemctl(&as_narrow).exits(4);
+    assert_eq!(run.json(), json!({ "format": 1, "records": [], "unclaimed": [], "complete": false }), "{}", run.all());
+    assert!(run.stderr.contains("where this user may look"), "{}", run.all());
+}
+
+/// Rule: what the next request gets is what the service's begin does, here: a result is handed out as it is.
+#[test]
+fn a_result_that_is_no_json_is_handed_out_where_begin_hands_it_out() {
+    let server = Server::start();
+    server.set("idem:result:k", "no json", 20_000);
+    let json = server.idemctl(&["inspect", "k", "--schema", "event-driven", "-o", "json"]).exits(0).json();
+    assert_eq!(json["records"][0]["next_request"]["answer"], "replay", "{json}");
+}
+
+/// Rule: a Redis key that exists is never told as nothing.
+#[test]
+fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
+    let server = Server::start();
+    server.set("user:42", r#"{"status":0,"name":"Ann"}"#, 20_000);
+    server.send::<()>(&[b"HSET", b"cart:7", b"f", b"v"]);
+    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 20_000);
+    let run = server.idemctl(&["inspect", "user:42", "-o", "json"]);
+    let told = run.all();
+    assert!(told.contains("go-chi") && told.contains("/name"), "{told}");
+    let run = server.idemctl(&["inspect", "cart:7", "-o", "json"]).exits(1);
+    let there = &run.json()["unclaimed"][0];
+    assert_eq!((&there["redis_key"], &there["type"]), (&"cart:7".into(), &"hash".into()), "{}", run.all());
+    assert!(run.stderr.contains("cart:7 exists (a hash"), "{}", run.all());
+    // Nobody bears this one among the schemas that are named.
+    let run = server.idemctl(&["inspect", "idempotency:order-1", "--schema", "express", "-o", "json"]).exits(1);
+    let there = &run.json()["unclaimed"][0];
+    assert_eq!(
+        (&there["redis_key"], &there["size_bytes"]),
+        (&"idempotency:order-1".into(), &20.into()),
+        "{}",
+        run.all()
+    );
+    assert!(run.stderr.contains("exists (a string of 20 B, TTL"), "{}", run.all());
+    let json = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
+    assert_eq!(json["unclaimed"], json!([]));
+}
+
+/// Rule: what exists under a schema that is named is shown with what the service does, whatever stands there.
+#[test]
+fn whatever_stands_under_a_named_schema_without_prefix_is_shown() {
+    let server = Server::start();
+    server.set("garbage", "?!", 20_000);
+    server.set("other", r#"{"status":true}"#, 20_000);
+    server.send::<()>(&[b"HSET", b"hash", b"f", b"v"]);
+    for (key, answer) in [("garbage", "conflict"), ("other", "conflict"), ("hash", "fail")] {
+        let json = server.idemctl(&["inspect", key, "--schema", "go-chi", "-o", "json"]).exits(0).json();
+        let record = &json["records"][0];
+        assert_eq!((&record["key"], &record["next_request"]["answer"]), (&key.into(), &answer.into()), "{json}");
+        assert!(record["foreign_because"].is_string(), "{json}");
+    }
+}

@@ -1,0 +1,211 @@
+//! `idemctl list` from the outside.
+
+use std::time::{Duration, Instant};
+
+use crate::support::Server;
+use serde_json::Value;
+
+const TWO_HOURS: u64 = 7_230_000;
+
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 200_000);
+    server.set("idempotency:order-2", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, TWO_HOURS);
+    server.set("idempotency:order-3", "in-progress", 100_000);
+    server.send::<()>(&[b"SET", b"idempotency:order-4", br#"{"status":"PENDING"}"#]);
+    server.set("idem:started:pay-1", "worker-7", 20_000);
+    server.set("idem:started:pay-2", "worker-8", 20_000);
+    server.set("idem:result:pay-2", r#"{"statusCode":200,"body":"ok"}"#, TWO_HOURS);
+    server.set("idem:result:pay-3", r#"{"statusCode":500,"body":"","error":"card declined"}"#, TWO_HOURS);
+    server.set("idem:lock:msg-1", "1", 20_000);
+    server.set("idem:done:msg-2", "1", TWO_HOURS);
+    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.set("idem:web-2", "garbage", 20_000);
+    server.set("bare", r#"{"status":0}"#, 20_000);
+    server.set("unrelated:1", "x", 20_000);
+    server
+}
+
+fn keys(server: &Server, words: &[&str]) -> Vec<String> {
+    let mut command = vec!["list", "-o", "jsonl"];
+    command.extend(words);
+    let mut keys: Vec<_> = server
+        .idemctl(&command)
+        .exits(0)
+        .json_lines()
+        .iter()
+        .map(|line| line["key"].as_str().unwrap().to_owned())
+        .collect();
+    keys.sort();
+    keys
+}
+
+#[test]
+fn lists_each_record_once_under_the_schema_that_reads_it() {
+    let server = seeded();
+    let mut rows: Vec<_> = server
+        .idemctl(&["list", "-o", "jsonl"])
+        .exits(0)
+        .json_lines()
+        .iter()
+        .map(|line| ["key", "schema", "state"].map(|field| line[field].as_str().unwrap().to_owned()).join(" "))
+        .collect();
+    rows.sort();
+    assert_eq!(
+        rows,
+        [
+            "msg-1 event-consumer in-progress",
+            "msg-2 event-consumer completed",
+            "order-1 go-middleware in-progress",
+            "order-2 go-middleware completed",
+            "order-3 go-middleware-v1 in-progress",
+            "order-4 go-middleware in-progress",
+            "pay-1 event-driven in-progress",
+            "pay-2 event-driven completed",
+            "pay-3 event-driven completed",
+            "web-1 express in-progress",
+            "web-2 express unreadable",
+        ]
+    );
+}
+
+#[test]
+fn filters_choose() {
+    let server = seeded();
+    assert_eq!(keys(&server, &["--schema", "express"]), ["web-1", "web-2"]);
+    assert_eq!(keys(&server, &["--schema", "go-chi"]), ["bare"]);
+    assert_eq!(keys(&server, &["--state", "in-progress", "--match", "order-*"]), ["order-1", "order-3", "order-4"]);
+    assert_eq!(keys(&server, &["--no-expiry"]), ["order-4"]);
+    assert_eq!(keys(&server, &["--finding", "no-expiry,leftover-lock"]), ["order-4", "pay-2"]);
+    assert_eq!(keys(&server, &["--owner", "worker-7"]), ["pay-1"]);
+    assert_eq!(keys(&server, &["--ttl-below", "30s", "--schema", "event-driven"]), ["pay-1"]);
+    assert_eq!(keys(&server, &["--ttl-above", "1h", "--schema", "event-consumer"]), ["msg-2"]);
+    assert_eq!(keys(&server, &["--older-than", "150s", "--state", "in-progress"]), ["order-3"]);
+    assert_eq!(keys(&server, &["--finding", "overdue", "--overdue", "150s"]), ["order-3"]);
+    assert_eq!(keys(&server, &["--limit", "2"]).len(), 2);
+}
+
+#[test]
+fn sorting_keeps_the_first_of_the_order() {
+    let server = seeded();
+    let order = |by: &str, schema: &str| -> Vec<Value> {
+        let run = server.idemctl(&["list", "-o", "jsonl", "--sort", by, "--limit", "2", "--schema", schema]).exits(0);
+        run.json_lines().iter().map(|line| line["key"].clone()).collect()
+    };
+    assert_eq!(order("key", "go-middleware"), ["order-1", "order-2"]);
+    assert_eq!(order("ttl", "go-middleware,go-middleware-v1"), ["order-3", "order-1"]);
+    assert_eq!(order("size", "event-driven"), ["pay-3", "pay-2"]);
+    assert_eq!(order("age", "go-middleware,go-middleware-v1"), ["order-2", "order-3"]);
+}
+
+#[test]
+fn the_table_is_for_people() {
+    let server = Server::start();
+    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, TWO_HOURS);
+    server.send::<()>(&[b"SET", b"idempotency:order-2", br#"{"status":"PENDING"}"#]);
+    let run = server.idemctl(&["list", "--sort", "key", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
+    insta::assert_snapshot!(run.stable(&server));
+}
+
+#[test]
+fn json_is_one_document_and_closed() {
+    let server = seeded();
+    let document = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+    assert_eq!(document["format"], 1);
+    assert_eq!(document["complete"], true);
+    assert_eq!(document["records"].as_array().unwrap().len(), 11);
+    let empty = server.idemctl(&["list", "-o", "json", "--match", "none"]).exits(0).json();
+    assert_eq!(empty["records"], serde_json::json!([]));
+}
+
+#[test]
+fn the_newer_releases_operator_sees_the_older_ones_values_as_trouble() {
+    let server = seeded();
+    let run = server.idemctl(&["list", "-o", "jsonl", "--schema", "go-middleware", "--match", "order-3"]).exits(0);
+    let record = &run.json_lines()[0];
+    assert_eq!(record["state"], "unreadable");
+    assert_eq!(record["findings"][0]["code"], "foreign-schema");
+}
+
+#[test]
+fn many_records_of_two_keys_come_once_each_while_they_complete() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut pipeline = redis::pipe();
+    for index in 0..3_000 {
+        let (lock, result) = (format!("idem:started:k{index}"), format!("idem:result:k{index}"));
+        if index % 3 != 1 {
+            pipeline.cmd("SET").arg(lock).arg("w").arg("EX").arg(20).ignore();
+        }
+        if index % 3 != 0 {
+            pipeline.cmd("SET").arg(result).arg(r#"{"statusCode":200,"body":""}"#).arg("EX").arg(9_000).ignore();
+        }
+    }
+    pipeline.exec(&mut connection).unwrap();
+    let listed = keys(&server, &[]);
+    assert_eq!(listed.len(), 3_000);
+    let leftover = keys(&server, &["--finding", "leftover-lock"]);
+    assert_eq!(leftover.len(), 1_000);
+}
+
+#[test]
+fn a_body_that_was_read_in_part_is_left_out_and_its_size_told() {
+    let server = Server::start();
+    let body = "A".repeat(200);
+    let value = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#);
+    server.set("idempotency:long", &value, TWO_HOURS);
+    let listed = |more: &[&str]| {
+        let words = [&["list", "-o", "jsonl"], more].concat();
+        server.idemctl(&words).exits(0).json_lines().remove(0)
+    };
+    for more in [&[][..], &["--state", "completed"], &["--sort", "size"]] {
+        let record = listed(more);
+        assert_eq!(record["size_bytes"], value.len(), "{more:?}");
+        assert_eq!((&record["response"]["status"], &record["response"]["body"]), (&Value::from(201), &Value::Null));
+        assert_eq!(record["response"]["whole"], false);
+    }
+    assert!(listed(&["--full"])["response"].get("body").is_some_and(|body| !body.is_null()));
+}
+
+#[test]
+fn a_large_value_is_found_whatever_else_is_asked() {
+    let server = Server::start();
+    let value = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "A".repeat(70_000));
+    server.set("idempotency:large", &value, TWO_HOURS);
+    for more in [&[][..], &["--finding", "oversized"], &["--state", "completed"]] {
+        let record = server.idemctl(&[&["list", "-o", "jsonl"], more].concat()).exits(0).json_lines().remove(0);
+        assert_eq!(record["findings"][0]["code"], "oversized", "{more:?}");
+    }
+}
+
+#[test]
+fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
+    let server = Server::start();
+    let mut pipeline = redis::pipe();
+    for index in 0..1_000 {
+        pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(r#"{"status":"PENDING"}"#).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let scans = |words: &[&str]| {
+        server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+        let started = Instant::now();
+        server.idemctl(words);
+        let stats: String = server.send(&[b"INFO", b"commandstats"]);
+        let (_, rest) = stats.split_once("cmdstat_scan:calls=").unwrap();
+        (rest.split(',').next().unwrap().parse::<usize>().unwrap(), started.elapsed())
+    };
+    let sweep = ["sweep", "--orphaned", "--check"];
+    for words in [&["list"][..], &sweep, &["purge", "--state", "in-progress", "--all", "--dry-run"]] {
+        let usual = scans(words).0;
+        let small = scans(&[words, &["--scan-count", "20"]].concat()).0;
+        assert!(usual < 10 && small > 35, "{words:?}: {usual}, {small}");
+    }
+    for words in [&["list"][..], &sweep] {
+        // A thousand at two thousand a second.
+        let (steps, took) = scans(&[words, &["--rate", "2000/s"]].concat());
+        assert!(steps >= 5 && took > Duration::from_millis(350), "{words:?}: {steps}, {took:?}");
+    }
+    for wrong in [["--scan-count", "0"], ["--scan-count", "-1"], ["--scan-count", "200000"], ["--rate", "0"]] {
+        server.idemctl(&[&["list"][..], &wrong].concat()).exits(2);
+    }
+}

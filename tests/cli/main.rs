@@ -1,0 +1,36 @@
+//! The binary from the outside: stdout, stderr and exit code of each command, on a real server. A command's tests stand in the
+//! file of its name, what several commands share in a file named after the concern.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that cannot be run here says so")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod acl;
+mod addresses;
+mod audit;
+mod begin_release;
+mod by_hand;
+mod check;
+mod claims;
+mod complete;
+mod completions;
+mod contexts;
+mod evidence;
+mod force_unlock;
+mod hostile_keys;
+mod identity;
+mod inspect;
+mod list;
+mod own_schema;
+mod own_steps;
+mod prefix;
+mod prompts;
+mod purge;
+mod race;
+mod restore;
+mod sandbox;
+mod schema;
+mod simulate;
+mod sweep;
+mod tls;

@@ -1,0 +1,296 @@
+//! A schema of the operator's own works everywhere a built-in one does, its scripts included.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::Server;
+use serde_json::json;
+
+/// A one-key JSON schema that keeps an owner, a payload's hash, times and an error, which no built-in one does.
+const TOML: &str = r#"
+format = 1
+name = "orders"
+summary = "The order service"
+
+[keys]
+record = "{prefix}orders:{{key}}:idem"
+
+[ttl]
+lock = "90s"
+result = "1h"
+
+[[value]]
+name = "held"
+at = "record"
+encoding = "json"
+where = { "/s" = "held" }
+state = "in-progress"
+fields = { owner = "/by", fingerprint = "/hash", created_at = "/at" }
+
+[[value]]
+name = "failed"
+at = "record"
+encoding = "json"
+where = { "/s" = "done" }
+has = ["/error"]
+state = "completed"
+fields = { error = "/error/text", created_at = "/at", completed_at = "/until" }
+
+[[value]]
+name = "done"
+at = "record"
+encoding = "json"
+where = { "/s" = "done" }
+state = "completed"
+fields = { status = "/res/code", body = "/res/body", fingerprint = "/hash", completed_at = "/until" }
+body_encoding = "base64"
+
+[write]
+lock_value = '{"s":"held","by":"{owner}","hash":"h","at":1}'
+result_value = '{"s":"done","res":{"code":{status},"body":"{body_base64}"}}'
+
+[[begin.call]]
+script = "take"
+keys = ["{record}"]
+args = ["{lock_value}", "{lock_ttl}"]
+replies = [
+  { word = "TAKEN", means = "acquired", when = { record = "absent" } },
+  { word = "BUSY_NOW", means = "conflict", when = { record = "held" }, client = "425 Too Early" },
+  { text = true, means = "replay", when = [{ record = "done" }, { record = "failed" }] },
+  { error = "*", means = "fail", when = { record = "present" } },
+]
+
+[complete]
+checks_owner = true
+
+[[complete.call]]
+script = "finish"
+keys = ["{record}"]
+args = ["{owner}", "{result_value}", "{result_ttl}"]
+replies = [
+  { integer = 1, means = "stored", when = { record = "held" } },
+  { integer = 0, means = "refused", when = {} },
+]
+"#;
+
+const TAKE: &str = "-- take: take the lock, or say who has it.
+--
+-- KEYS[1]  record  orders:{key}:idem
+-- ARGV[1]  lock    the lock's JSON
+-- ARGV[2]  ttl     seconds
+--
+-- Replies
+--   TAKEN     the lock is taken
+--   BUSY_NOW  another holds it
+--   <text>    the stored result
+--
+
+local found = redis.call('GET', KEYS[1])
+if not found then
+  redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+  return 'TAKEN'
+end
+if cjson.decode(found).s == 'held' then
+  return 'BUSY_NOW'
+end
+return found
+";
+
+const FINISH: &str = "-- finish: store the result, if the lock is the caller's.
+--
+-- KEYS[1]  record  orders:{key}:idem
+-- ARGV[1]  owner   the caller
+-- ARGV[2]  result  the result's JSON
+-- ARGV[3]  ttl     seconds
+--
+-- Replies
+--   1  stored
+--   0  the lock is not the caller's
+--
+
+local found = redis.call('GET', KEYS[1])
+if not found or cjson.decode(found).by ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
+";
+
+fn install(folder: &Path) {
+    fs::create_dir_all(folder.join("orders")).unwrap();
+    for (file, text) in [("schema.toml", TOML), ("take.lua", TAKE), ("finish.lua", FINISH)] {
+        fs::write(folder.join("orders").join(file), text).unwrap();
+    }
+}
+
+fn with_schema() -> Server {
+    let server = Server::start();
+    install(&server.folder().join(".config/idemctl/schemas"));
+    server
+}
+
+#[test]
+fn it_is_sound_and_listed() {
+    let server = with_schema();
+    server.idemctl(&["schema", "check", ".config/idemctl/schemas/orders"]).exits(0);
+    let listed = server.idemctl(&["schema", "list"]).exits(0);
+    assert!(listed.text().contains("orders"), "{}", listed.all());
+    let shown = server.idemctl(&["schema", "show", "orders"]).exits(0);
+    assert!(shown.text().contains("orders:{{key}}:idem"), "{}", shown.all());
+}
+
+#[test]
+fn inspect_reads_every_field() {
+    let server = with_schema();
+    let now: Vec<String> = server.send(&[b"TIME"]);
+    let (taken, ended) =
+        (now[0].parse::<u64>().unwrap() * 1_000 - 40_000, now[0].parse::<u64>().unwrap() * 1_000 - 10_000);
+    server.set("orders:{a}:idem", format!(r#"{{"s":"held","by":"w-1","hash":"abc","at":{taken}}}"#), 80_000);
+    server.set(
+        "orders:{b}:idem",
+        format!(r#"{{"s":"done","res":{{"code":202,"body":"aGk="}},"until":{ended}}}"#),
+        60_000,
+    );
+    server.set("orders:{c}:idem", r#"{"s":"done","error":{"text":"declined"}}"#, 3_000_000);
+    let record = |key: &str| server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json()["records"][0].clone();
+    let held = record("a");
+    assert_eq!(held["owner"], "w-1");
+    assert_eq!(held["fingerprint"], "abc");
+    assert_eq!(held["age_source"], "record");
+    assert!((40_000..50_000).contains(&held["age_ms"].as_u64().unwrap()), "{held}");
+    assert_eq!(held["next_request"]["client"], "425 Too Early");
+    let done = record("orders:{b}:idem");
+    assert_eq!(done["key"], "b");
+    assert_eq!(done["response"]["body"], "hi");
+    assert_eq!(done["findings"][0]["code"], "short-result-ttl");
+    assert_eq!(done["findings"][0]["severity"], "warning");
+    let failed = record("c");
+    assert_eq!(failed["error"], "declined");
+    assert_eq!(failed["next_request"]["answer"], "replay");
+}
+
+#[test]
+fn list_and_force_unlock_and_race_work_on_it() {
+    let server = with_schema();
+    server.set("orders:{a}:idem", r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#, 80_000);
+    let listed = server.idemctl(&["list", "-o", "jsonl", "--owner", "w-1"]).exits(0).json_lines();
+    assert_eq!(listed[0]["schema"], "orders");
+    let unlocked = server.idemctl(&["force-unlock", "a", "--yes", "--expect", "w-1"]).exits(0);
+    assert!(unlocked.stderr.contains("fenced off"), "{}", unlocked.all());
+    let words =
+        ["race", "--schema", "orders", "--concurrency", "8", "--rounds", "5", "--strategy", "schema", "-o", "json"];
+    let race = server.idemctl(&words).exits(0).json();
+    assert_eq!(race["runs"][0]["schema"], "orders");
+    assert_eq!(race["runs"][0]["verdict"], "atomic");
+    assert_eq!(race["runs"][0]["replays"], json!(35));
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}
+
+/// What tells its form stands behind everything else, beyond what a scan reads of a value.
+fn late(form: &str, bytes: usize) -> String {
+    format!(r#"{{"at":1,"hash":"{}","by":"w-1","s":"{form}"}}"#, "x".repeat(bytes))
+}
+
+#[test]
+fn what_a_value_is_may_stand_at_its_end() {
+    let server = with_schema();
+    for bytes in [600, 10_000] {
+        server.send::<()>(&[
+            b"SET",
+            format!("orders:{{held-{bytes}}}:idem").as_bytes(),
+            late("held", bytes).as_bytes(),
+        ]);
+        server.set(&format!("orders:{{done-{bytes}}}:idem"), late("done", bytes), 3_000_000);
+    }
+    let states = |words: &[&str]| {
+        let mut lines = server.idemctl(&[&["list", "-o", "jsonl"], words].concat()).exits(0).json_lines();
+        lines.sort_by_key(|line| line["key"].to_string());
+        lines.iter().map(|line| format!("{} {}", line["key"], line["state"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    let held = ["held-10000 in-progress", "held-600 in-progress"];
+    assert_eq!(states(&[]), [&["done-10000 completed", "done-600 completed"], &held[..]].concat());
+    assert_eq!(states(&["--owner", "w-1"]), held);
+    let check = server.idemctl(&["sweep", "--orphaned", "--check"]).exits(1);
+    assert!(check.text().contains("no_expiry=2"), "{}", check.all());
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    assert_eq!(states(&[]), held);
+    server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
+    assert_eq!(states(&[]), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_told_is_left_alone() {
+    let server = with_schema();
+    server.send::<()>(&[b"SET", b"orders:{a}:idem", late("held", 100_000).as_bytes()]);
+    server.send::<()>(&[b"SET", b"orders:{b}:idem", late("done", 100_000).as_bytes()]);
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    for narrowed in [&[][..], &["--include", "unreadable", "--schema", "orders", "--match", "a"]] {
+        let words = ["sweep", "--orphaned", "--yes", "--grace", "0"];
+        server.idemctl(&[&words[..], narrowed].concat()).exits(0);
+    }
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    let listed = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
+    assert!(listed.iter().all(|line| line["findings"][0]["severity"] == "info"), "{listed:?}");
+    for (key, state) in [("a", "in-progress"), ("b", "completed")] {
+        let read = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json();
+        assert_eq!(read["records"][0]["state"], state, "one key is read as far as it takes");
+    }
+}
+
+#[test]
+fn a_deployments_prefix_goes_before_it() {
+    let server = with_schema();
+    server.set("eu:orders:{a}:idem", r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#, 80_000);
+    server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
+    server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(0);
+    let config = "default_context = \"eu\"\n[context.eu.deployment.orders]\nprefix = \"eu:\"\nlock_ttl = \"60s\"\n";
+    fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap();
+    let found = server.idemctl(&["inspect", "a", "-o", "json"]).exits(0).json();
+    assert_eq!(found["records"][0]["findings"][0]["code"], "excess-ttl");
+}
+
+#[test]
+fn one_that_is_wrong_is_named_with_its_line() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
+    fs::write(&file, TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\"")).unwrap();
+    let run = server.idemctl(&["list"]).exits(2);
+    let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
+    assert!(run.stderr.contains(&format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder")), "{}", run.all());
+}
+
+#[test]
+fn a_prefix_stands_in_place_of_the_schemas_own() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
+    let own = TOML.replace("{prefix}orders:{{key}}:idem\"", "{prefix}{key}\"\nprefix = \"orders:\"");
+    fs::write(&file, own).unwrap();
+    let lock = r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#;
+    server.set("orders:a", lock, 80_000);
+    server.set("eu:b", lock, 80_000);
+    server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(0);
+    server.idemctl(&["inspect", "b", "--schema", "orders", "--prefix", "eu:"]).exits(0);
+    server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(1);
+}
+
+#[test]
+fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
+    let bare = TOML.replace("{prefix}orders", "orders").replacen("keys = [\"{record}\"]", "keys = [\"{key}\"]", 1);
+    fs::write(&file, bare).unwrap();
+    let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
+    let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
+    assert!(run.stderr.contains(&format!("--prefix: {why}")), "{}", run.all());
+    server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
+    let config = server.folder().join(".config/idemctl/config.toml");
+    fs::write(&config, "default_context = \"eu\"\n[contexts.eu.deployment.orders]\nprefix = \"eu:\"\n").unwrap();
+    for words in [&["list"][..], &["config", "show"], &["race", "--rounds", "1"]] {
+        let run = server.idemctl(words).exits(2);
+        assert!(run.stderr.contains(&format!("{}:3: {why}", config.display())), "{words:?}: {}", run.all());
+    }
+    fs::remove_file(&config).unwrap();
+    let shown = server.idemctl(&["schema", "show", "orders", "-o", "json"]).exits(0).json();
+    assert_eq!(shown["schemas"][0]["takes_prefix"], false);
+    assert_eq!(shown["schemas"][0]["prefix"]["place"], "nowhere");
+}

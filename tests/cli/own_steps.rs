@@ -1,0 +1,195 @@
+//! Steps by hand under a schema of one's own: plain commands, several calls a step, an owner that nobody checks.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::proxy;
+use crate::support::{self, Run, Server};
+
+/// As services did before they had scripts: result and lock one after the other, the owner kept and not compared.
+const TOML: &str = r#"
+format = 1
+name = "payments"
+summary = "Payments, two commands a step"
+
+[keys]
+lock = "pay:lock:{key}"
+result = "pay:done:{key}"
+
+[ttl]
+lock = "30s"
+result = "1h"
+
+[[value]]
+name = "held"
+at = "lock"
+encoding = "text"
+state = "in-progress"
+fields = { owner = "" }
+
+[[value]]
+name = "stored"
+at = "result"
+encoding = "json"
+has = ["/code"]
+state = "completed"
+fields = { status = "/code", body = "/body", owner = "/by" }
+
+[write]
+lock_value = "{owner}"
+result_value = '{"code":{status},"body":{body_text},"by":"{owner}"}'
+
+[[begin.call]]
+command = ["GET", "{result}"]
+replies = [
+  { nil = true, means = "next" },
+  { text = true, means = "replay", when = { result = "stored" } },
+  { error = "*", means = "fail", when = { result = "present" } },
+]
+
+[[begin.call]]
+command = ["SET", "{lock}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
+  { nil = true, means = "conflict", when = { lock = "present" } },
+]
+
+[complete]
+checks_owner = false
+
+[[complete.call]]
+command = ["SET", "{result}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "next" }]
+
+[[complete.call]]
+command = ["DEL", "{lock}"]
+replies = [{ integer = 1, means = "stored", when = {} }, { integer = 0, means = "stored" }]
+
+[release]
+checks_owner = false
+
+[[release.call]]
+command = ["DEL", "{lock}"]
+replies = [{ integer = 1, means = "released", when = { lock = "present" } }, { word = "MAYBE", means = "refused" }]
+"#;
+
+const COMPLETE: [&str; 9] = ["complete", "k", "--schema", "payments", "--yes", "--status", "201", "--body", "paid"];
+
+fn with_schema() -> Server {
+    let server = Server::start();
+    let folder = server.folder().join(".config/idemctl/schemas/payments");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("schema.toml"), TOML).unwrap();
+    server.idemctl(&["schema", "check", folder.to_str().unwrap()]).exits(0);
+    server
+}
+
+fn through(server: &Server, socket: &Path, words: &[&str]) -> Run {
+    let mut command = support::idemctl(server.folder());
+    command.arg("-s").arg(socket).args(words);
+    Run::of(command, b"")
+}
+
+fn text(server: &Server, redis_key: &str) -> String {
+    String::from_utf8(server.get(redis_key).unwrap_or_default()).unwrap()
+}
+
+#[test]
+fn every_call_of_a_step_is_made() {
+    let server = with_schema();
+    server.idemctl(&["begin", "k", "--schema", "payments", "--yes", "--owner", "w-7"]).exits(0);
+    server.idemctl(&["begin", "k", "--schema", "payments", "--yes"]).exits(1);
+    let run = server.idemctl(&COMPLETE).exits(0);
+    assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "the lock's owner is kept");
+    assert_eq!(server.get("pay:lock:k"), None);
+    assert!(run.stderr.contains("payments answers 1: stored"), "{}", run.all());
+    server.idemctl(&["begin", "k", "--schema", "payments", "--yes"]).exits(1);
+}
+
+#[test]
+fn an_owner_that_nobody_checks_has_to_be_the_locks_all_the_same() {
+    let server = with_schema();
+    server.set("pay:lock:k", "w-7", 20_000);
+    for words in [&COMPLETE[..], &["release", "k", "--schema", "payments", "--yes"]] {
+        let run = server.idemctl(&[words, &["--owner", "w-8"]].concat()).exits(1);
+        assert!(run.stderr.contains("the lock is w-7's, not w-8's; nothing was done"), "{}", run.all());
+    }
+    assert_eq!(text(&server, "pay:lock:k"), "w-7");
+    server.idemctl(&[&COMPLETE[..], &["--owner", "w-7"]].concat()).exits(0);
+}
+
+#[test]
+fn what_comes_between_two_calls_is_told_as_a_part() {
+    let server = with_schema();
+    server.set("pay:lock:k", "w-7", 20_000);
+    let socket = server.socket();
+    let socket = proxy::acts_at(&server, "\nDEL\r", move || {
+        let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
+        redis::cmd("SET").arg("pay:lock:k").arg("w-8").exec(&mut client.get_connection().unwrap()).unwrap();
+    });
+    let run = through(&server, &socket, &COMPLETE).exits(3);
+    assert!(run.stderr.contains("1 of the step's 2 calls were made"), "{}", run.all());
+    assert_eq!(text(&server, "pay:lock:k"), "w-8", "the new worker's lock stays");
+    let audit = server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+    assert_eq!(audit[0]["what"], "partial");
+    assert!(Path::new(audit[0]["backup"].as_str().unwrap()).exists());
+}
+
+#[test]
+fn a_result_that_comes_between_two_calls_that_only_read_is_a_change() {
+    let server = with_schema();
+    let socket = server.socket();
+    let socket = proxy::acts_at(&server, "\nNX\r", move || {
+        let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
+        redis::cmd("SET").arg("pay:done:k").arg(r#"{"code":1}"#).exec(&mut client.get_connection().unwrap()).unwrap();
+    });
+    through(&server, &socket, &["begin", "k", "--schema", "payments", "--yes"]).exits(8);
+    assert_eq!(server.get("pay:lock:k"), None, "no lock beside the result");
+}
+
+#[test]
+fn a_reply_that_the_schema_does_not_list_is_no_success() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/payments/schema.toml");
+    fs::write(&file, TOML.replace("{ integer = 1, means = \"released\"", "{ integer = 9, means = \"released\""))
+        .unwrap();
+    server.set("pay:lock:k", "w-7", 20_000);
+    let run = server.idemctl(&["release", "k", "--schema", "payments", "--yes", "-o", "json"]).exits(1);
+    assert_eq!(run.json()["outcome"], "unknown-reply");
+    assert!(
+        run.stderr.contains("its schema does not list this reply; it changed the record all the same"),
+        "{}",
+        run.all()
+    );
+    assert_eq!(server.idemctl(&["audit", "-o", "jsonl"]).json_lines()[0]["what"], "changed");
+}
+
+/// The complete step looks for a lock before it stores.
+fn looks_first() -> String {
+    TOML.replace(
+        "[[complete.call]]\ncommand = [\"SET\"",
+        "[[complete.call]]\ncommand = [\"GET\", \"{lock}\"]\nreplies = [\n  { nil = true, means = \"refused\", when = { lock = \"absent\" } },\n  { text = true, means = \"next\" },\n]\n\n[[complete.call]]\ncommand = [\"SET\"",
+    )
+}
+
+#[test]
+fn a_lock_taken_for_a_step_of_several_calls_goes_with_its_end() {
+    let server = with_schema();
+    let file = server.folder().join(".config/idemctl/schemas/payments/schema.toml");
+    fs::write(&file, looks_first()).unwrap();
+    server.idemctl(&COMPLETE).exits(1);
+    let run = server.idemctl(&[&COMPLETE[..], &["--create", "--owner", "w-7"]].concat()).exits(0);
+    assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "{}", run.all());
+    assert_eq!(server.get("pay:lock:k"), None);
+    // Its last call refuses: what was there before is there again.
+    let refuses =
+        looks_first().replace("{ integer = 1, means = \"stored\", when = {} }", "{ integer = 1, means = \"refused\" }");
+    fs::write(
+        &file,
+        refuses.replace("{ integer = 0, means = \"stored\" }", "{ integer = 0, means = \"stored\", when = {} }"),
+    )
+    .unwrap();
+    let run = server.idemctl(&[&COMPLETE[..], &["--replace", "--owner", "w-8"]].concat()).exits(1);
+    assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "{}", run.all());
+    assert_eq!(server.get("pay:lock:k"), None);
+}

@@ -1,0 +1,416 @@
+//! `idemctl purge` from the outside.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::support::{self, Run, Server};
+use base64::Engine as _;
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+const RESULT: &str = r#"{"statusCode":200,"body":"ok"}"#;
+const DAY: u64 = 86_400_000;
+const HOUR: u64 = 3_600_000;
+
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idempotency:old", DONE, HOUR);
+    server.set("idempotency:new", DONE, DAY);
+    server.send::<()>(&[b"SET", b"idempotency:kept", DONE.as_bytes()]);
+    server.set("idempotency:held", PENDING, 200_000);
+    server.set("idempotency:broken", "garbage", 200_000);
+    server.send::<()>(&[b"HSET", b"idempotency:hash", b"f", b"v"]);
+    server.set("idem:started:both", "worker-1", 20_000);
+    server.set("idem:result:both", RESULT, HOUR);
+    server.set("idem:result:one", RESULT, DAY);
+    server.set("idem:started:one-held", "worker-1", 20_000);
+    server.set("bare", r#"{"status":1,"response":{"StatusCode":201,"Header":{},"Body":""}}"#, HOUR);
+    server.set("unrelated", "x", HOUR);
+    let result = "result_ttl = \"24h\"";
+    server.states(&[("go-middleware", &format!("lock_ttl = \"5m\"\n{result}")), ("event-driven", result)]);
+    server
+}
+
+fn purge(server: &Server, words: &[&str]) -> Run {
+    server.idemctl(&[&["purge"], words].concat())
+}
+
+fn keys(server: &Server) -> BTreeSet<String> {
+    server.send(&[b"KEYS", b"*"])
+}
+
+/// The Redis keys that a purge removes.
+fn removed(words: &[&str], stdin: &[u8]) -> Vec<String> {
+    let server = seeded();
+    let before = keys(&server);
+    server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin).exits(0);
+    before.difference(&keys(&server)).cloned().collect()
+}
+
+fn many(server: &Server, count: usize) {
+    let mut pipeline = redis::pipe();
+    for index in 0..count {
+        pipeline.cmd("SET").arg(format!("idempotency:k{index}")).arg(DONE).arg("EX").arg(80_000).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+}
+
+#[test]
+fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
+    let both = ["idem:result:both", "idem:started:both"];
+    assert_eq!(
+        removed(&["--all"], b""),
+        [&both[..1], &["idem:result:one"], &both[1..], &["idempotency:kept", "idempotency:new", "idempotency:old"]]
+            .concat()
+    );
+    assert_eq!(removed(&["--match", "*", "--all", "--schema", "event-driven"], b"").len(), 3);
+    assert_eq!(removed(&["--older-than", "20h"], b""), [&both[..], &["idempotency:old"]].concat());
+    assert_eq!(removed(&["--match", "o*"], b""), ["idem:result:one", "idempotency:old"]);
+    assert_eq!(removed(&["--schema", "event-driven", "--older-than", "20h"], b""), both);
+    assert_eq!(removed(&["--schema", "go-chi", "--match", "b*"], b""), ["bare"]);
+    assert_eq!(removed(&["--schema", "go-chi", "--key-file", "-"], b"bare\nunrelated\n"), ["bare"]);
+    assert_eq!(removed(&["--finding", "leftover-lock"], b""), both);
+    assert_eq!(removed(&["--finding", "result-no-expiry"], b""), ["idempotency:kept"]);
+    let one = ["--schema", "go-middleware", "--match", "b*"];
+    assert_eq!(removed(&[&one[..], &["--finding", "unreadable"]].concat(), b""), ["idempotency:broken"]);
+    assert_eq!(removed(&[&one[..], &["--state", "unreadable"]].concat(), b""), ["idempotency:broken"]);
+    assert_eq!(removed(&["--state", "in-progress"], b""), ["idem:started:one-held", "idempotency:held"]);
+    assert_eq!(
+        removed(&["--state", "in-progress", "--finding", "overdue", "--overdue", "60s"], b""),
+        ["idempotency:held"]
+    );
+    assert_eq!(
+        removed(&["--key-file", "-"], b"old\nheld\nnowhere\n\nidem:result:one\n"),
+        ["idem:result:one", "idempotency:old"]
+    );
+    assert_eq!(removed(&["--key-file", "-", "-0", "--state", "in-progress"], b"old\0held"), ["idempotency:held"]);
+    assert_eq!(removed(&["--key-file", "-"], b"bare\nunrelated\nbroken\nhash\n"), [""; 0]);
+    assert_eq!(removed(&["--key-file", "-", "--older-than", "20h"], b"old\nnew\nold\n"), ["idempotency:old"]);
+}
+
+#[test]
+fn bad_input_is_refused_and_loses_nothing() {
+    let server = seeded();
+    let before = keys(&server);
+    let folder = server.folder().to_str().unwrap().to_owned();
+    for words in [
+        &[][..],
+        &["--match", "*"],
+        &["--schema", "go-chi"],
+        &["--schema", "go-chi", "--match", "[a-z]*"],
+        &["--schema", "go-chi,express", "--all"],
+        &["--state", "unreadable"],
+        &["--state", "unreadable", "--schema", "go-middleware"],
+        &["--finding", "unreadable", "--match", "b*"],
+        &["--match", "***"],
+        &["--match", "old[", "--all"],
+        &["--match", "", "--all"],
+        &["--match", "old\\", "--all"],
+        &["--older-than", "soon"],
+        &["--older-than", "-1h"],
+        &["--max", "-1", "--all"],
+        &["--max", "many", "--all"],
+        &["--max-percent", "-1", "--all"],
+        &["--max-percent", "101", "--all"],
+        &["--max-percent", "NaN", "--all"],
+        &["--max-percent", "5", "--key-file", "-"],
+        &["--rate", "0", "--all"],
+        &["--rate", "-5", "--all"],
+        &["--rate", "5/m", "--all"],
+        &["--state", "absent"],
+        &["--finding", "nosuch"],
+        &["--finding", "no-expiry"],
+        &["--finding", "overdue", "--overdue", "1s"],
+        &["--finding", "wrong-type"],
+        &["--key-file", "missing"],
+        &["--key-file", &folder],
+        &["-0", "--all"],
+        &["--schema", "nosuch"],
+        &["--all", "--backup", "/proc/backup"],
+        &["--all", "--backup", "/dev/full/backup"],
+        &["--all", "--confirm", "elsewhere:6379/0"],
+    ] {
+        let run = purge(&server, &[&["--yes"], words].concat()).exits(2);
+        assert!(run.stderr.contains("error:"), "{words:?}: {}", run.all());
+    }
+    let mut command = server.command();
+    command.args(["purge", "--all", "--yes"]).env("XDG_STATE_HOME", "/proc");
+    Run::of(command, &[]).exits(2);
+    let run = purge(&server, &["--all"]).exits(2);
+    assert!(run.stderr.contains("no terminal") && run.stderr.contains("--confirm"), "{}", run.all());
+    assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn a_disk_that_is_full_or_read_only_loses_nothing() {
+    let server = seeded();
+    let before = keys(&server);
+    let backups = server.folder().join(".local/state/idemctl/backups");
+    fs::create_dir_all(backups.parent().unwrap()).unwrap();
+    fs::write(&backups, "a file where the folder should be").unwrap();
+    purge(&server, &["--all", "--yes"]).exits(2);
+    // Writing beyond the limit fails as on a full disk.
+    let script = format!(
+        "ulimit -f 0; trap '' XFSZ; exec {} -s {} purge --all --yes --backup {}",
+        env!("CARGO_BIN_EXE_idemctl"),
+        server.socket().display(),
+        server.folder().join("backup").display()
+    );
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(script).env_clear().env("HOME", server.folder());
+    let run = Run::of(command, &[]).exits(2);
+    assert!(run.stderr.contains("cannot write"), "{}", run.all());
+    assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn limits_refuse_and_are_never_passed() {
+    let server = Server::start();
+    many(&server, 20);
+    server.set("idempotency:held", PENDING, 200_000);
+    let left = || server.send::<usize>(&[b"DBSIZE"]);
+    let run = purge(&server, &["--all", "--yes", "--max", "19"]).exits(2);
+    assert!(run.stderr.contains("20 records are chosen, but --max allows 19"), "{}", run.all());
+    purge(&server, &["--match", "k1*", "--yes", "--max-percent", "50"]).exits(2);
+    purge(&server, &["--all", "--yes", "--max", "0"]).exits(2);
+    assert_eq!(left(), 21);
+    purge(&server, &["--match", "k1*", "--yes", "--max-percent", "53%", "--max", "20"]).exits(0);
+    assert_eq!(left(), 10);
+    purge(&server, &["--all", "--yes", "--max", "9"]).exits(0);
+    assert_eq!(left(), 1);
+}
+
+#[test]
+fn a_dry_run_counts_and_changes_nothing() {
+    let server = seeded();
+    let before = keys(&server);
+    let run = purge(&server, &["--all", "--dry-run"]).exits(0);
+    assert!(run.text().contains("go-middleware") && run.text().contains("completed"), "{}", run.all());
+    let json = purge(&server, &["--all", "--dry-run", "-o", "json"]).exits(0).json();
+    assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &5.into()));
+    let group = &json["found"][0];
+    assert_eq!(
+        (&group["schema"], &group["state"], &group["count"]),
+        (&"event-driven".into(), &"completed".into(), &2.into())
+    );
+    assert!(group["oldest_ms"].as_u64().unwrap() >= DAY - HOUR);
+    assert_eq!(keys(&server), before);
+    assert!(!server.folder().join(".local/state/idemctl").exists());
+}
+
+#[test]
+fn the_name_is_asked_for_and_may_be_given() {
+    let server = seeded();
+    let name = format!("{}/0", server.socket().display());
+    purge(&server, &["--match", "old", "--confirm", &name]).exits(0);
+    assert_eq!(server.get("idempotency:old"), None);
+}
+
+#[test]
+fn contexts_protect() {
+    let server = seeded();
+    let before = keys(&server);
+    let url = format!("unix://{}", server.socket().display());
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, kept) in [("prod", "protected = true"), ("audit", "read_only = true"), ("dev", "")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept}\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
+    let run = |context: &str, more: &[&str]| {
+        let mut command = support::idemctl(server.folder());
+        command.args(["--config", context, "--context", context, "purge", "--match", "old"]).args(more);
+        Run::of(command, b"")
+    };
+    run("audit", &["--yes"]).exits(2);
+    run("audit", &["--dry-run"]).exits(0);
+    run("prod", &["--yes"]).exits(2);
+    run("prod", &["--yes", "--confirm", "dev"]).exits(2);
+    run("prod", &["--confirm", &format!("{}/0", server.socket().display())]).exits(2);
+    run("dev", &["--confirm", "prod"]).exits(2);
+    assert_eq!(keys(&server), before);
+    run("dev", &["--confirm", "dev"]).exits(0);
+    assert_eq!(server.get("idempotency:old"), None);
+    server.set("idempotency:old", DONE, HOUR);
+    run("prod", &["--confirm", "prod"]).exits(0);
+    assert_eq!(server.get("idempotency:old"), None);
+}
+
+#[test]
+fn large_values_are_compared_whole_and_every_removal_is_logged() {
+    let server = Server::start();
+    let large =
+        |fill: &str| format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, fill.repeat(100_000));
+    for index in 0..40 {
+        server.set(&format!("idempotency:large{index}"), large("QUFB"), HOUR);
+    }
+    let json = purge(&server, &["--all", "--yes", "-o", "json", "--reason", "GDPR"]).exits(0).json();
+    assert_eq!((&json["done"], &json["outcome"]), (&40.into(), &"done".into()));
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    let audit = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
+    assert_eq!(audit.lines().count(), 40);
+    for line in audit.lines() {
+        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&entry["command"], &entry["what"], &entry["reason"]),
+            (&"purge".into(), &"purged".into(), &"GDPR".into())
+        );
+    }
+}
+
+/// The Redis keys a backup holds, those taken back left out.
+fn backed_up(file: &str) -> BTreeSet<String> {
+    let decode = |text: &serde_json::Value| {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text.as_str().unwrap()).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let mut keys = BTreeSet::new();
+    for line in fs::read_to_string(file).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        match line["void"].as_array() {
+            Some(void) => void.iter().for_each(|key| assert!(keys.remove(&decode(key)), "taken back, but not there")),
+            None => assert!(keys.insert(decode(&line["redis_key_base64"])), "a Redis key twice"),
+        }
+    }
+    keys
+}
+
+#[test]
+fn ctrl_c_ends_the_batch_in_hand_and_says_how_to_go_on() {
+    ends_in_good_order("INT");
+}
+
+#[test]
+fn how_it_ended_is_told_though_nobody_reads_stdout() {
+    let server = Server::start();
+    many(&server, 400);
+    let mut command = server.command();
+    command.args(["purge", "--all", "--yes", "--rate", "200/s"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    while server.send::<usize>(&[b"DBSIZE"]) == 400 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let run = Run::from(child.wait_with_output().unwrap()).exits(130);
+    assert!(run.stderr.contains("records purged; backup: "), "{}", run.all());
+}
+
+#[test]
+fn so_does_sigterm() {
+    ends_in_good_order("TERM");
+}
+
+fn ends_in_good_order(signal: &str) {
+    let server = Server::start();
+    many(&server, 2_000);
+    let before = keys(&server);
+    let mut command = server.command();
+    command.args(["purge", "--all", "--yes", "--rate", "200/s", "-o", "json"]).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while server.send::<usize>(&[b"DBSIZE"]) > 1_900 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    let run = Run::from(child.wait_with_output().unwrap()).exits(130);
+    assert!(run.stderr.contains("records purged; backup: ") && run.stderr.contains("again"), "{}", run.all());
+    let gone: BTreeSet<_> = before.difference(&keys(&server)).cloned().collect();
+    assert!((100..1_000).contains(&gone.len()), "{}", gone.len());
+    let json = run.json();
+    assert_eq!((&json["outcome"], &json["done"]), (&"interrupted".into(), &gone.len().into()));
+    assert_eq!(backed_up(json["backup"].as_str().unwrap()), gone);
+    purge(&server, &["--all", "--yes"]).exits(0);
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}
+
+#[test]
+fn a_number_that_makes_no_sense_is_explained() {
+    let server = Server::start();
+    let says = |words: &[&str], why: &str| {
+        let run = purge(&server, words).exits(2);
+        assert!(run.stderr.contains(why), "{}", run.all());
+    };
+    says(&["--all", "--max", "-1"], "a number of records is whole, and 0 or more");
+    says(&["--older-than", "-1h"], "write 90s, 10m or 24h");
+    says(&["--key-file", "/nowhere"], "nothing was changed");
+}
+
+#[test]
+fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
+    let server = Server::start();
+    many(&server, 40);
+    let mut command = server.command();
+    command.args(["purge", "--all", "--yes", "--rate", "20/s", "-o", "json"]).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while server.send::<usize>(&[b"DBSIZE"]) == 40 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let left: Vec<_> = keys(&server).into_iter().take(8).collect();
+    left[..3].iter().for_each(|key| server.send::<()>(&[b"DEL", key.as_bytes()]));
+    left[3..].iter().for_each(|key| server.set(key, DONE, DAY));
+    let run = Run::from(child.wait_with_output().unwrap()).exits(0);
+    let json = run.json();
+    let number = |name: &str| json[name].as_u64().unwrap();
+    // The few that the purge took in between are among the removed.
+    assert_eq!(number("done") + number("gone") + number("changed"), 40, "{}", run.all());
+    assert!((1..=3).contains(&number("gone")) && (1..=5).contains(&number("changed")), "{}", run.all());
+    assert!(run.stderr.contains(" gone already") && run.stderr.contains(" left alone"), "{}", run.all());
+    assert_eq!(server.send::<u64>(&[b"DBSIZE"]), number("changed"));
+}
+
+#[test]
+fn records_are_walked_once_whether_somebody_is_asked_or_not() {
+    let server = Server::start();
+    let scans = |words: &[&str]| {
+        many(&server, 200);
+        server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+        let run = purge(&server, words).exits(0);
+        assert!(run.stderr.contains("200 of 200 records purged"), "{}", run.all());
+        assert!(String::from_utf8_lossy(&run.stdout).contains("completed  200 "), "{}", run.all());
+        let stats: String = server.send(&[b"INFO", b"commandstats"]);
+        let (_, rest) = stats.split_once("cmdstat_scan:calls=").unwrap();
+        rest.split(',').next().unwrap().parse::<usize>().unwrap()
+    };
+    let one = scans(&["--all", "--yes"]);
+    assert_eq!(scans(&["--all", "--yes", "--max", "200"]), one);
+    assert_eq!(scans(&["--all", "--yes", "--max-percent", "100"]), one);
+    assert_eq!(scans(&["--all", "--confirm", &format!("{}/0", server.socket().display())]), one);
+    let run = purge(&server, &["--all", "--yes"]).exits(0);
+    assert!(run.stderr.contains("no such records among 0 keys") && !run.stderr.contains("purged"), "{}", run.all());
+}
+
+#[test]
+fn a_rate_is_kept() {
+    let server = Server::start();
+    many(&server, 100);
+    let started = std::time::Instant::now();
+    purge(&server, &["--all", "--yes", "--rate", "100"]).exits(0);
+    assert!(started.elapsed() > Duration::from_millis(900), "{:?}", started.elapsed());
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}
+
+#[test]
+fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
+    let server = seeded();
+    let before = keys(&server);
+    server.add_reader();
+    purge(&server, &["--user", "reader", "-a", "pw", "--all", "--yes"]).exits(4);
+    assert_eq!(keys(&server), before);
+}
+
+/// Rule: what a record is, is told by as much of its value as that takes, also at the look right before the change.
+#[test]
+fn a_value_whose_end_tells_what_it_is_goes() {
+    let server = Server::start();
+    let body = "x".repeat(10_000);
+    let value = format!(r#"{{"body":"{body}","headers":{{}},"statusCode":201,"status":"COMPLETED"}}"#);
+    for more in [&[][..], &["--rate", "100/s"]] {
+        server.set("idem:long", &value, HOUR);
+        let words = [&["--schema", "express", "--all", "--yes", "-o", "json"], more].concat();
+        let json = purge(&server, &words).exits(0).json();
+        assert_eq!((&json["total"], &json["done"]), (&1.into(), &1.into()), "{json}");
+        assert_eq!(server.get("idem:long"), None);
+    }
+}

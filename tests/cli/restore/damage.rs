@@ -1,0 +1,194 @@
+//! Backups that are not as they were written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use idemctl::store::backup::writer::{BackupReader, Held};
+use serde_json::{Value, json};
+
+use super::command::restore;
+use crate::support::backup;
+use crate::support::{Run, Server};
+
+/// How many Redis keys [`purged`] backs up.
+const KEYS: usize = 3;
+
+/// A real backup of some results, one of them changed in between and taken back: where they come from, the Redis keys, and
+/// what is void.
+fn purged(server: &Server) -> PathBuf {
+    for index in 0..KEYS {
+        server.set(&format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#, 600_000);
+    }
+    server.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    let file = backup::only(server);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), KEYS + 1);
+    file
+}
+
+/// What can be read of a backup, where it can be read at all, and whether its damage was noticed.
+fn read(file: &Path) -> (Vec<Held>, bool) {
+    let mut held = Vec::new();
+    match BackupReader::open(file, |one| held.push(one.clone())) {
+        Ok(reader) => (held, !reader.damage().is_none()),
+        Err(_) => (Vec::new(), true),
+    }
+}
+
+/// The rule: what comes back is what was written. A flipped bit is found wherever it is, in the key, the expiry, the
+/// schema, the state, the place, or what is taken back.
+#[test]
+fn no_flipped_bit_brings_back_anything_else_or_goes_unnoticed() {
+    let server = Server::start();
+    let file = purged(&server);
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    // The place, a Redis key, and one that is taken back: a line of each kind.
+    let third: Value = serde_json::from_str(lines[2]).unwrap();
+    let void = backup::sealed(&json!({ "format": 1, "void": [third["redis_key_base64"]] }));
+    let whole = format!("{}\n{}\n{}\n{void}\n", lines[0], lines[1], lines[2]).into_bytes();
+    let copy = server.folder().join("flipped");
+    fs::write(&copy, &whole).unwrap();
+    let (written, is_damaged) = read(&copy);
+    assert!(
+        written.len() == 1 && !is_damaged && written[0].from.is_some() && written[0].beside.is_some(),
+        "{written:?}"
+    );
+    let mut in_both = written.clone();
+    in_both.push(line_held(&server, &[lines[0], lines[2]]));
+    for bit in 0..whole.len() * 8 {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&copy, &flipped).unwrap();
+        let (held, is_noticed) = read(&copy);
+        assert!(is_noticed, "nobody notices bit {bit}: {}", String::from_utf8_lossy(&flipped));
+        for one in held {
+            let is_written = in_both.iter().any(|other| Held { from: one.from.clone(), ..other.clone() } == one);
+            assert!(
+                is_written && one.from.as_ref().is_none_or(|from| Some(from) == written[0].from.as_ref()),
+                "{bit}: {one:?}"
+            );
+        }
+    }
+}
+
+/// What is held behind the line that names the place.
+fn line_held(server: &Server, lines: &[&str]) -> Held {
+    let file = server.folder().join("one");
+    fs::write(&file, lines.join("\n")).unwrap();
+    read(&file).0.remove(0)
+}
+
+/// The rule: a damaged tail costs the tail alone. What a crash leaves never held a change; what else is there may have.
+#[test]
+fn whatever_is_at_the_end_costs_what_is_there_alone() {
+    let whole = |server: &Server| fs::read(purged(server)).unwrap();
+    let garbage = [&b"\x7fELF\x00\x01"[..], b"\xff\n\n"].concat();
+    let long = vec![0; 3 << 20];
+    for (tail, says, code) in [
+        (&b"\n"[..], "line 5 ", 0),
+        (b"\n\n \n", "lines 5 to 7 ", 0),
+        (&[0; 4096], "line 5 ", 0),
+        (&long, "line 5 ", 0),
+        (b"{\"form", "line 5 ", 0),
+        (b"{\"format\":1,\"redis_key_base64\":\"aWRl\0\0\0", "line 5 ", 0),
+        (b"hello", "line 5 ", 3),
+        (b"hello\nhello\n", "lines 5 to 6 ", 3),
+        (&garbage, "lines 5 to 6 ", 3),
+        (b"{\"format\":1,\"redis_key_base64\":\"aWRl\n", "line 5 ", 3),
+    ] {
+        let server = Server::start();
+        let file = server.folder().join("damaged");
+        fs::write(&file, [&whole(&server), tail].concat()).unwrap();
+        let run = restore(&server, &file, &["-o", "json"]).exits(code);
+        let tail = String::from_utf8_lossy(&tail[..tail.len().min(40)]);
+        assert!(run.stderr.contains(says) && run.stderr.contains("left out"), "{tail}: {}", run.all());
+        assert_eq!(run.stderr.contains("as by a crash"), code == 0, "{tail}: {}", run.all());
+        assert_eq!((&run.json()["restored"], run.json()["lines_left_out"] != 0), (&KEYS.into(), code != 0), "{tail}");
+        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), KEYS);
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_the_last_line_costs_that_line() {
+    let server = Server::start();
+    let file = purged(&server);
+    let mut bytes = fs::read(&file).unwrap();
+    let at = bytes.len() - 200;
+    bytes[at] ^= 4;
+    fs::write(&file, bytes).unwrap();
+    let run = restore(&server, &file, &["-o", "json"]).exits(3);
+    assert!(
+        run.stderr.contains("line 4 of ") && run.stderr.contains("is left out: the line is damaged"),
+        "{}",
+        run.all()
+    );
+    assert_eq!(run.json()["restored"], KEYS - 1);
+}
+
+/// The rule: nothing is guessed. With whole lines behind the damage it is refused, and the way on is named.
+#[test]
+fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_request() {
+    let server = Server::start();
+    let file = purged(&server);
+    let text = fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines[1] = lines[1].replace("event-driven", "event-drivem");
+    fs::write(&file, lines.join("\n")).unwrap();
+    let run = restore(&server, &file, &[]).exits(2);
+    assert!(run.stderr.contains(":2: the line is damaged: its checksum does not hold"), "{}", run.all());
+    assert!(run.stderr.contains("nothing was restored; --skip-damaged"), "{}", run.all());
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    let run = restore(&server, &file, &["--skip-damaged", "-o", "json"]).exits(3);
+    assert!(run.stderr.contains("line 2 of ") && run.stderr.contains("left out"), "{}", run.all());
+    // The damaged line may have been one that names another place.
+    assert!(run.stderr.contains("2 of 2 Redis keys do not say where they come from"), "{}", run.all());
+    assert_eq!((&run.json()["restored"], &run.json()["lines_left_out"]), (&(KEYS - 1).into(), &1.into()));
+}
+
+/// The rule: backups of before lines had checksums are read as they were.
+#[test]
+fn a_backup_of_an_older_release_is_restored_with_a_warning() {
+    let server = Server::start();
+    server.set("idem:a", "value a", 60_000);
+    let line = backup::line(&server, "idem:a");
+    server.send::<()>(&[b"DEL", b"idem:a"]);
+    let run = restore(&server, &backup::write(&server, &[line]), &[]).exits(0);
+    assert!(run.stderr.contains("1 of 1 Redis keys do not say where they come from"), "{}", run.all());
+    assert_eq!(server.get("idem:a").unwrap(), b"value a");
+}
+
+/// The rule: a line without a checksum is one of an older release, which had certain fields and no others, and stands
+/// behind none that has a checksum. Else a line that lost its checksum would pass for one that never had any.
+#[test]
+fn a_line_that_lost_its_checksum_is_no_older_one() {
+    let server = Server::start();
+    // A record with one Redis key: its line has no field that an older one has not, but for the checksum.
+    for index in 0..KEYS {
+        server.set(
+            &format!("idempotency:k{index}"),
+            r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#,
+            600_000,
+        );
+    }
+    server.idemctl(&["purge", "--all", "--schema", "go-middleware", "--yes"]).exits(0);
+    let file = backup::only(&server);
+    let text = fs::read_to_string(&file).unwrap();
+    let without = |line: &str| format!("{}}}", line.rsplit_once(",\"crc64\"").unwrap().0);
+    let refuse = |lines: &[String]| -> Run {
+        fs::write(&file, lines.join("\n")).unwrap();
+        restore(&server, &file, &[]).exits(2)
+    };
+    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), KEYS + 1);
+    for index in 0..lines.len() - 1 {
+        let mut lines = lines.clone();
+        lines[index] = without(&lines[index]);
+        let run = refuse(&lines);
+        assert!(run.stderr.contains(&format!(":{}: the line is damaged: its checksum", index + 1)), "{}", run.all());
+    }
+    let mut newer = lines.clone();
+    newer[1] = newer[1].replace("\"crc64\"", "\"sum\"").replace("{\"format\":1", "{\"format\":2");
+    assert!(refuse(&newer).stderr.contains("a newer one wrote it"));
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}

@@ -1,0 +1,7 @@
+//! `idemctl restore`, and the backups it reads.
+
+mod beside;
+mod command;
+mod damage;
+mod moment;
+mod place;

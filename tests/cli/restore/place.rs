@@ -1,0 +1,187 @@
+//! Where a backup was taken, and where a restore may go.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::backup;
+use crate::support::cluster::Cluster;
+use crate::support::sentinel::{SERVICE, Watched};
+use crate::support::{self, Run, Server, free_port};
+
+const REDIS_KEY: &str = "idempotency:k";
+const HELD: &str = r#"{"status":"PENDING"}"#;
+const UNLOCK: [&str; 7] = ["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"];
+
+/// Backs a lock up to `b` in this home, through these options.
+fn back_up(home: &Path, server: &[&str]) {
+    idemctl(home, server, &UNLOCK).exits(0);
+}
+
+fn idemctl(home: &Path, server: &[&str], words: &[&str]) -> Run {
+    let mut command = support::idemctl(home);
+    command.args(server).args(words);
+    Run::of(command, b"")
+}
+
+fn restore(home: &Path, server: &[&str], more: &[&str]) -> Run {
+    idemctl(home, server, &[&["restore", "b", "--yes"], more].concat())
+}
+
+/// Where the backup in this home says that it was taken.
+fn from(home: &Path) -> Value {
+    let text = fs::read_to_string(home.join("b")).unwrap();
+    let line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(line["void"], Value::Array(Vec::new()), "an older idemctl reads past it");
+    line["from"].clone()
+}
+
+fn run_id(server: &Server) -> String {
+    let info: String = server.send(&[b"INFO", b"server"]);
+    info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().to_owned()
+}
+
+/// The rule: a backup goes back to where it came from. Elsewhere it is refused before anything is restored, with both
+/// places named, and done by those alone who say so.
+#[test]
+fn another_server_is_refused_unless_it_is_meant() {
+    let (server, other) = (Server::start(), Server::start());
+    server.set(REDIS_KEY, HELD, 60_000);
+    let (here, there) = (server.socket().display().to_string(), other.socket().display().to_string());
+    back_up(server.folder(), &["-s", &here]);
+    let from = from(server.folder());
+    assert_eq!((&from["address"], &from["db"]), (&here.clone().into(), &0.into()));
+    assert_eq!(from["run_id"], run_id(&server));
+    for more in [&[][..], &["--dry-run"]] {
+        let run = restore(server.folder(), &["-s", &there], more).exits(2);
+        assert!(run.stderr.contains(&format!("taken from {here}/0 (run id {})", run_id(&server))), "{}", run.all());
+        assert!(run.stderr.contains(&format!("here is {there}/0 (run id {})", run_id(&other))), "{}", run.all());
+        assert!(
+            run.stderr.contains("hint: nothing was restored") && run.stderr.contains("--elsewhere"),
+            "{}",
+            run.all()
+        );
+        assert_eq!(other.send::<usize>(&[b"DBSIZE"]), 0);
+    }
+    let run = restore(server.folder(), &["-s", &there], &["--elsewhere"]).exits(0);
+    assert!(run.stderr.contains(&here) && run.stderr.contains(&there), "{}", run.all());
+    assert_eq!(other.get(REDIS_KEY).unwrap(), HELD.as_bytes());
+}
+
+#[test]
+fn another_database_of_the_server_is_elsewhere() {
+    let server = Server::start();
+    server.set(REDIS_KEY, HELD, 60_000);
+    let socket = server.socket().display().to_string();
+    back_up(server.folder(), &["-s", &socket]);
+    let run = restore(server.folder(), &["-s", &socket, "-n", "1"], &[]).exits(2);
+    assert!(
+        run.stderr.contains(&format!("{socket}/0 ")) && run.stderr.contains(&format!("{socket}/1 ")),
+        "{}",
+        run.all()
+    );
+    restore(server.folder(), &["-s", &socket, "-n", "1"], &["--elsewhere"]).exits(0);
+}
+
+#[test]
+fn one_server_behind_two_addresses_is_one_place() {
+    let port = free_port();
+    let server = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1"]);
+    server.set(REDIS_KEY, HELD, 60_000);
+    back_up(server.folder(), &["-p", &port.to_string()]);
+    restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(0);
+    // Without the right to ask who the server is, only the address tells.
+    server.send::<()>(&[b"DEL", REDIS_KEY.as_bytes()]);
+    server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-info"]);
+    restore(server.folder(), &["-p", &port.to_string()], &[]).exits(0);
+    let run = restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2);
+    assert!(run.stderr.contains("run id unknown"), "{}", run.all());
+}
+
+/// The rule: who may not ask for the run id backs up and restores all the same.
+#[test]
+fn a_server_that_does_not_tell_its_run_id_is_known_by_its_address() {
+    let server = Server::start();
+    server.set(REDIS_KEY, HELD, 60_000);
+    server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-info"]);
+    let socket = server.socket().display().to_string();
+    back_up(server.folder(), &["-s", &socket]);
+    assert_eq!(
+        (&from(server.folder())["address"], &from(server.folder())["run_id"]),
+        (&socket.clone().into(), &Value::Null)
+    );
+    let run = restore(server.folder(), &["-s", &socket], &[]).exits(0);
+    assert!(!run.stderr.contains("warning"), "{}", run.all());
+}
+
+/// The rule: a restart is no other place, and what it may be besides is said.
+#[test]
+fn a_restart_does_not_block_and_is_said() {
+    let port = free_port();
+    let config = [format!("port {port}"), "bind 127.0.0.1".to_owned()];
+    let start = || Server::start_with(&config.each_ref().map(String::as_str));
+    let mut server = start();
+    server.set(REDIS_KEY, HELD, 60_000);
+    let home = tempfile::tempdir().unwrap();
+    back_up(home.path(), &["-p", &port.to_string()]);
+    server.kill();
+    let server = start();
+    let run = restore(home.path(), &["-p", &port.to_string()], &[]).exits(0);
+    assert!(run.stderr.contains("a restart or a failover since, or another server at that address"), "{}", run.all());
+    assert_eq!(server.get(REDIS_KEY).unwrap(), HELD.as_bytes());
+}
+
+/// The rule: a failover is no other place.
+#[test]
+fn a_service_is_known_by_its_sentinels_across_a_failover() {
+    let watched = Watched::start(1);
+    let home = watched.server(0).folder();
+    watched.server(0).set(REDIS_KEY, HELD, 600_000);
+    let url = watched.url();
+    back_up(home, &["-u", &url]);
+    let from = from(home);
+    assert_eq!(from["service"]["name"], SERVICE);
+    assert_eq!(from["address"], format!("127.0.0.1:{}", watched.port(0)));
+    watched.fail_over();
+    let run = restore(home, &["-u", &url], &[]).exits(0);
+    assert!(!run.stderr.contains("warning"), "{}", run.all());
+    assert_eq!(watched.server(1).get(REDIS_KEY).unwrap(), HELD.as_bytes());
+    // Named by its address, nothing tells that the new master is the service's.
+    let direct = ["-p", &watched.port(1).to_string()];
+    let run = restore(home, &direct, &[]).exits(2);
+    assert!(run.stderr.contains(&format!("{SERVICE} of the Sentinels")), "{}", run.all());
+}
+
+#[test]
+fn a_cluster_is_one_place_by_whichever_node_it_is_reached() {
+    let (cluster, other) = (Cluster::start(3), Cluster::start(3));
+    let home = tempfile::tempdir().unwrap();
+    let through = |cluster: &Cluster, index| ["-p".to_owned(), cluster.port(index).to_string()];
+    let run = |at: &[String; 2], more: &[&str]| restore(home.path(), &at.each_ref().map(String::as_str), more);
+    cluster.set(REDIS_KEY, HELD, 600_000);
+    back_up(home.path(), &through(&cluster, 0).each_ref().map(String::as_str));
+    let mut ids: Vec<_> = (0..3).map(|index| cluster.id(index)).collect();
+    ids.sort();
+    assert_eq!(from(home.path())["cluster"], Value::from(ids));
+    run(&through(&cluster, 2), &[]).exits(0);
+    assert_eq!(cluster.get(REDIS_KEY).as_deref(), Some(HELD));
+    let refused = run(&through(&other, 0), &[]).exits(2);
+    assert!(refused.stderr.contains("a cluster of 3 nodes"), "{}", refused.all());
+    assert_eq!(other.size(), 0);
+    run(&through(&other, 0), &["--elsewhere"]).exits(0);
+    assert_eq!(other.get(REDIS_KEY).as_deref(), Some(HELD));
+}
+
+/// A place is text of a file, and reaches no terminal as it is.
+#[test]
+fn a_place_is_escaped() {
+    let server = Server::start();
+    server.set(REDIS_KEY, HELD, 60_000);
+    let mut from = backup::from(&server);
+    from["from"]["address"] = "a\u{1b}[31m\u{202e}".into();
+    let lines = [backup::sealed(&from), backup::sealed(&backup::line(&server, REDIS_KEY))];
+    fs::write(server.folder().join("b"), lines.join("\n")).unwrap();
+    let run = restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2);
+    assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("taken from a\\"), "{}", run.all());
+}

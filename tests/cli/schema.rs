@@ -1,0 +1,334 @@
+//! `idemctl schema`: what it lists and shows, and what it finds wrong with a schema of one's own.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{self, Run};
+
+const BUILT_IN: [&str; 7] =
+    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+
+fn home() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap()
+}
+
+fn run(home: &Path, words: &[&str]) -> Run {
+    let mut command = support::idemctl(home);
+    command.args(words);
+    Run::of(command, &[])
+}
+
+fn idemctl(words: &[&str]) -> Run {
+    run(home().path(), words)
+}
+
+fn lua(folder: &str) -> String {
+    format!("{}/lua/{folder}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The line of a built-in schema's file that holds this text.
+fn line_of(file: &str, text: &str) -> usize {
+    let whole = fs::read_to_string(lua(file)).unwrap();
+    whole.lines().position(|line| line.contains(text)).unwrap() + 1
+}
+
+/// A copy of a built-in schema under another name, changed.
+fn own(home: &Path, from: &str, change: impl Fn(&str, String) -> String) {
+    let folder = home.join("mine");
+    fs::create_dir(&folder).unwrap();
+    for entry in fs::read_dir(lua(from)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap().replace(&format!("name = \"{from}\""), "name = \"mine\"");
+        fs::write(folder.join(&name), change(&name, text)).unwrap();
+    }
+}
+
+/// What `check` says of such a copy.
+fn checked(from: &str, change: impl Fn(&str, String) -> String) -> Run {
+    let home = home();
+    own(home.path(), from, change);
+    run(home.path(), &["schema", "check", "mine"])
+}
+
+#[test]
+fn lists_every_schema() {
+    let run = idemctl(&["schema", "list"]).exits(0);
+    for name in BUILT_IN {
+        assert!(run.text().lines().any(|line| line.starts_with(&format!("{name} "))), "{}", run.all());
+    }
+    let line = run.text().lines().find(|line| line.starts_with("event-driven")).unwrap().to_owned();
+    for word in ["idem:started:{key}", "idem:result:{key}", "30s", "1d", "checked", "script", "built in"] {
+        assert!(line.contains(word), "{word}: {line}");
+    }
+}
+
+#[test]
+fn lists_as_json() {
+    let document = idemctl(&["schema", "list", "-o", "json"]).exits(0).json();
+    assert_eq!(document["format"], 1);
+    let names: Vec<_> = document["schemas"].as_array().unwrap().iter().map(|schema| &schema["name"]).collect();
+    assert_eq!(names, BUILT_IN);
+    assert_eq!(idemctl(&["schema", "list", "-o", "jsonl"]).exits(0).json_lines().len(), 7);
+}
+
+#[test]
+fn shows_all_of_a_schema() {
+    let text = idemctl(&["schema", "show", "go-middleware"]).exits(0).text();
+    for part in [
+        "idempotency:{key}",
+        r#"JSON with /status = "PENDING""#,
+        "body at /body (base64)",
+        "script check_and_lock  KEYS {record}  ARGV {lock_ttl}",
+        "CONFLICT   conflict  record pending    client: 409 Conflict",
+        "by anyone: the owner is not checked",
+        "never: the service has no such step",
+        "that one's client gets the wrong response",
+        "check_and_lock  set_completed",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn shows_a_schema_as_json() {
+    let schema = idemctl(&["schema", "show", "event-driven", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    assert_eq!(schema["lock_ttl_ms"], 30_000);
+    assert_eq!(schema["checks_owner"], true);
+    assert_eq!(schema["late_worker"]["fenced_off"], true);
+    assert_eq!(schema["keys"][1]["template"], "idem:result:{key}");
+    let begin = &schema["begin"]["calls"][0];
+    assert_eq!(begin["args"], serde_json::json!(["{owner}", "{lock_ttl}", "{result_ttl}"]));
+    assert_eq!(begin["replies"][0]["when"], serde_json::json!([{ "result": "wrong-type" }]));
+    let stored = &schema["values"][2];
+    assert_eq!((&stored["closed"], &stored["opaque"]), (&true.into(), &false.into()));
+    assert_eq!(stored["required"], serde_json::json!(["/statusCode"]));
+    assert_eq!(stored["optional"], serde_json::json!(["/body", "/error"]));
+    assert_eq!(stored["null"], serde_json::json!(["/body", "/error"]));
+    assert_eq!(schema["values"][0]["opaque"], true);
+    assert_eq!(schema["release"], serde_json::Value::Null);
+}
+
+#[test]
+fn shows_a_schema_with_every_step_and_what_the_service_does() {
+    insta::assert_snapshot!(idemctl(&["schema", "show", "reference"]).exits(0).text());
+}
+
+#[test]
+fn shows_what_is_written_and_what_the_service_does_as_json() {
+    let schema = idemctl(&["schema", "show", "reference", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    let service = serde_json::json!({
+        "on_failure": "store",
+        "on_hang_up": "go-on",
+        "without_redis": "refuse",
+        "stores": null,
+    });
+    assert_eq!(schema["service"], service);
+    assert_eq!(schema["renew"]["calls"][0]["replies"][0]["means"], "renewed");
+    assert_eq!(schema["begin"]["calls"][0]["replies"][0]["array"], "ACQUIRED");
+    assert_eq!(schema["values"][0]["fields"]["fingerprint"], "/fingerprint");
+    assert_eq!(schema["values"][2]["fields"]["error"], "/response/error");
+    assert_eq!(schema["values"][2]["timestamp"], "ms");
+    assert!(schema["write"]["failed_value"].as_str().unwrap().contains("\"failed\""));
+    assert_eq!(schema["write"]["header_names"], "as-given");
+}
+
+#[test]
+fn prints_a_script_byte_for_byte() {
+    let run = idemctl(&["schema", "show", "express", "--script", "start_processing"]).exits(0);
+    assert_eq!(run.stdout, fs::read(lua("express/start_processing.lua")).unwrap());
+    let run = idemctl(&["schema", "show", "express", "--script", "lock"]).exits(2);
+    assert!(run.stderr.contains("scripts: complete_processing, start_processing"), "{}", run.all());
+}
+
+#[test]
+fn an_unknown_name_is_a_usage_error_that_names_the_known() {
+    let run = idemctl(&["schema", "show", "nope"]).exits(2);
+    assert!(run.stderr.contains("there is no schema `nope`"), "{}", run.all());
+    assert!(run.stderr.contains("go-middleware-v1"), "{}", run.all());
+}
+
+#[test]
+fn a_schema_of_ones_own_is_listed_and_replaces_a_built_in_one() {
+    let home = home();
+    own(home.path(), "express", |_, text| text);
+    let folder = home.path().join("mine");
+    fs::rename(&folder, home.path().join("express")).unwrap();
+    let toml = home.path().join("express/schema.toml");
+    let text = fs::read_to_string(&toml).unwrap().replace("name = \"mine\"", "name = \"express\"");
+    fs::write(&toml, text.replace("lock = \"30s\"", "lock = \"45s\"")).unwrap();
+    let run = run(home.path(), &["schema", "list", "--schema-dir", "."]).exits(0);
+    let line = run.text().lines().find(|line| line.starts_with("express")).unwrap().to_owned();
+    assert!(line.contains("45s") && line.contains("./express"), "{line}");
+    assert_eq!(run.text().lines().count(), 8);
+}
+
+#[test]
+fn every_built_in_schema_passes_the_check() {
+    let run = idemctl(&["schema", "check", &lua("")]).exits(0);
+    let expected: String = BUILT_IN.iter().map(|name| format!("{name}: ok\n")).collect();
+    assert_eq!(run.text(), expected);
+    // A schema's own folder, by any name for it.
+    let mut command = support::idemctl(Path::new(&lua("go-chi")));
+    command.args(["schema", "check", "."]);
+    assert_eq!(Run::of(command, &[]).exits(0).text(), "go-chi: ok\n");
+}
+
+#[test]
+fn a_mistake_is_named_with_file_and_line() {
+    let run = checked("express", |_, text| text.replace("{lock_ttl}", "{ttl}")).exits(1);
+    let line = line_of("express/schema.toml", "{lock_ttl}");
+    let expected = format!("mine/schema.toml:{line}: error: `{{ttl}}` is no placeholder here");
+    assert!(run.text().starts_with(&expected), "{}", run.all());
+    assert!(run.text().ends_with("mine: wrong\n"), "{}", run.all());
+}
+
+#[test]
+fn a_name_that_is_not_the_folders_is_named_with_its_line() {
+    let run = checked("express", |_, text| text.replace("name = \"mine\"", "\"name\" = \"yours\"")).exits(1);
+    let line = line_of("express/schema.toml", "name = \"express\"");
+    let expected = format!("mine/schema.toml:{line}: error: name is `yours`, but the folder is called `mine`");
+    assert!(run.text().starts_with(&expected), "{}", run.all());
+}
+
+#[test]
+fn a_script_that_uses_what_it_is_not_sent_is_an_error() {
+    let run = checked("express", |_, text| text.replace("args = [\"{lock_ttl}\"]", "args = []")).exits(1);
+    let line = line_of("express/start_processing.lua", "= ARGV[1]");
+    let expected = format!("mine/start_processing.lua:{line}: error: uses ARGV[1], but the call sends none");
+    assert!(run.text().contains(&expected), "{}", run.all());
+}
+
+#[test]
+fn a_script_that_is_sent_too_much_or_never_is_a_warning() {
+    let run = checked("express", |name, text| match name {
+        "start_processing.lua" => text.replace("local lock_ttl = ARGV[1]", "local lock_ttl = 30"),
+        _ => text,
+    })
+    .exits(0);
+    assert!(run.text().contains("warning: the call sends ARGV[1], which the script never uses"), "{}", run.all());
+    let home = home();
+    own(home.path(), "express", |_, text| text);
+    fs::write(home.path().join("mine/unused.lua"), "return 1\n").unwrap();
+    let run = self::run(home.path(), &["schema", "check", "."]).exits(0);
+    assert!(
+        run.text().contains("mine/unused.lua:1: warning: no step of schema.toml sends this script"),
+        "{}",
+        run.all()
+    );
+}
+
+#[test]
+fn a_form_that_other_programs_values_fit_is_a_warning() {
+    let run = checked("go-chi", |_, text| text.replace("required = [\"/status\"]\n", "")).exits(0);
+    let line = line_of("go-chi/schema.toml", "[[value]]");
+    let expected = format!("mine/schema.toml:{line}: warning: `in-progress` takes values with any other fields, too");
+    assert!(run.text().contains(&expected), "{}", run.all());
+    let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(0);
+    assert!(run.text().contains("warning: `held` takes any text: say `opaque = true`"), "{}", run.all());
+    let run = checked("event-driven", |_, text| text).exits(0);
+    assert!(!run.text().contains("warning"), "{}", run.all());
+}
+
+#[test]
+fn what_is_written_must_have_the_form_it_is_said_to_have() {
+    let run = checked("express", |_, text| {
+        text.replace(r#"["/headers", "/body"]"#, r#"["/body"]"#).replace(r#"headers = "/headers", "#, "")
+    });
+    let run = run.exits(1);
+    let line = line_of("express/schema.toml", "result_value = ");
+    assert!(
+        run.text().contains(&format!("mine/schema.toml:{line}: error: what it writes has not the form")),
+        "{}",
+        run.all()
+    );
+    assert!(run.text().contains("`/headers` is a field that it does not have"), "{}", run.all());
+}
+
+#[test]
+fn what_is_written_must_read_back() {
+    let run =
+        checked("express", |_, text| text.replace(r#"lock_value = '{"status":"IN_PROGRESS"}'"#, "lock_value = 'x'"));
+    let run = run.exits(1);
+    assert!(run.text().contains("error: what it writes is read back as unreadable"), "{}", run.all());
+    let line = line_of("express/schema.toml", "lock_value = ");
+    assert!(run.text().contains(&format!("mine/schema.toml:{line}: ")), "{}", run.all());
+
+    let run = checked("go-chi", |_, text| text.replace("body_encoding = \"base64\"", "")).exits(1);
+    assert!(run.text().contains("the body is read back as"), "{}", run.all());
+}
+
+#[test]
+fn a_failure_a_fingerprint_and_a_response_must_read_back() {
+    let line_of = |text: &str| line_of("reference/schema.toml", text);
+    for (from, to, at, message) in [
+        ("\"/response/error\"", "\"/error\"", "failed_value = ", "the error text is not found again"),
+        ("\"state\":\"failed\"", "\"state\":\"broken\"", "failed_value = ", "is read back as unreadable"),
+        (
+            "fingerprint = \"/fingerprint\"",
+            "fingerprint = \"/owner\"",
+            "lock_value = ",
+            "the fingerprint is read back as",
+        ),
+        (
+            "fingerprint = \"/fingerprint\"",
+            "fingerprint = \"/print\"",
+            "result_value = ",
+            "the fingerprint is not found again where `fields.fingerprint` says",
+        ),
+        (
+            "\"response\":{response}",
+            "\"response\":{\"status\":{status},\"body\":\"{body_base64}\"}",
+            "response = ",
+            "the response does not stand in `result_value`",
+        ),
+    ] {
+        let run = checked("reference", |name, text| if name == "schema.toml" { text.replace(from, to) } else { text });
+        let run = run.exits(1);
+        let expected = format!("mine/schema.toml:{}: error: ", line_of(at));
+        assert!(run.text().contains(&expected) && run.text().contains(message), "{from}: {}", run.all());
+    }
+}
+
+#[test]
+fn what_replies_foretell_must_be_what_the_states_say() {
+    let run = checked("express", |_, text| {
+        text.replace(
+            r#"{ word = "CONFLICT", means = "conflict", when = { record = "in-progress" }"#,
+            r#"{ word = "CONFLICT", means = "conflict""#,
+        )
+    })
+    .exits(1);
+    assert!(
+        run.text().contains("when a lock is held, the next request is foretold to fail, not to be turned away"),
+        "{}",
+        run.all()
+    );
+}
+
+#[test]
+fn every_folder_is_checked_though_one_is_wrong() {
+    let home = home();
+    own(home.path(), "express", |_, text| text);
+    fs::create_dir(home.path().join("another")).unwrap();
+    fs::write(home.path().join("another/schema.toml"), "format = 2\n").unwrap();
+    let run = run(home.path(), &["schema", "check", "."]).exits(1);
+    assert!(run.text().contains("./another/schema.toml:1: error: "), "{}", run.all());
+    assert!(run.text().contains("another: wrong\n") && run.text().contains("mine: ok\n"), "{}", run.all());
+}
+
+#[test]
+fn a_folder_that_is_none_is_a_usage_error() {
+    let run = idemctl(&["schema", "check", "nowhere"]).exits(2);
+    assert!(run.stderr.contains("cannot read nowhere"), "{}", run.all());
+    let run = idemctl(&["schema", "check", "."]).exits(2);
+    assert!(run.stderr.contains("there is no schema.toml"), "{}", run.all());
+}
+
+#[test]
+fn a_hostile_schema_does_not_reach_the_terminal() {
+    let home = home();
+    own(home.path(), "express", |_, text| text.replace("summary = \"Express", "summary = \"\\u001b[31mExpress"));
+    let run = run(home.path(), &["schema", "show", "mine", "--schema-dir", "."]).exits(0);
+    assert!(!run.stdout.contains(&0x1b), "{}", run.all());
+}

@@ -1,0 +1,12 @@
+//! `idemctl simulate`: every scenario ends well for a sound schema and badly for a broken one, so that no verdict comes
+//! from a table.
+
+mod variant;
+
+mod attempts;
+mod command;
+mod server;
+mod stable;
+mod traces;
+mod worlds;
+mod zombies;

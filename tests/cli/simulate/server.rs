@@ -1,0 +1,179 @@
+//! A server that somebody owns: what it is put through, and what stays.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::variant::path;
+use crate::support::{Run, Server};
+
+fn command(server: &Server, words: &[&str]) -> Command {
+    let mut command = server.command();
+    command.env("PATH", path()).env("TMPDIR", server.folder()).arg("simulate").args(words);
+    command
+}
+
+fn nothing_is_left(server: &Server) {
+    assert_eq!(server.send::<Vec<String>>(&[b"KEYS", b"*"]), [""; 0]);
+}
+
+/// Waits until the simulation has written something.
+fn begins(server: &Server) {
+    let started = Instant::now();
+    while server.send::<i64>(&[b"DBSIZE"]) == 0 {
+        assert!(started.elapsed() < Duration::from_secs(20), "the simulation does not begin");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The commands that a server gets while this happens, without those of scripts.
+fn commands(server: &Server, happens: impl FnOnce()) -> BTreeSet<String> {
+    let mut monitor = UnixStream::connect(server.socket()).unwrap();
+    monitor.write_all(b"MONITOR\r\n").unwrap();
+    let mut lines = BufReader::new(monitor).lines().map_while(Result::ok);
+    assert_eq!(lines.next().unwrap(), "+OK");
+    let listener = std::thread::spawn(move || {
+        let sent =
+            lines.take_while(|line| !line.ends_with("\"ECHO\" \"over\"")).filter(|line| !line.contains(" lua] "));
+        let words =
+            |line: String| line.split('"').skip(1).step_by(2).take(2).map(str::to_uppercase).collect::<Vec<_>>();
+        let named = |words: Vec<String>| match words[0].as_str() {
+            "SCRIPT" | "CLIENT" | "CLUSTER" => words.join(" "),
+            _ => words[0].clone(),
+        };
+        sent.map(words).map(named).collect()
+    });
+    happens();
+    server.send::<String>(&[b"ECHO", b"over"]);
+    listener.join().unwrap()
+}
+
+#[test]
+fn what_it_is_put_through_is_what_services_do() {
+    let server = Server::start();
+    let theirs = ["order-1", "idemkey:order-1", "idem:lock:order-1", "idempotency:x", "idem:done:x"];
+    for key in theirs {
+        server.set(key, "theirs", 600_000);
+    }
+    let sent = commands(&server, || {
+        let run = Run::of(command(&server, &["--all", "--schema", "all", "-o", "json"]), &[]).exits(1);
+        assert_eq!(run.json()["cells"].as_array().unwrap().len(), 7 * 19);
+    });
+    let allowed = [
+        "CLIENT NO-TOUCH",
+        "CLIENT SETNAME",
+        "CLIENT SETINFO",
+        "CLUSTER SLOTS",
+        "DEL",
+        "EVAL",
+        "EVALSHA",
+        "EXISTS",
+        "GET",
+        "HELLO",
+        "INFO",
+        "PEXPIRE",
+        "PING",
+        "PTTL",
+        "SCRIPT LOAD",
+        "SELECT",
+        "SET",
+        "TIME",
+        "UNLINK",
+    ];
+    let allowed: BTreeSet<_> = allowed.map(str::to_owned).into();
+    assert!(sent.is_subset(&allowed), "{:?}", sent.difference(&allowed));
+    let mut left: Vec<String> = server.send(&[b"KEYS", b"*"]);
+    left.sort();
+    let mut expected = theirs.to_vec();
+    expected.sort();
+    assert_eq!(left, expected);
+    assert!(theirs.iter().all(|key| server.get(key).unwrap() == b"theirs"));
+}
+
+#[test]
+fn interrupted_it_says_how_far_it_got_and_leaves_nothing() {
+    for signal in ["-INT", "-TERM"] {
+        let server = Server::start();
+        let child = command(&server, &["--all", "--schema", "all"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        begins(&server);
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let run = Run::from(child.wait_with_output().unwrap()).exits(130);
+        assert!(run.stderr.contains("of 133 cells; every key is removed"), "{}", run.stderr);
+        assert_eq!(run.text(), "");
+        nothing_is_left(&server);
+        let left: Vec<_> =
+            std::fs::read_dir(server.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["s"], "private servers are gone");
+    }
+}
+
+#[test]
+fn keys_of_a_killed_simulation_live_minutes() {
+    let server = Server::start();
+    let mut seen = 0;
+    for moment in 0..6 {
+        let mut command = command(&server, &["--all", "--schema", "all"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        begins(&server);
+        std::thread::sleep(Duration::from_millis(moment * 300));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        seen += server.keys_live_at_most(Duration::from_secs(360));
+        server.send::<()>(&[b"FLUSHALL"]);
+    }
+    assert!(seen > 30, "the killed simulations left {seen} keys");
+}
+
+#[test]
+fn a_server_that_goes_away_is_exit_status_5() {
+    let mut server = Server::start();
+    let words = ["crash-before-complete", "--schema", "all"];
+    let child = command(&server, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    begins(&server);
+    server.kill();
+    let run = Run::from(child.wait_with_output().unwrap()).exits(5);
+    assert!(run.stderr.contains("may be left behind until their TTL ends"), "{}", run.stderr);
+}
+
+#[test]
+fn without_a_server_program_the_others_are_still_played() {
+    let server = Server::start();
+    let mut command = command(&server, &["--all", "--schema", "reference", "-o", "json"]);
+    command.env("PATH", "/nowhere");
+    let document = Run::of(command, &[]).exits(1).json();
+    let private = |cell: &&Value| cell["why"].as_str().unwrap().starts_with("it takes a private server: ");
+    let cells = document["cells"].as_array().unwrap();
+    let skipped: Vec<_> = cells.iter().filter(private).map(|cell| cell["scenario"].as_str().unwrap()).collect();
+    assert_eq!(
+        skipped,
+        ["lock-without-expiry", "script-flush", "cluster-slots", "evicted-lock", "failover-loses-lock"]
+    );
+    assert!(cells.iter().filter(private).all(|cell| cell["verdict"] == "n/a"));
+    assert!(cells.iter().any(|cell| cell["verdict"] == "safe") && cells.len() == 19);
+    nothing_is_left(&server);
+}
+
+#[test]
+fn a_password_and_a_database_are_heeded() {
+    let server = Server::start_with(&["requirepass s3cret"]);
+    let simulate = |words: &[&str]| {
+        Run::of(command(&server, &[&["first-then-retry", "--schema", "reference"], words].concat()), &[])
+    };
+    simulate(&[]).exits(4);
+    simulate(&["-a", "s3cret", "-n", "3"]).exits(0);
+}
+
+#[test]
+fn a_server_that_refuses_writes_is_no_verdict() {
+    let server = Server::start_with(&["maxmemory 1", "maxmemory-policy noeviction"]);
+    let run = Run::of(command(&server, &["first-then-retry", "--schema", "go-chi"]), &[]);
+    assert!(run.code == 6 && run.stderr.contains("OOM"), "{}", run.all());
+}

@@ -1,0 +1,371 @@
+//! `idemctl sweep` from the outside.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::{self, Run, Server};
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const WITHOUT_GRACE: [&str; 4] = ["--orphaned", "--yes", "--grace", "0"];
+
+fn set_for_ever(server: &Server, key: &str, value: &str) {
+    server.send::<()>(&[b"SET", key.as_bytes(), value.as_bytes()]);
+}
+
+/// One lock of each finding, beside sound records.
+fn seeded() -> Server {
+    let server = Server::start();
+    set_for_ever(&server, "idempotency:stuck", PENDING);
+    server.set("idempotency:long", PENDING, 80_000_000);
+    server.set("idempotency:slow", PENDING, 100_000);
+    server.set("idempotency:fresh", PENDING, 299_000);
+    server.set("idempotency:broken", "garbage", 100_000);
+    set_for_ever(&server, "idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#);
+    server.set("idem:started:left", "worker-1", 20_000);
+    server.set("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000);
+    set_for_ever(&server, "idem:started:beside", "worker-2");
+    server.set("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000);
+    set_for_ever(&server, "idem:result:broken", "{");
+    server
+}
+
+fn sweep(server: &Server, words: &[&str]) -> Run {
+    server.idemctl(&[&["sweep"], words].concat())
+}
+
+fn keys(server: &Server) -> Vec<String> {
+    let mut keys: Vec<String> = server.send(&[b"KEYS", b"*"]);
+    keys.sort();
+    keys
+}
+
+/// The Redis keys that a sweep removes.
+fn removed(words: &[&str]) -> Vec<String> {
+    let server = seeded();
+    let before = keys(&server);
+    sweep(&server, words).exits(0);
+    let after = keys(&server);
+    before.into_iter().filter(|key| !after.contains(key)).collect()
+}
+
+#[test]
+fn each_selector_removes_its_locks_and_never_a_result() {
+    let with = |words: &[&str]| removed(&[words, &["--yes", "--grace", "0"]].concat());
+    assert_eq!(with(&["--orphaned"]), ["idem:started:beside", "idempotency:stuck"]);
+    assert_eq!(with(&["--include", "leftover-lock"]), ["idem:started:beside", "idem:started:left"]);
+    let excess = ["--include", "excess-ttl", "--schema", "go-middleware", "--lock-ttl", "300s"];
+    assert_eq!(with(&excess), ["idempotency:long"]);
+    assert_eq!(with(&["--older-than", "150s"]), [""; 0], "nothing tells an age for certain");
+    let old = ["--older-than", "150s", "--schema", "go-middleware", "--lock-ttl", "300s"];
+    assert_eq!(with(&old), [""; 0], "a lock that ends by itself is no orphan on age");
+    let one = ["--schema", "go-middleware", "--match", "b*"];
+    assert_eq!(with(&[&one[..], &["--include", "unreadable"]].concat()), ["idempotency:broken"]);
+    assert_eq!(with(&["--orphaned", "--match", "b*"]), ["idem:started:beside"]);
+    assert_eq!(with(&["--orphaned", "--schema", "event-driven"]), ["idem:started:beside"]);
+    assert_eq!(with(&["--orphaned", "--schema", "express"]), [""; 0]);
+    assert_eq!(with(&[&["--orphaned"][..], &excess, &old[..2]].concat()), ["idempotency:long", "idempotency:stuck"]);
+}
+
+/// Rule: a lock that ends by itself is an orphan only on word of its owner's death.
+#[test]
+fn a_lock_that_ends_by_itself_stays_and_is_counted() {
+    let server = Server::start();
+    // A worker that was told that there is no result may take the lock after the result came.
+    server.set("idem:lock:passed", "1", 20_000);
+    server.set("idem:done:passed", "1", 80_000_000);
+    for owner in ["alive", "dead"] {
+        server.set(&format!("idem:started:{owner}"), owner, 10_000);
+    }
+    server.states(&[("event-driven", "lock_ttl = \"30s\"")]);
+    let words = ["--include", "leftover-lock", "--older-than", "15s", "--yes", "--grace", "0", "-o", "json"];
+    let json = sweep(&server, &words).exits(0).json();
+    assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&3.into(), &0.into(), &3.into()), "{json}");
+    let run = sweep(&server, &words[..words.len() - 2]).exits(0);
+    assert!(run.stderr.contains("3 locks end by themselves and are left alone"), "{}", run.all());
+    let ask = ["--owner-alive", "[ \"$1\" = alive ]"];
+    let json = sweep(&server, &[&words[..], &ask].concat()).exits(0).json();
+    assert_eq!((&json["done"], &json["skipped_alive"], &json["left_to_expire"]), (&1.into(), &1.into(), &1.into()));
+    assert_eq!(keys(&server), ["idem:done:passed", "idem:lock:passed", "idem:started:alive"]);
+}
+
+/// Rule: whether a lock ends by itself is judged on the look right before the change.
+#[test]
+fn a_lock_that_comes_to_end_by_itself_during_the_grace_stays() {
+    let server = Server::start();
+    let lock = r#"{"state":"in-progress","owner":"a","fingerprint":"f","created_at":1735689600123}"#;
+    // A second and a half more than the lock TTL.
+    server.set("idemkey:k", lock, 31_500);
+    let run = sweep(&server, &["--older-than", "10m", "--yes", "--grace", "3s", "-o", "json"]).exits(0);
+    let json = run.json();
+    assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    assert_eq!(keys(&server), ["idemkey:k"]);
+}
+
+/// Rule: a lock that the rule no longer chooses at the look right before the change stays, though nobody touched that lock.
+#[test]
+fn a_lock_that_is_no_longer_in_excess_after_the_grace_stays() {
+    let server = Server::start();
+    // A second and a half more than counts as in excess of the lock TTL.
+    server.set("idem:k", r#"{"status":"IN_PROGRESS"}"#, 32_500);
+    let stated = ["--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s"];
+    let json = sweep(&server, &[&stated[..], &["--yes", "--grace", "3s", "-o", "json"]].concat()).exits(0).json();
+    assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    assert_eq!(keys(&server), ["idem:k"]);
+}
+
+#[test]
+fn a_selector_is_needed_and_has_to_make_sense() {
+    let server = seeded();
+    let before = keys(&server);
+    for words in [
+        &["--yes"][..],
+        &["--orphaned", "oversized", "--yes"],
+        &["--include", "oversized", "--yes"],
+        &["--include", "excess-ttl", "--yes"],
+        &["--include", "excess-ttl", "--lock-ttl", "5m", "--yes"],
+        &["--orphaned", "--action", "expire", "--yes"],
+        &["--older-than", "soon", "--yes"],
+        &["--include", "completed", "--yes"],
+        &["--include", "unreadable", "--yes"],
+        &["--include", "unreadable", "--schema", "go-middleware", "--yes"],
+        &["--include", "unreadable", "--schema", "go-middleware", "--match", "?*", "--yes"],
+        &["--include", "unreadable", "--match", "b*", "--yes"],
+        &["--orphaned", "--schema", "go-chi", "--yes"],
+        &["--orphaned", "--schema", "go-chi", "--prefix", "", "--yes"],
+        &["--orphaned", "--match", "a[", "--yes"],
+        &["--orphaned", "--grace", "-1s", "--yes"],
+        &["--orphaned", "--action", "delete", "--yes"],
+        &["--orphaned", "--schema", "nosuch", "--yes"],
+        &["--orphaned"],
+    ] {
+        sweep(&server, words).exits(2);
+    }
+    assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn a_check_is_one_line_for_monitoring_and_changes_nothing() {
+    let server = seeded();
+    let before = keys(&server);
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
+    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s", "--check"];
+    let run = sweep(&server, &[&sought[..], &stated].concat()).exits(1);
+    let line = run.text();
+    let told = "IDEMCTL CRITICAL - 3 orphaned: 1 excess-ttl, 1 no-expiry, 1 overdue; oldest 3m 20s \
+        | orphaned=3;0;0 no_expiry=1 excess_ttl=1 leftover_lock=0 overdue=1\n";
+    assert_eq!(line, told, "{}", run.all());
+    let sound = sweep(&server, &["--orphaned", "--schema", "express", "--check"]).exits(0);
+    assert!(sound.text().starts_with("IDEMCTL OK - no orphaned locks among "), "{}", sound.all());
+    assert!(sound.text().ends_with("| orphaned=0;0;0 no_expiry=0\n"), "{}", sound.all());
+    let json = sweep(&server, &["--orphaned", "--check", "-o", "jsonl"]).exits(1);
+    assert_eq!(json.json_lines()[0]["found"]["no-expiry"]["count"], 2);
+    assert_eq!(keys(&server), before);
+    assert!(!server.folder().join(".local/state/idemctl").exists());
+}
+
+#[test]
+fn a_dry_run_shows_and_changes_nothing() {
+    let server = seeded();
+    let before = keys(&server);
+    let run = sweep(&server, &["--orphaned", "--yes", "--dry-run"]).exits(0);
+    assert!(run.text().contains("no-expiry") && run.text().contains("stuck (go-middleware)"), "{}", run.all());
+    assert!(run.stderr.contains("nothing was changed"), "{}", run.all());
+    let json = sweep(&server, &["--orphaned", "--dry-run", "-o", "json"]).exits(0).json();
+    assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &2.into()));
+    assert_eq!(keys(&server), before);
+    assert!(!server.folder().join(".local/state/idemctl").exists());
+}
+
+#[test]
+fn reports_backs_up_and_audits() {
+    let server = seeded();
+    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--reason", "INC-9"]].concat()).exits(0);
+    let json = run.json();
+    assert_eq!((&json["outcome"], &json["done"], &json["changed"]), (&"done".into(), &2.into(), &0.into()));
+    let sample = json["found"]["no-expiry"]["sample"].as_array().unwrap();
+    assert!(sample.contains(&serde_json::json!({ "schema": "event-driven", "key": "beside" })), "{json}");
+    assert_eq!(json["found"]["no-expiry"]["oldest_ms"], serde_json::Value::Null);
+    let backup = fs::read_to_string(json["backup"].as_str().unwrap()).unwrap();
+    assert_eq!(backup.lines().filter(|line| line.contains("redis_key_base64\":\"")).count(), 2);
+    let audit = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
+    let entries: Vec<serde_json::Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.len(), 2);
+    for entry in entries {
+        assert_eq!((&entry["command"], &entry["what"]), (&"sweep".into(), &"swept".into()));
+        assert_eq!((&entry["reason"], &entry["backup"]), (&"INC-9".into(), &json["backup"]));
+    }
+}
+
+#[test]
+fn expire_gives_the_schemas_lock_ttl_but_never_more_time() {
+    let server = seeded();
+    server.states(&[("go-middleware", "lock_ttl = \"300s\"")]);
+    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s"];
+    let words = [&sought[..], &["--action", "expire", "--yes", "--grace", "0", "-o", "json"]].concat();
+    let json = sweep(&server, &words).exits(0).json();
+    assert_eq!((&json["done"], &json["left_to_expire"], &json["backup"]), (&2.into(), &1.into(), &().into()));
+    assert_eq!(json["unproven"]["lock_ttl"], 2, "event-driven states none");
+    let left = |key: &str| server.send::<i64>(&[b"PTTL", key.as_bytes()]);
+    for key in ["idempotency:stuck", "idempotency:long"] {
+        assert!((295_000..=300_000).contains(&left(key)), "{key}: {}", left(key));
+    }
+    assert!((90_000..=100_000).contains(&left("idempotency:slow")));
+    assert!((1..=20_000).contains(&left("idem:started:left")));
+}
+
+#[test]
+fn what_changed_or_was_renewed_between_the_looks_stays() {
+    let server = Server::start();
+    for key in ["renewed", "gained", "completed", "retaken", "gone", "stuck"] {
+        server.set(&format!("idempotency:{key}"), PENDING, 80_000_000);
+    }
+    set_for_ever(&server, "idempotency:gained", PENDING);
+    server.set("idem:started:retaken", "worker-1", 80_000_000);
+    server.states(&[("go-middleware", "lock_ttl = \"300s\""), ("event-driven", "lock_ttl = \"30s\"")]);
+    let mut command = server.command();
+    command.args(["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "1500ms", "-o", "json"]);
+    let running = thread::spawn(move || Run::of(command, &[]));
+    thread::sleep(Duration::from_millis(700));
+    server.set("idempotency:renewed", PENDING, 86_000_000);
+    server.set("idempotency:gained", PENDING, 300_000);
+    server.set("idempotency:completed", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 80_000_000);
+    server.set("idempotency:retaken", "in-progress", 300_000);
+    server.set("idem:started:retaken", "worker-2", 30_000);
+    server.send::<()>(&[b"DEL", b"idempotency:gone"]);
+    let json = running.join().unwrap().exits(0).json();
+    assert_eq!((&json["total"], &json["done"]), (&7.into(), &1.into()), "{json}");
+    assert_eq!((&json["renewed"], &json["changed"]), (&2.into(), &4.into()), "{json}");
+    assert_eq!(server.get("idempotency:stuck"), None);
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 5);
+}
+
+#[test]
+fn a_lock_whose_owner_is_alive_stays() {
+    let server = Server::start();
+    for owner in ["alive", "dead", "odd 'name'; rm -rf $HOME", "slow"] {
+        set_for_ever(&server, &format!("idem:started:{owner}"), owner);
+        set_for_ever(&server, &format!("idem:started:{owner}-too"), owner);
+    }
+    set_for_ever(&server, "idempotency:unknown", PENDING);
+    let calls = server.folder().join("calls");
+    let ask = format!(
+        "echo \"$1|$IDEMCTL_OWNER\" >> {}; case $1 in alive) exit 0;; slow) sleep 60;; *) exit 1;; esac",
+        calls.display()
+    );
+    let started = Instant::now();
+    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat()).exits(0);
+    assert!(started.elapsed() < Duration::from_secs(30), "one that hangs is not waited for");
+    let json = run.json();
+    assert_eq!((&json["done"], &json["skipped_alive"]), (&5.into(), &4.into()), "{json}");
+    let left = ["idem:started:alive", "idem:started:alive-too", "idem:started:slow", "idem:started:slow-too"];
+    assert_eq!(keys(&server), left);
+    let mut asked: Vec<_> = fs::read_to_string(calls).unwrap().lines().map(str::to_owned).collect();
+    asked.sort();
+    let odd = "odd 'name'; rm -rf $HOME";
+    assert_eq!(
+        asked,
+        ["alive|alive", "dead|dead", &format!("{odd}|{odd}"), "slow|slow"],
+        "each owner is asked about once"
+    );
+}
+
+#[test]
+fn a_command_that_cannot_be_run_makes_no_owner_dead() {
+    let server = Server::start();
+    set_for_ever(&server, "idem:started:a", "worker-1");
+    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "no-such-command"]].concat()).exits(2);
+    assert!(run.stderr.contains("cannot be run"), "{}", run.all());
+    sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "kill -9 $$"]].concat()).exits(0);
+    assert!(server.get("idem:started:a").is_some());
+}
+
+#[test]
+fn nothing_is_removed_when_it_cannot_be_backed_up_or_logged() {
+    let server = seeded();
+    let before = keys(&server);
+    let existing = server.folder().join("exists");
+    fs::write(&existing, "mine").unwrap();
+    for backup in [existing.to_str().unwrap(), "/proc/backup", "/dev/full/backup"] {
+        sweep(&server, &[&WITHOUT_GRACE[..], &["--backup", backup]].concat()).exits(2);
+    }
+    let mut command = server.command();
+    command.args(["sweep"]).args(WITHOUT_GRACE).env("XDG_STATE_HOME", "/proc");
+    Run::of(command, &[]).exits(2);
+    assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn a_large_value_that_does_not_decode_goes_and_comes_back_whole() {
+    let server = Server::start();
+    let large = "garbage".repeat(100_000);
+    server.set("idempotency:large", &large, 100_000);
+    let one = ["--schema", "go-middleware", "--match", "large"];
+    let words = ["--include", "unreadable", "--yes", "--grace", "0", "-o", "json"];
+    let json = sweep(&server, &[&one[..], &words].concat()).exits(0).json();
+    assert_eq!((&json["done"], server.get("idempotency:large")), (&1.into(), None));
+    server.idemctl(&["restore", json["backup"].as_str().unwrap(), "--yes"]).exits(0);
+    assert_eq!(server.get("idempotency:large").unwrap(), large.as_bytes());
+}
+
+#[test]
+fn contexts_protect() {
+    let server = seeded();
+    let before = keys(&server);
+    let url = format!("unix://{}", server.socket().display());
+    // A file for each: at one address the strictest of a file's contexts holds.
+    for (name, kept) in [("prod", "protected"), ("audit", "read_only")] {
+        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
+        fs::write(server.folder().join(name), config).unwrap();
+    }
+    let run = |context: &str, more: &[&str]| {
+        let mut command = support::idemctl(server.folder());
+        command.args(["--config", context, "--context", context, "sweep"]).args(WITHOUT_GRACE).args(more);
+        Run::of(command, b"")
+    };
+    run("audit", &[]).exits(2);
+    run("audit", &["--check"]).exits(1);
+    run("audit", &["--dry-run"]).exits(0);
+    run("prod", &[]).exits(2);
+    run("prod", &["--confirm", "staging"]).exits(2);
+    assert_eq!(keys(&server), before);
+    run("prod", &["--confirm", "prod"]).exits(0);
+    assert_eq!(keys(&server).len(), before.len() - 2);
+}
+
+#[test]
+fn ctrl_c_during_the_grace_changes_nothing() {
+    let server = seeded();
+    let before = keys(&server);
+    let mut command = server.command();
+    command.args(["sweep", "--orphaned", "--yes", "--grace", "1m"]).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(700));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let run = Run::from(child.wait_with_output().unwrap()).exits(130);
+    assert!(run.stderr.contains("0 of 2 locks done") && run.stderr.contains("again"), "{}", run.all());
+    assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
+    let server = seeded();
+    let before = keys(&server);
+    server.add_reader();
+    sweep(&server, &[&["--user", "reader", "-a", "pw"], &WITHOUT_GRACE[..]].concat()).exits(4);
+    assert_eq!(keys(&server), before);
+}
+
+#[test]
+fn more_locks_than_are_acted_on_at_a_time_all_go() {
+    let server = Server::start();
+    let mut pipeline = redis::pipe();
+    for index in 0..10_050 {
+        pipeline.cmd("SET").arg(format!("idempotency:k{index}")).arg(PENDING).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let json = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "jsonl"]].concat()).exits(0).json();
+    assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
+    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+}

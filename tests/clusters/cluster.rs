@@ -1,0 +1,274 @@
+//! idemctl on a cluster.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::support::cluster::Cluster;
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
+
+#[test]
+fn a_key_is_found_on_whichever_node_it_is() {
+    let cluster = Cluster::start(3);
+    for number in 0..12 {
+        cluster.set(&format!("idempotency:k{number}"), DONE, 60_000);
+    }
+    for number in 0..12 {
+        for node in 0..3 {
+            let run = cluster.idemctl_at(node, &["inspect", &format!("k{number}"), "-o", "json"]).exits(0);
+            assert_eq!(run.json()["records"][0]["state"], "completed", "{}", run.all());
+        }
+    }
+    // Many keys in one call, from all nodes, in the order they were asked for.
+    let run = cluster.idemctl(&["inspect", "k0", "k1", "k2", "k3", "k4", "nowhere", "-o", "jsonl"]);
+    let keys: Vec<_> = run.json_lines().iter().filter_map(|line| Some(line["key"].as_str()?.to_owned())).collect();
+    assert_eq!(keys, ["k0", "k1", "k2", "k3", "k4"], "{}", run.all());
+}
+
+#[test]
+fn a_record_of_two_keys_in_two_slots_is_read_in_two_steps_and_says_so() {
+    let cluster = Cluster::start(3);
+    cluster.set("idem:started:a", "worker-7", 20_000);
+    cluster.set("idem:result:b", r#"{"statusCode":200,"body":""}"#, 60_000);
+    let run = cluster.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0);
+    let record = &run.json()["records"][0];
+    assert_eq!((&record["state"], &record["owner"]), (&"in-progress".into(), &"worker-7".into()), "{}", run.all());
+    assert_eq!(record["atomic"], false, "{}", run.all());
+    let text = cluster.idemctl(&["inspect", "a", "--schema", "event-driven"]).exits(0).text();
+    assert!(text.contains("one Redis key after the other"), "{text}");
+}
+
+#[test]
+fn a_list_holds_the_records_of_all_nodes() {
+    let cluster = Cluster::start(3);
+    for number in 0..60 {
+        cluster.set(&format!("idempotency:k{number}"), if number % 3 == 0 { PENDING } else { DONE }, 60_000);
+        cluster.set(&format!("idem:started:m{number}"), "w", 20_000);
+    }
+    for number in 0..20 {
+        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
+    }
+    let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(0);
+    let mut keys: Vec<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!((keys.len(), run.json_lines().len()), (120, 120));
+    let leftover = cluster.idemctl(&["list", "--finding", "leftover-lock", "-o", "jsonl"]).exits(0);
+    assert_eq!(leftover.json_lines().len(), 20);
+}
+
+#[test]
+fn a_lock_is_removed_wherever_it_is_and_comes_back_from_the_backup() {
+    let cluster = Cluster::start(3);
+    for number in 0..4 {
+        let (key, redis_key) = (format!("k{number}"), format!("idempotency:k{number}"));
+        cluster.set(&redis_key, PENDING, 0);
+        let backup = format!("backup-{number}");
+        cluster.idemctl(&["force-unlock", &key, "--yes", "--backup", &backup]).exits(0);
+        assert_eq!(cluster.get(&redis_key), None);
+        cluster.idemctl(&["restore", &backup, "--yes"]).exits(0);
+        assert_eq!(cluster.get(&redis_key).as_deref(), Some(PENDING));
+    }
+}
+
+#[test]
+fn a_purge_removes_from_all_nodes_what_it_chose() {
+    let cluster = Cluster::start(3);
+    for number in 0..300 {
+        cluster.set(&format!("idempotency:k{number}"), if number % 10 == 0 { PENDING } else { DONE }, 60_000);
+    }
+    let run =
+        cluster.idemctl(&["purge", "--schema", "go-middleware", "--state", "completed", "--yes", "--backup", "b"]);
+    let run = run.exits(0);
+    assert!(run.stderr.contains("270 of 270 records purged"), "{}", run.all());
+    assert_eq!(cluster.size(), 30);
+    let back = cluster.idemctl_at(2, &["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
+    assert_eq!((back.json_lines().len(), cluster.size()), (270, 300));
+}
+
+/// Rule: a record that plain commands read is looked at again before it is changed, not taken for changed.
+#[test]
+fn a_purge_removes_results_whose_locks_would_be_on_other_nodes() {
+    let cluster = Cluster::start(3);
+    for number in 0..50 {
+        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
+    }
+    for words in [&["--yes", "--max", "20"][..], &["--yes", "--rate", "1000/s"]] {
+        let run = cluster.idemctl(&[&["purge", "--all", "--schema", "event-driven"], words].concat());
+        assert!(run.code == 2 || run.stderr.contains("50 of 50 records purged"), "{words:?}: {}", run.all());
+        assert_eq!(cluster.size(), if run.code == 2 { 50 } else { 0 });
+    }
+    cluster.set("idem:result:m", r#"{"statusCode":200,"body":""}"#, 60_000);
+    cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
+    assert_eq!(cluster.size(), 0);
+}
+
+#[test]
+fn a_leftover_lock_goes_alone_and_only_while_its_result_is_there() {
+    let cluster = Cluster::start(3);
+    for number in 0..10 {
+        cluster.set(&format!("idem:started:m{number}"), "worker", 20_000);
+        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
+    }
+    let run =
+        cluster.idemctl(&["sweep", "--include", "leftover-lock", "--grace", "100ms", "--yes", "--no-backup"]).exits(0);
+    assert!(run.stderr.contains("10"), "{}", run.all());
+    let (locks, results) = (0..10).fold((0, 0), |(locks, results), number| {
+        let there = |name: &str| usize::from(cluster.get(&format!("idem:{name}:m{number}")).is_some());
+        (locks + there("started"), results + there("result"))
+    });
+    assert_eq!((locks, results), (0, 10));
+}
+
+#[test]
+fn a_service_s_own_step_is_made_on_the_node_of_the_key_and_refused_on_two() {
+    let cluster = Cluster::start(3);
+    for number in 0..4 {
+        let key = format!("pay{number}");
+        cluster.idemctl(&["begin", &key, "--schema", "go-chi", "--yes"]).exits(0);
+        let complete = ["complete", &key, "--schema", "go-chi", "--status", "201", "--body", "{}", "--yes"];
+        cluster.idemctl(&complete).exits(0);
+        assert!(cluster.get(&key).unwrap().contains("201"));
+    }
+    let run = cluster.idemctl(&["begin", "m1", "--schema", "event-consumer", "--yes"]);
+    assert_ne!(run.code, 0);
+    assert!(run.stderr.contains("is in slot"), "{}", run.all());
+}
+
+#[test]
+fn races_are_run_on_one_master_by_the_schemas_that_can() {
+    let cluster = Cluster::start(3);
+    let run = cluster.idemctl(&["race", "--rounds", "4", "--concurrency", "8", "--strategy", "schema", "-o", "jsonl"]);
+    let run = run.exits(0);
+    let raced: Vec<_> = run.json_lines().iter().map(|line| line["schema"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(raced, ["express", "go-chi", "go-middleware", "reference"], "{}", run.all());
+    assert!(run.stderr.contains("event-driven is left out") && run.stderr.contains("in slot"), "{}", run.all());
+    let refused = cluster.idemctl(&["race", "--schema", "event-consumer", "--rounds", "1"]).exits(2);
+    assert!(refused.stderr.contains("in slot"), "{}", refused.all());
+    assert_eq!(cluster.size(), 0);
+}
+
+#[test]
+fn a_node_that_is_down_makes_a_list_partial_and_is_named() {
+    let mut cluster = Cluster::start(3);
+    for number in 0..30 {
+        cluster.set(&format!("idempotency:k{number}"), DONE, 60_000);
+    }
+    let on_second = (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
+    cluster.kill(1);
+    let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(3);
+    assert_eq!(run.json_lines().len(), 30 - on_second, "{}", run.all());
+    assert!(run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1))), "{}", run.all());
+}
+
+/// Moves slots of the first node to the second, one after the other, until told to stop; gives how many.
+fn reshard(cluster: &Cluster, stop: &AtomicBool) -> u16 {
+    let mut moved = 0;
+    for slot in 0..5_400 {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        cluster.move_slot(slot, 0, 1);
+        moved += 1;
+    }
+    moved
+}
+
+/// Does something while slots are being moved; gives what it gave, and how many were.
+fn while_slots_move<T>(cluster: &Cluster, work: impl FnOnce() -> T) -> (T, u16) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let moving = scope.spawn(|| reshard(cluster, &stop));
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        (done, moving.join().unwrap())
+    })
+}
+
+fn fill(cluster: &Cluster, count: usize) {
+    let mut nodes: Vec<_> = (0..3).map(|_| redis::pipe()).collect();
+    for number in 0..count {
+        let redis_key = format!("idempotency:k{number}");
+        let slot = usize::from(idemctl::domain::hash_slot::of(redis_key.as_bytes()));
+        let node = (0..3).find(|index| slot < (index + 1) * 16_384 / 3).unwrap();
+        nodes[node].cmd("SET").arg(redis_key).arg(DONE).arg("EX").arg(80_000).ignore();
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        node.exec(&mut cluster.connect(index)).unwrap();
+    }
+}
+
+#[test]
+fn a_list_misses_nothing_while_slots_are_moved() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 20_000);
+    let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&["list", "-o", "jsonl"]).exits(0));
+    let keys: BTreeSet<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    assert!(moved > 0, "no slot was moved meanwhile");
+    assert_eq!(keys.len(), 20_000, "{moved} slots were moved; {}", run.stderr);
+}
+
+#[test]
+fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() {
+    let cluster = Cluster::start(3);
+    fill(&cluster, 20_000);
+    let purge = ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", "b"];
+    let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&purge));
+    assert!(moved > 0, "no slot was moved meanwhile");
+    let run = run.exits(0);
+    // A record that was moved between its look and its change expires at another moment, and stays.
+    let left = cluster.size();
+    let said = format!("{left} left alone, for they changed since they were seen");
+    assert!(left == 0 || run.stderr.contains(&said), "{moved} slots were moved; {} left; {}", left, run.all());
+    assert!(left < 100, "{left}; {}", run.all());
+    cluster.idemctl(&["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
+    assert_eq!(cluster.size(), 20_000);
+}
+
+#[test]
+fn a_simulation_is_played_on_one_master_by_the_schemas_that_can() {
+    let cluster = Cluster::start(3);
+    let words =
+        ["simulate", "first-then-retry", "payload-mismatch", "--schema", "reference,event-consumer", "-o", "jsonl"];
+    let run = cluster.idemctl(&words).exits(0);
+    let cells: Vec<_> = run.json_lines().iter().map(|cell| format!("{} {}", cell["schema"], cell["verdict"])).collect();
+    assert_eq!(
+        cells,
+        [r#""reference" "safe""#, r#""reference" "safe""#, r#""event-consumer" "n/a""#, r#""event-consumer" "n/a""#]
+    );
+    assert!(run.text().contains("is in slot"), "{}", run.all());
+    assert_eq!(cluster.size(), 0);
+}
+
+#[test]
+fn a_step_that_cannot_be_guarded_there_is_a_usage_error_and_a_database_is_a_hint() {
+    let cluster = Cluster::start(3);
+    cluster.set("idem:lock:m1", "1", 60_000);
+    let number = (0..).find(|number| {
+        let name = |kind: &str| format!("idem:{kind}:n{number}");
+        cluster.owner(&name("lock")) != cluster.owner(&name("done"))
+    });
+    let key = format!("n{}", number.unwrap());
+    let run = cluster.idemctl(&["begin", &key, "--schema", "event-consumer", "--yes"]).exits(2);
+    assert!(run.stderr.contains("slot ") && run.stderr.contains("hint: force-unlock"), "{}", run.all());
+    let run = cluster.idemctl(&["-n", "1", "list"]);
+    // Since Valkey 9 a cluster may have more, which is for the server to say.
+    let hints = ["hint: a cluster has database 0 alone: leave out -n", "hint: the server has no such database: see -n"];
+    assert!(run.code != 0 && hints.iter().any(|hint| run.stderr.contains(hint)), "{}", run.all());
+}
+
+/// Redis 8.0 to 8.2 crash when a client that asked for CLIENT NO-TOUCH names a key of a slot on its way to another node.
+#[test]
+fn a_cluster_survives_every_command_on_a_slot_that_is_being_moved() {
+    let cluster = Cluster::start(3);
+    cluster.set("idempotency:k1", DONE, 80_000_000);
+    let (from, slot) = (cluster.owner("idempotency:k1"), cluster.slot("idempotency:k1"));
+    cluster.begin_to_move(slot, from, (from + 1) % 3);
+    for words in [&["inspect", "k1"][..], &["list"], &["purge", "--match", "k*", "--dry-run"]] {
+        cluster.idemctl_at(from, words).exits(0);
+        cluster.idemctl_at((from + 2) % 3, words).exits(0);
+    }
+    cluster.idemctl(&["purge", "--match", "k*", "--yes"]).exits(0);
+    assert_eq!(cluster.size(), 0);
+}

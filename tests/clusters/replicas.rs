@@ -1,0 +1,188 @@
+//! idemctl on a cluster whose masters have replicas: reading from these, and going on when one takes over.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::support::backup;
+use crate::support::cluster::Cluster;
+use crate::support::fault::{self, Hook};
+use crate::support::{self, Run};
+
+const MASTERS: usize = 3;
+const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
+
+fn key(number: usize) -> String {
+    format!("idempotency:k{number}")
+}
+
+/// A cluster with so many records, which the replicas have too.
+fn filled(count: usize) -> Cluster {
+    let cluster = Cluster::start_with_replicas(MASTERS);
+    for master in 0..MASTERS {
+        let mut pipeline = redis::pipe();
+        for redis_key in (0..count).map(key).filter(|redis_key| cluster.owner(redis_key) == master) {
+            pipeline.cmd("SET").arg(redis_key).arg(DONE).arg("EX").arg(80_000).ignore();
+        }
+        let mut connection = cluster.connect(master);
+        pipeline.exec(&mut connection).unwrap();
+        assert_eq!(redis::cmd("WAIT").arg(1).arg(10_000).query::<usize>(&mut connection).unwrap(), 1);
+    }
+    cluster
+}
+
+fn listed(run: &Run) -> BTreeSet<String> {
+    run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What any node serves.
+fn there(cluster: &Cluster) -> BTreeSet<Vec<u8>> {
+    let keys = |node| redis::cmd("KEYS").arg("*").query::<BTreeSet<Vec<u8>>>(&mut cluster.connect(node)).unwrap();
+    cluster.masters_now().into_iter().flat_map(keys).collect()
+}
+
+fn purge<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", file], more].concat()
+}
+
+#[test]
+fn a_walk_goes_to_the_replicas_where_asked_to_and_a_replica_s_name_will_do() {
+    let cluster = filled(300);
+    let scans = |node: usize| {
+        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut cluster.connect(node)).unwrap();
+        info.contains("cmdstat_scan")
+    };
+    let run = cluster.idemctl(&["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
+    assert_eq!(listed(&run).len(), 300, "{}", run.all());
+    assert_eq!((0..2 * MASTERS).map(scans).collect::<Vec<_>>(), [false, false, false, true, true, true]);
+    let run = cluster.idemctl_at(MASTERS, &["list", "-o", "jsonl"]).exits(0);
+    assert_eq!((listed(&run).len(), scans(0)), (300, true), "{}", run.all());
+    cluster.idemctl_at(MASTERS + 1, &["inspect", "k7"]).exits(0);
+    cluster.idemctl_at(MASTERS + 1, &[&purge("b", &[])[..], &["--wait-replicas", "1"]].concat()).exits(0);
+    assert_eq!(there(&cluster).len(), 0);
+    let behind = (MASTERS..2 * MASTERS).map(|node| redis::cmd("DBSIZE").query::<usize>(&mut cluster.connect(node)));
+    assert_eq!(behind.sum::<Result<usize, _>>().unwrap(), 0, "the replicas have it");
+}
+
+#[test]
+fn the_master_is_walked_where_its_replica_does_not_answer() {
+    let cluster = filled(90);
+    let signal = |name: &str| {
+        let pid = cluster.node(MASTERS + 1).pid().to_string();
+        assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let run = cluster.idemctl(&["--timeout", "300ms", "list", "--read-from", "replica", "-o", "jsonl"]);
+    signal("-CONT");
+    assert_eq!((run.code, listed(&run).len()), (0, 90), "{}", run.all());
+}
+
+#[test]
+fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
+    const LONG: u64 = 9_000_000;
+    let cluster = Arc::new(Cluster::start_with_replicas(MASTERS));
+    let on = |master: usize| {
+        (0..).map(key).filter({
+            let cluster = Arc::clone(&cluster);
+            move |redis_key| cluster.owner(redis_key) == master
+        })
+    };
+    let there = on(1).next().unwrap();
+    let [taken, completed]: [String; 2] = on(2).take(2).collect::<Vec<_>>().try_into().unwrap();
+    for redis_key in [&there, &taken, &completed] {
+        cluster.set(redis_key, r#"{"status":"PENDING"}"#, LONG);
+    }
+    let (once, during) = (AtomicBool::new(false), Arc::downgrade(&cluster));
+    let (anew, stored) = (taken.clone(), completed.clone());
+    let way = fault::hooked(cluster.node(2), move |sent| {
+        if !fault::says(sent, "EVALSHA") || once.swap(true, Ordering::SeqCst) {
+            return Hook::Pass;
+        }
+        let (cluster, anew, stored) = (during.upgrade().unwrap(), anew.clone(), stored.clone());
+        Hook::Then(Box::new(move || {
+            cluster.fail_over(1);
+            cluster.until_known(MASTERS + 1);
+            cluster.set(&anew, r#"{"status":"PENDING"}"#, 300_000);
+            cluster.set(&stored, DONE, 300_000);
+        }))
+    });
+    cluster.announce(2, way);
+    let words = ["--timeout", "20s", "sweep", "--include", "excess-ttl", "--yes", "--grace", "0", "--backup", "b"];
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
+    let run = cluster.idemctl(&[&words[..], &stated].concat()).exits(3);
+    assert!(run.stderr.contains("a failover came in between") && run.stderr.contains("3 of 3"), "{}", run.all());
+    assert_eq!(cluster.get(&taken).as_deref(), Some(r#"{"status":"PENDING"}"#), "a live worker's lock: {}", run.all());
+    assert_eq!(cluster.get(&completed).as_deref(), Some(DONE));
+    assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 3);
+    let audit = cluster.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+    assert_eq!(audit.iter().filter(|line| line["what"] == "swept").count(), 3, "{audit:?}");
+}
+
+#[test]
+fn a_master_that_hands_over_in_the_middle_of_a_purge_keeps_nobody_from_it() {
+    let cluster = filled(6_000);
+    let run = thread::scope(|scope| {
+        let purge = scope.spawn(|| cluster.idemctl(&purge("b", &["--rate", "3000/s"])));
+        thread::sleep(Duration::from_millis(500));
+        cluster.fail_over(1);
+        purge.join().unwrap()
+    });
+    if run.code != 0 {
+        // A change that met with the hand-over itself, or what may have come back: said, and the next run goes on.
+        assert_eq!(run.code, 3, "{}", run.all());
+        let named = [cluster.port(1), cluster.port(MASTERS + 1)].map(|port| run.stderr.contains(&port.to_string()));
+        assert!(named.contains(&true), "{}", run.all());
+        cluster.idemctl(&purge("c", &[])).exits(0);
+    }
+    assert_eq!(there(&cluster).len(), 0, "{}", run.all());
+    let held: usize = ["b", "c"]
+        .iter()
+        .map(|file| cluster.node(0).folder().join(file))
+        .filter(|file| file.exists())
+        .map(|file| backup::held(&file).len())
+        .sum();
+    assert!(held >= 6_000, "{held}: {}", run.all());
+}
+
+#[test]
+fn a_master_that_dies_in_the_middle_of_a_purge_is_named_and_its_replica_is_purged_by_the_next_run() {
+    let mut cluster = filled(6_000);
+    let port = cluster.port(1);
+    let all: BTreeSet<_> = (0..6_000).map(|number| key(number).into_bytes()).collect();
+    let mut command = support::idemctl(cluster.node(0).folder());
+    command.args(["-p", &cluster.port(0).to_string()]).args(purge("b", &["--rate", "3000/s"]));
+    let run = thread::scope(|scope| {
+        let purge = scope.spawn(|| Run::of(command, b""));
+        thread::sleep(Duration::from_millis(500));
+        cluster.kill(1);
+        purge.join().unwrap()
+    });
+    assert!([3, 7].contains(&run.code) && run.stderr.contains(&port.to_string()), "{}", run.all());
+    assert!(run.stderr.contains("hint: "), "{}", run.all());
+    cluster.until_master(MASTERS + 1);
+    cluster.until_served();
+    let left = there(&cluster);
+    let held = backup::held(&cluster.node(0).folder().join("b"));
+    assert!(all.difference(&left).all(|key| held.contains(key)), "{}", run.all());
+    assert!(!left.is_empty() && left.len() < 6_000, "{}", left.len());
+    let run = cluster.idemctl(&purge("c", &[])).exits(0);
+    assert_eq!(there(&cluster).len(), 0, "{}", run.all());
+}
+
+#[test]
+fn a_list_is_whole_when_a_replica_takes_over_before_its_end() {
+    let mut cluster = filled(3_000);
+    let mut command = support::idemctl(cluster.node(0).folder());
+    // Long enough for a replica to notice, and to be elected.
+    command.args(["-p", &cluster.port(0).to_string(), "list", "-o", "jsonl", "--rate", "300/s"]);
+    let run = thread::scope(|scope| {
+        let list = scope.spawn(|| Run::of(command, b""));
+        thread::sleep(Duration::from_millis(1_000));
+        cluster.kill(1);
+        list.join().unwrap()
+    });
+    let run = run.exits(0);
+    assert_eq!(listed(&run).len(), 3_000, "{}", run.stderr);
+}

@@ -1,0 +1,187 @@
+//! Files without end, folders, pipes that nobody writes to: whatever a setting names, reading it ends, and takes little
+//! memory. So does a value of many megabytes.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::support::memory::peak_of;
+use crate::support::{Run, Server, idemctl};
+
+/// More than idemctl takes for itself, far less than what is offered to it.
+const LITTLE: u64 = 48 * 1024 * 1024;
+
+/// A file in every sense but that of a regular file of sensible size.
+fn strange_files(folder: &Path) -> Vec<(String, &'static str)> {
+    let (pipe, huge) = (folder.join("pipe"), folder.join("huge"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Sparse: it takes no room on the disk.
+    File::create(&huge).unwrap().set_len(1024 * 1024 * 1024).unwrap();
+    let name = |path: &Path| path.to_str().unwrap().to_owned();
+    vec![
+        ("/dev/zero".to_owned(), "a device"),
+        (name(&pipe), "a pipe"),
+        (name(folder), "a folder"),
+        (name(&huge), "larger than"),
+    ]
+}
+
+#[track_caller]
+fn is_refused(command: Command, says: &str) {
+    let started = Instant::now();
+    let (run, peak): (Run, u64) = peak_of(command);
+    let run = run.exits(2);
+    assert!(run.stderr.contains(says), "{}", run.all());
+    assert!(peak < LITTLE, "{peak} bytes; {}", run.all());
+    assert!(started.elapsed() < Duration::from_secs(10), "{}", run.all());
+}
+
+#[test]
+fn a_config_file_is_a_regular_file_of_sensible_size() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, is) in strange_files(folder.path()) {
+        let says = format!("cannot read the config file {file}: it is {is}");
+        let mut command = idemctl(folder.path());
+        command.env("IDEMCTL_CONFIG", &file).args(["context", "list"]);
+        is_refused(command, &says);
+        let mut command = idemctl(folder.path());
+        command.args(["--config", &file, "context", "list"]);
+        is_refused(command, &says);
+    }
+}
+
+#[test]
+fn the_config_file_at_its_usual_place_is_looked_at_as_closely() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join(".config/idemctl/config.toml")).unwrap();
+    let mut command = idemctl(folder.path());
+    command.args(["context", "list"]);
+    is_refused(command, "it is a folder, not a regular file");
+}
+
+#[test]
+fn schemas_and_their_scripts_are_regular_files_of_sensible_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("schemas/own");
+    std::fs::create_dir_all(&own).unwrap();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/lua/express/schema.toml");
+    let strange = strange_files(folder.path());
+    for name in ["schema.toml", "begin.lua"] {
+        // Only a folder with a regular `schema.toml` holds a schema at all.
+        for (file, is) in strange.iter().filter(|(_, is)| name != "schema.toml" || *is == "larger than") {
+            let _ = std::fs::remove_file(own.join("schema.toml"));
+            std::fs::copy(schema, own.join("schema.toml")).unwrap();
+            let _ = std::fs::remove_file(own.join(name));
+            std::os::unix::fs::symlink(file, own.join(name)).unwrap();
+            let mut command = idemctl(folder.path());
+            command.args(["schema", "check", own.to_str().unwrap()]);
+            let (run, peak) = peak_of(command);
+            let run = run.exits(1);
+            let says = format!("{name}:1: error: cannot be read: it is {is}");
+            assert!(run.text().contains(&says) && peak < LITTLE, "{}", run.all());
+        }
+    }
+}
+
+#[test]
+fn passwords_and_certificates_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    // Certificates are read once somebody is there.
+    let somebody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = somebody.local_addr().unwrap().port().to_string();
+    let strange = strange_files(folder.path());
+    for (file, is) in strange.iter().filter(|(_, is)| *is != "a pipe") {
+        let mut command = idemctl(folder.path());
+        command.args(["-p", &port, "--pass-file", file, "list"]);
+        is_refused(command, is);
+        let mut command = idemctl(folder.path());
+        command.args(["-p", &port, "--tls", "--cacert", file, "list"]);
+        is_refused(command, is);
+    }
+}
+
+#[test]
+fn a_password_comes_out_of_a_pipe() {
+    let server = Server::start_with(&["requirepass s3cret"]);
+    let script = format!(
+        "'{}' -s '{}' --pass-file <(sleep 0.2; echo s3cret) list",
+        env!("CARGO_BIN_EXE_idemctl"),
+        server.socket().display()
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).env_clear().env("HOME", server.folder()).env("PATH", "/usr/bin:/bin");
+    Run::of(command, &[]).exits(0);
+}
+
+/// Bytes of a large value.
+const LARGE: usize = 40_000_000;
+
+/// JSON that would take many times its bytes as a tree, whatever stands in front of it and behind.
+#[test]
+fn a_line_without_end_is_no_key_and_no_change() {
+    let server = Server::start();
+    let huge = server.folder().join("huge");
+    File::create(&huge).unwrap().set_len(1024 * 1024 * 1024).unwrap();
+    for file in ["/dev/zero", huge.to_str().unwrap()] {
+        let mut command = server.command();
+        command.args(["purge", "--key-file", file, "--yes"]);
+        is_refused(command, &format!("cannot read keys from {file}: a line is larger than 1 MiB"));
+    }
+    let log = server.folder().join(".local/state/idemctl");
+    std::fs::create_dir_all(&log).unwrap();
+    std::fs::rename(&huge, log.join("audit.jsonl")).unwrap();
+    let mut command = server.command();
+    command.arg("audit");
+    is_refused(command, "a line is larger than 16 MiB");
+}
+
+fn large(before: &str, after: &str) -> Vec<u8> {
+    [before.as_bytes(), "1,".repeat(LARGE / 2).as_bytes(), after.as_bytes()].concat()
+}
+
+/// The values: what a value is stands in front of a large body, behind one, beside bytes that are not UTF-8, or nowhere.
+fn large_values() -> [Vec<u8>; 4] {
+    let before = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":["#;
+    let mut odd = large(before, "\"?\"]}");
+    let mark = odd.len() - 4;
+    odd[mark] = 0xff;
+    [
+        large(before, "1]}"),
+        large(r#"{"body":["#, r#"1],"status":"COMPLETED","statusCode":200,"headers":{}}"#),
+        odd,
+        large(before, "1]"),
+    ]
+}
+
+#[test]
+fn a_large_value_takes_little_memory_where_it_is_not_wanted_whole() {
+    let server = Server::start();
+    for value in large_values() {
+        server.send::<()>(&[b"SET", b"idem:k", &value, b"EX", b"80000"]);
+        for words in [&["inspect", "k"][..], &["list"], &["list", "-o", "json"]] {
+            let mut command = server.command();
+            command.args(words);
+            let (run, peak) = peak_of(command);
+            let run = run.exits(0);
+            let allowed = 2 * LARGE as u64 + LITTLE;
+            assert!(peak < allowed, "{words:?}: {peak} bytes of memory for {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_large_value_that_is_wanted_whole_takes_a_few_times_its_memory() {
+    let server = Server::start();
+    let value = &large_values()[0][..LARGE / 2];
+    let value = [value, b"1]}"].concat();
+    server.send::<()>(&[b"SET", b"idem:k", &value, b"EX", b"80000"]);
+    // The client's buffer, the value, the body in it; and what is written of it.
+    for (words, times) in [(&["--body", "-"][..], 4), (&["--full", "-o", "json"], 6), (&["--full"], 6)] {
+        let mut command = server.command();
+        command.args(["inspect", "k"]).args(words);
+        let (run, peak) = peak_of(command);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(peak < times * value.len() as u64 + LITTLE, "{words:?}: {peak} bytes of memory");
+    }
+}

@@ -1,0 +1,239 @@
+//! Servers that are not there, are not Redis, refuse, or die; pipes that close; operators who interrupt. Each with its
+//! exit code and a message that helps.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Run, Server, idemctl};
+
+fn alone(words: &[&str]) -> Run {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = idemctl(home.path());
+    command.args(words);
+    Run::of(command, b"")
+}
+
+#[test]
+fn no_server_is_exit_5_with_a_hint() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    for command in [&["inspect", "k"][..], &["list"], &["force-unlock", "k", "--yes"]] {
+        let run = alone(&[command, &["-p", &port]].concat()).exits(5);
+        assert!(
+            run.stderr.contains(&format!("cannot reach Redis at 127.0.0.1:{port}/0: connection refused")),
+            "{}",
+            run.all()
+        );
+        assert!(run.stderr.contains("hint: "), "{}", run.all());
+    }
+    alone(&["-s", "/nowhere/socket", "inspect", "k"]).exits(5);
+}
+
+#[test]
+fn an_http_server_is_told_from_redis() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let server = std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let run = alone(&["-p", &port, "inspect", "k"]).exits(5);
+    server.join().unwrap();
+    assert!(run.stderr.contains("not a Redis server: it says \"HTTP/1.1 400 Bad Request\""), "{}", run.all());
+}
+
+#[test]
+fn a_silent_server_times_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let run = alone(&["-p", &port, "--timeout", "200ms", "inspect", "k"]).exits(5);
+    assert!(run.stderr.contains("did not answer within 0.2s"), "{}", run.all());
+}
+
+#[test]
+fn passwords_are_checked_and_never_shown() {
+    let server = Server::start_with(&["requirepass s3cret-right"]);
+    let run = |words: &[&str]| server.idemctl(&[words, &["inspect", "k"]].concat());
+    let missing = run(&[]).exits(4);
+    assert!(missing.stderr.contains("REDISCLI_AUTH"), "{}", missing.all());
+    let wrong = run(&["-a", "s3cret-wrong"]).exits(4);
+    assert!(wrong.stderr.contains("WRONGPASS") && !wrong.stderr.contains("s3cret"), "{}", wrong.all());
+    run(&["-a", "s3cret-right"]).exits(1);
+    run(&["--user", "nobody"]).exits(2);
+    let mut command = server.command();
+    command.env("REDISCLI_AUTH", "s3cret-right").args(["inspect", "k"]);
+    Run::of(command, b"").exits(1);
+    let mut command = idemctl(server.folder());
+    command.env("REDIS_URL", "redis://:s3cret-wrong@127.0.0.1:1/x").args(["inspect", "k"]);
+    let url = Run::of(command, b"").exits(2);
+    assert!(url.stderr.contains("REDIS_URL") && !url.stderr.contains("s3cret"), "{}", url.all());
+}
+
+#[test]
+fn rights_that_are_missing_are_named_or_done_without() {
+    let server = Server::start();
+    let user = |name: &str, rules: &str| {
+        let mut command = redis::cmd("ACL");
+        command.arg("SETUSER").arg(name).arg("on").arg(">pw");
+        for rule in rules.split(' ') {
+            command.arg(rule);
+        }
+        command.exec(&mut server.connect())
+    };
+    // Redis 6.2 does not know EVAL_RO.
+    user("reader", "~idem:* +@read +@connection +eval_ro -@dangerous")
+        .or_else(|_| user("reader", "~idem:* +@read +@connection +eval -@dangerous"))
+        .unwrap();
+    user("plain", "~idem* +@read +@connection -@scripting -@dangerous").unwrap();
+    user("nothing", "~other:* +@connection").unwrap();
+    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let as_user = |user: &str, words: &[&str]| server.idemctl(&[&["--user", user, "-a", "pw"], words].concat());
+    let reader = as_user("reader", &["inspect", "web-1", "-o", "json"]).exits(0);
+    assert_eq!(reader.json()["records"][0]["state"], "in-progress");
+    assert_eq!(as_user("reader", &["list", "-o", "jsonl"]).exits(0).json_lines().len(), 1);
+    let plain = as_user("plain", &["inspect", "web-1", "--schema", "express"]).exits(0);
+    assert!(plain.text().contains("in-progress"), "{}", plain.all());
+    as_user("nothing", &["inspect", "web-1"]).exits(4);
+    as_user("nothing", &["list"]).exits(4);
+    let refused = as_user("plain", &["force-unlock", "web-1", "--yes", "--schema", "express"]).exits(4);
+    assert!(refused.stderr.contains("does not permit"), "{}", refused.all());
+    assert!(server.get("idem:web-1").is_some());
+}
+
+#[test]
+fn a_replica_refuses_to_be_changed() {
+    let server = Server::start();
+    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    let run = server.idemctl(&["force-unlock", "web-1", "--yes"]).exits(6);
+    assert!(run.stderr.contains("READONLY") && run.stderr.contains("replica"), "{}", run.all());
+}
+
+#[test]
+fn wrong_words_are_usage_errors() {
+    for words in [
+        &["inspect"][..],
+        &["frobnicate"],
+        &["list", "--state", "stuck"],
+        &["list", "--older-than", "5 parsecs"],
+        &["list", "--limit", "0"],
+        &["list", "--finding", "no-such"],
+        &["inspect", "k", "--schema", "nope"],
+        &["-u", "http://host", "list"],
+        &["-p", "99999", "list"],
+        &["--config", "/nowhere.toml", "list"],
+        &["inspect", "", "k"],
+        &["force-unlock"],
+        &["inspect", "k", "--watch", "1s", "-o", "json"],
+    ] {
+        let run = alone(words);
+        assert_eq!(run.code, 2, "{words:?}: {}", run.all());
+        assert!(run.stdout.is_empty() && run.stderr.contains("error: "), "{words:?}: {}", run.all());
+    }
+    let unknown = alone(&["inspect", "k", "--schema", "nope"]);
+    assert!(unknown.stderr.contains("go-middleware"), "{}", unknown.all());
+}
+
+fn many(server: &Server, count: usize) {
+    let mut pipeline = redis::pipe();
+    for index in 0..count {
+        pipeline
+            .cmd("SET")
+            .arg(format!("idem:web-{index}"))
+            .arg(r#"{"status":"IN_PROGRESS"}"#)
+            .arg("EX")
+            .arg(2_000)
+            .ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let server = Server::start();
+    many(&server, 20_000);
+    let mut child = server
+        .command()
+        .args(["list"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(line.starts_with("STATE"));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// Starts `list`, waits for its first row, and hands it over while it cannot go on for its full stdout.
+fn list_in_the_middle(server: &Server) -> std::process::Child {
+    let mut child = server
+        .command()
+        .args(["list", "-o", "json", "--timeout", "2s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 64];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    child
+}
+
+#[test]
+fn ctrl_c_says_how_far_it_got() {
+    let server = Server::start();
+    many(&server, 60_000);
+    let child = list_in_the_middle(&server);
+    signal("INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted: ") && stderr.contains("records among"), "{stderr}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.ends_with("],\"complete\":false}\n"), "{}", &text[text.len().saturating_sub(80)..]);
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_leaves_a_partial_list_that_says_so() {
+    let mut server = Server::start();
+    many(&server, 60_000);
+    let child = list_in_the_middle(&server);
+    server.kill();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("the list is not complete"), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("],\"complete\":false}\n"));
+}
+
+#[test]
+fn ctrl_c_during_a_watch_is_an_interruption() {
+    let server = Server::start();
+    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 200_000);
+    let mut child = server
+        .command()
+        .args(["inspect", "web-1", "--watch", "50ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 16]).unwrap();
+    let began = Instant::now();
+    signal("INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
+}

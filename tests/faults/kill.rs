@@ -1,0 +1,248 @@
+//! Bulk changes that end in the middle: killed, interrupted, out of disk, the server's reply lost. What is gone from the
+//! server is in the backup, always.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::backup;
+use crate::support::proxy;
+use crate::support::{self, Run, Server};
+
+/// The commands that remove many records, and how they are asked to remove all that `fill` makes.
+const REMOVING: &[&[&str]] =
+    &[&["sweep", "--orphaned", "--yes", "--grace", "0"], &["purge", "--state", "in-progress", "--yes", "--all"]];
+
+const LOCKS: usize = 3_000;
+
+/// Redis keys a call removes.
+const BATCH: usize = 100;
+
+/// Redis keys that are backed up at a time: a command that dies leaves at most so many in the backup that it had not come
+/// to.
+const BACKED_UP: usize = 500;
+
+fn fill(server: &Server, count: usize) {
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("FLUSHALL").ignore();
+    for index in 0..count {
+        // Of many lengths, in a form that the service writes.
+        let value = format!(r#"{{"status":{}"PENDING"}}"#, " ".repeat(index % 60));
+        pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(value).ignore();
+    }
+    pipeline.exec(&mut server.connect()).unwrap();
+    let _ = fs::remove_dir_all(server.folder().join(".local"));
+}
+
+fn gone(server: &Server, count: usize) -> BTreeSet<Vec<u8>> {
+    let there: BTreeSet<Vec<u8>> = server.send(&[b"KEYS", b"*"]);
+    (0..count).map(|index| format!("idempotency:{index}").into_bytes()).filter(|key| !there.contains(key)).collect()
+}
+
+/// What the backups in the default folder hold.
+fn backed_up(server: &Server) -> BTreeSet<Vec<u8>> {
+    let folder = fs::read_dir(server.folder().join(".local/state/idemctl/backups"));
+    folder.into_iter().flatten().flat_map(|file| backup::held(&file.unwrap().path())).collect()
+}
+
+fn start(server: &Server, words: &[&str]) -> Child {
+    let mut command = server.command();
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
+}
+
+/// How long the command takes when nothing ends it.
+fn whole(server: &Server, words: &[&str]) -> Duration {
+    fill(server, LOCKS);
+    let began = Instant::now();
+    server.idemctl(words).exits(0);
+    assert_eq!(gone(server, LOCKS).len(), LOCKS);
+    assert_eq!(backed_up(server).len(), LOCKS);
+    began.elapsed()
+}
+
+/// Waits until a random part of the locks is gone: a moment in the middle of the removal, however long what comes before
+/// it takes here.
+fn while_removing(server: &Server, whole: Duration) {
+    let enough = LOCKS - fastrand::usize(1..LOCKS * 3 / 4);
+    let mut connection = server.connect();
+    let began = Instant::now();
+    while began.elapsed() < whole * 3 {
+        let left: usize = redis::cmd("DBSIZE").query(&mut connection).unwrap();
+        if left <= enough {
+            return;
+        }
+    }
+}
+
+#[test]
+fn killed_at_any_moment_every_record_that_is_gone_is_in_the_backup() {
+    let server = Server::start();
+    for words in REMOVING {
+        let whole = whole(&server, words);
+        let mut in_the_middle = 0;
+        for round in 0..25 {
+            fill(&server, LOCKS);
+            let mut child = start(&server, words);
+            if round % 2 == 0 {
+                thread::sleep(whole.mul_f64(fastrand::f64() * 1.1));
+            } else {
+                while_removing(&server, whole);
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let (gone, held) = (gone(&server, LOCKS), backed_up(&server));
+            assert!(gone.is_subset(&held), "{} are gone, {} in the backup", gone.len(), held.len());
+            assert!(held.len() - gone.len() <= BACKED_UP, "{} are gone, {} in the backup", gone.len(), held.len());
+            in_the_middle += usize::from(!gone.is_empty() && gone.len() < LOCKS);
+        }
+        assert!(in_the_middle > 3, "{words:?}: only {in_the_middle} of 25 were killed while removing");
+    }
+}
+
+#[test]
+fn what_a_killed_command_removed_can_be_restored() {
+    let server = Server::start();
+    for words in REMOVING {
+        let whole = whole(&server, words);
+        fill(&server, LOCKS);
+        let mut child = start(&server, words);
+        thread::sleep(whole.mul_f64(0.7));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if !backed_up(&server).is_empty() {
+            let run = server.idemctl(&["restore", backup::only(&server).to_str().unwrap(), "--yes"]);
+            assert!(run.code == 0 || run.code == 3, "{}", run.all());
+        }
+        assert_eq!(gone(&server, LOCKS), BTreeSet::new());
+    }
+}
+
+#[test]
+fn interrupted_the_backup_holds_exactly_what_is_gone() {
+    let server = Server::start();
+    for words in REMOVING {
+        let whole = whole(&server, words);
+        let mut in_the_middle = 0;
+        for round in 0..8 {
+            fill(&server, LOCKS);
+            let child = start(&server, words);
+            if round % 2 == 0 {
+                thread::sleep(whole.mul_f64(0.3 + 0.08 * f64::from(round)));
+            } else {
+                while_removing(&server, whole);
+            }
+            signal("INT", child.id());
+            let output = child.wait_with_output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let gone = gone(&server, LOCKS);
+            assert_eq!(gone, backed_up(&server), "{stderr}");
+            if gone.len() < LOCKS && !gone.is_empty() {
+                in_the_middle += 1;
+                assert_eq!(output.status.code(), Some(130), "{stderr}");
+                assert!(stderr.contains(&gone.len().to_string()) && stderr.contains("hint: "), "{stderr}");
+            }
+        }
+        assert!(in_the_middle > 0, "{words:?}: never interrupted while removing");
+    }
+}
+
+/// Runs with files of at most so many blocks of 512 bytes, as on a disk that is full then.
+fn with_room(server: &Server, blocks: usize, words: &[&str]) -> Run {
+    let whole = server.command();
+    let mut command = Command::new("/bin/sh");
+    command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"")).arg("sh");
+    command.arg(whole.get_program()).args(whole.get_args()).args(words).current_dir(server.folder());
+    Run::of(command, b"")
+}
+
+#[test]
+fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
+    let server = Server::start();
+    for words in REMOVING {
+        fill(&server, LOCKS);
+        let none = with_room(&server, 8, words).exits(2);
+        assert!(none.stderr.contains("File too large") && none.stderr.contains("backups"), "{}", none.all());
+        assert_eq!(gone(&server, LOCKS), BTreeSet::new());
+        assert_eq!(backed_up(&server), BTreeSet::new());
+        fill(&server, LOCKS);
+        let some = with_room(&server, 1_000, words).exits(3);
+        let gone = gone(&server, LOCKS);
+        assert!(!gone.is_empty() && gone.len() < LOCKS, "{}", some.all());
+        assert_eq!(gone, backed_up(&server), "{}", some.all());
+    }
+    server.send::<()>(&[b"FLUSHALL"]);
+    server.set("idem:started:a", "x", 20_000);
+    with_room(&server, 0, &["force-unlock", "a", "--yes"]).exits(2);
+    assert!(server.get("idem:started:a").is_some());
+}
+
+/// Folders in which nothing can be created, for the superuser neither.
+fn closed_folders(server: &Server) -> Vec<PathBuf> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = server.folder().join("read-only");
+    let _ = fs::create_dir(&folder);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).unwrap();
+    let binds_us = fs::write(folder.join("probe"), "").is_err();
+    let read_only = binds_us.then_some(folder);
+    read_only.into_iter().chain(["/proc", "/dev/full"].map(PathBuf::from)).collect()
+}
+
+#[test]
+fn where_the_backup_or_the_log_cannot_be_written_nothing_goes() {
+    let server = Server::start();
+    fill(&server, 150);
+    for words in REMOVING {
+        for folder in closed_folders(&server) {
+            let file = folder.join("backup.jsonl");
+            let run = server.idemctl(&[words, &["--backup", file.to_str().unwrap()][..]].concat()).exits(2);
+            assert!(run.stderr.contains("cannot write") && run.stderr.contains("nothing was changed"), "{}", run.all());
+            let mut command = server.command();
+            command.env("XDG_STATE_HOME", &folder).args(*words);
+            Run::of(command, b"").exits(2);
+        }
+    }
+    assert_eq!(gone(&server, 150), BTreeSet::new());
+}
+
+fn through(server: &Server, socket: &Path, words: &[&str]) -> Run {
+    let mut command = support::idemctl(server.folder());
+    command.arg("-s").arg(socket).args(words);
+    Run::of(command, b"")
+}
+
+#[test]
+fn a_lost_reply_is_cleared_up_by_reading_back() {
+    for words in REMOVING {
+        let server = Server::start();
+        fill(&server, 150);
+        let socket = proxy::breaks_at(&server, "change_many_if_same", true);
+        // What follows on the broken connection may fail: the batch was cleared up all the same.
+        let run = through(&server, &socket, words);
+        assert_ne!(run.code, 7, "{}", run.all());
+        let gone = gone(&server, 150);
+        assert!(gone.len() >= BATCH, "{}", run.all());
+        assert_eq!(gone, backed_up(&server), "{}", run.all());
+    }
+}
+
+#[test]
+fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
+    for words in REMOVING {
+        let server = Server::start();
+        fill(&server, 150);
+        let socket = proxy::breaks_at(&server, "change_many_if_same", false);
+        let run = through(&server, &socket, words).exits(7);
+        assert!(run.stderr.contains("100 of 100 Redis keys"), "{}", run.all());
+        assert_eq!(backed_up(&server).len(), BATCH, "{}", run.all());
+        let audit = server.idemctl(&["audit", "--limit", "200", "-o", "jsonl"]).json_lines();
+        assert!(audit.len() == BATCH && audit.iter().all(|line| line["what"] == "outcome-unknown"));
+    }
+}

@@ -1,0 +1,414 @@
+//! What idemctl foresees is what happens: every state a record can be in, and the services' own steps played on it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use idemctl::domain::record::decode;
+use idemctl::domain::record::decode::Reading;
+use idemctl::domain::record::observation::Observation;
+use idemctl::domain::record::response::Response;
+use idemctl::domain::schema::{Meaning, Reply, Schema, Step};
+use idemctl::domain::step::fencing;
+use idemctl::domain::step::next_request;
+use idemctl::domain::step::next_request::Answer;
+use idemctl::domain::step::request::Request;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use redis::Connection;
+
+use crate::support::Server;
+use crate::support::wire::{self, Library, Played};
+
+/// The worker that wrote the record, and the one that comes next.
+const HOLDER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
+const NEXT: &str = "7f8f3f5c-97a9-4d2e-8a37-2b8b7a0c4c22";
+
+/// Strings that someone may have left at any Redis key of any schema.
+const STRINGS: &[&[u8]] = &[
+    b"",
+    b" ",
+    b"1",
+    b"0",
+    b"OK",
+    b"LOCKED",
+    b"PROCEED",
+    b"CONFLICT",
+    b"in-progress",
+    b"completed",
+    b"completed ",
+    b"null",
+    b"true",
+    b"12.5e3",
+    b"\"PENDING\"",
+    b"[]",
+    b"[1]",
+    b"[\"PENDING\"]",
+    b"{}",
+    b"{",
+    b"{\"status\":",
+    b"{\"status\":null}",
+    b"{\"status\":true}",
+    b"{\"status\":[\"PENDING\"]}",
+    b"{\"status\":\"pending\"}",
+    b"{\"Status\":\"PENDING\"}",
+    b"{\"status\":\"PENDING\"}",
+    b" {\n\t\"status\" : \"PENDING\" }\r\n",
+    b"{\"st\\u0061tus\":\"PENDIN\\u0047\"}",
+    b"{\"status\":\"PENDING\"} x",
+    b"{\"status\":\"PENDING\",}",
+    b"{\"status\":\"PENDING\",\"status\":\"COMPLETED\"}",
+    b"{\"status\":\"COMPLETED\",\"status\":\"PENDING\"}",
+    b"{\"status\":\"COMPLETED\",\"status\":null}",
+    b"{\"status\":\"COMPLETED\"}",
+    b"{\"status\":\"IN_PROGRESS\"}",
+    b"{\"status\":0}",
+    b"{\"status\":-0}",
+    b"{\"status\":0.0}",
+    b"{\"status\":1}",
+    b"{\"status\":1.0}",
+    b"{\"status\":10e-1}",
+    b"{\"status\":1.0000000000000000001}",
+    b"{\"status\":\"1\"}",
+    b"{\"status\":2}",
+    b"{\"state\":\"in-progress\"}",
+    b"{\"state\":\"completed\",\"response\":{}}",
+    b"{\"state\":\"started\",\"owner\":\"a\",\"fingerprint\":\"\",\"created_at\":1}",
+    b"{\"status\":1e400}",
+    b"{\"status\":12345678901234567890}",
+    b"{\"status\":\"COMPLETED\",\"body\":\"caf\xe9\"}",
+    b"{\"status\":\"PENDING\",\"note\":\"two\nlines\"}",
+    b"{\"status\":\"PENDING\",\"note\":\"zero\0byte\"}",
+    b"{\"status\":\"PENDING\",\"note\":\"\\\n\"}",
+    b"{\"status\":\"PENDING\",\"note\":\"\\ud83d\"}",
+    b"{\"status\":\"PENDING\",\"\xff\xfe\":1}",
+    b"{\"status\":\"PENDING\"\xff}",
+    b"\xef\xbb\xbf{\"status\":\"PENDING\"}",
+    b"\xff\xfe\x00",
+    b"{\"storage\":\"s3\",\"bucket\":\"results\",\"key\":\"2024/11/a\"}",
+    b"{\"statusCode\":500,\"body\":\"\",\"error\":\"card declined\"}",
+    b"{\"statusCode\":200,\"body\":\"caf\xe9\"}",
+];
+
+/// What stands at a Redis key before the step is played.
+#[derive(Clone, PartialEq)]
+enum Held {
+    Nothing,
+    Text(Vec<u8>),
+    Type(&'static str),
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("nothing"),
+            Self::Text(text) => write!(f, "`{}`", text.escape_ascii()),
+            Self::Type(kind) => write!(f, "a {kind}"),
+        }
+    }
+}
+
+impl Held {
+    fn put(&self, pipeline: &mut redis::Pipeline, redis_key: &[u8]) {
+        match self {
+            Self::Nothing => {}
+            Self::Text(text) => {
+                pipeline.cmd("SET").arg(redis_key).arg(&text[..]).ignore();
+            }
+            Self::Type("hash") => {
+                pipeline.cmd("HSET").arg(redis_key).arg("status").arg("PENDING").ignore();
+            }
+            Self::Type("list") => {
+                pipeline.cmd("RPUSH").arg(redis_key).arg("PENDING").ignore();
+            }
+            Self::Type(_) => {
+                pipeline.cmd("XADD").arg(redis_key).arg("*").arg("status").arg("PENDING").ignore();
+            }
+        }
+    }
+}
+
+/// A slot's state: what it holds, and for how long.
+type Slot = (Held, bool);
+
+/// Everything a slot of this schema may hold.
+fn slot_states(schema: &Schema) -> Vec<Held> {
+    let response = response();
+    let writer = Request::new(schema, b"any", HOLDER, &response);
+    let mut texts: Vec<_> = STRINGS.iter().map(|text| text.to_vec()).collect();
+    let failed = Request { error: Some("card declined"), ..writer.clone() };
+    texts.extend([writer.lock_value(), writer.result_value(), failed.result_value(), HOLDER.into(), NEXT.into()]);
+    let types = ["hash", "list", "stream"].map(Held::Type);
+    [Held::Nothing].into_iter().chain(texts.into_iter().map(Held::Text)).chain(types).collect()
+}
+
+/// Every state a record of this schema may be in: all that its slots may hold, each with each, with and without TTL.
+fn record_states(schema: &Schema) -> Vec<Vec<Slot>> {
+    let each = slot_states(schema);
+    if schema.slots.len() == 1 {
+        return [true, false]
+            .iter()
+            .flat_map(|expires| each.iter().map(|held| vec![(held.clone(), *expires)]))
+            .collect();
+    }
+    let mut states = Vec::new();
+    for (i, lock) in each.iter().enumerate() {
+        for (j, result) in each.iter().enumerate() {
+            // Each with each would be four times as many: so all four kinds of expiry in turn.
+            states.push(vec![(lock.clone(), (i + j) % 2 == 0), (result.clone(), (i + j) % 4 < 2)]);
+        }
+    }
+    states
+}
+
+fn response() -> Response {
+    Response {
+        status: Some(201),
+        headers: vec![("Content-Type".into(), "application/json".into())],
+        body: br#"{"id":"a<b"}"#.to_vec(),
+        whole: true,
+    }
+}
+
+/// One record in one state on the server, as idemctl reads it.
+struct Case {
+    key: Vec<u8>,
+    state: Vec<Slot>,
+    seen: Observation,
+    readings: Vec<Reading>,
+}
+
+/// Puts every state on the server, each under a key of its own, and reads it through the library.
+fn cases(server: &Server, library: &Library, schema: &Schema, states: Vec<Vec<Slot>>) -> Vec<Case> {
+    let keys: Vec<_> = (0..states.len()).map(|index| format!("case-{index}").into_bytes()).collect();
+    let mut connection = server.connect();
+    for (keys, states) in keys.chunks(500).zip(states.chunks(500)) {
+        let mut pipeline = redis::pipe();
+        for (key, state) in keys.iter().zip(states) {
+            put(&mut pipeline, schema, key, state);
+        }
+        pipeline.query::<()>(&mut connection).unwrap();
+    }
+    let records: Vec<_> = keys.iter().map(|key| schema.redis_keys(key)).collect();
+    let seen = library.observe(&records);
+    let case = |((key, state), seen): ((Vec<u8>, Vec<Slot>), Observation)| {
+        let readings =
+            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+        Case { key, state, seen, readings }
+    };
+    keys.into_iter().zip(states).zip(seen).map(case).collect()
+}
+
+fn put(pipeline: &mut redis::Pipeline, schema: &Schema, key: &[u8], state: &[Slot]) {
+    for ((held, expires), redis_key) in state.iter().zip(schema.redis_keys(key)) {
+        pipeline.cmd("DEL").arg(&redis_key).ignore();
+        held.put(pipeline, &redis_key);
+        if *expires {
+            pipeline.cmd("PEXPIRE").arg(&redis_key).arg(60_000).ignore();
+        }
+    }
+}
+
+fn play<'a>(connection: &mut Connection, schema: &Schema, step: &'a Step, key: &[u8], owner: &str) -> Played<'a> {
+    let response = response();
+    wire::play(connection, step, &Request::new(schema, key, owner, &response))
+}
+
+/// What a played begin step answered, in the words of the prediction.
+fn answered(played: &Played<'_>) -> Option<(Answer, Option<String>)> {
+    let known = played.known?;
+    let answer = match known.means {
+        Meaning::Acquired => Answer::Execute,
+        Meaning::Conflict => Answer::Conflict,
+        Meaning::Replay => Answer::Replay,
+        _ => Answer::Fail,
+    };
+    Some((answer, known.client.clone()))
+}
+
+/// What is foreseen and what happens differ: both, and in which state. `None` when they are the same.
+fn difference(connection: &mut Connection, schema: &Schema, case: &Case) -> Option<String> {
+    let foreseen = next_request::of(schema, &case.readings, &case.seen);
+    let played = play(connection, schema, &schema.begin, &case.key, NEXT);
+    let happened = answered(&played);
+    let expected = Some((foreseen.answer, foreseen.client));
+    (happened != expected)
+        .then(|| format!("{:?}: foreseen {expected:?}, got {:?}", case.state, wire::line(&played.reply)))
+}
+
+fn assert_none(schema: &Schema, differences: &[String]) {
+    let count = differences.len();
+    assert!(differences.is_empty(), "{}, {count} times:\n{}", schema.name, differences[..count.min(12)].join("\n"));
+}
+
+#[test]
+fn begin_answers_what_is_foreseen_in_every_state() {
+    let server = Server::start();
+    let library = Library::on(&server);
+    let mut connection = server.connect();
+    for schema in wire::built_in() {
+        let cases = cases(&server, &library, &schema, record_states(&schema));
+        let differences: Vec<_> = cases.iter().filter_map(|case| difference(&mut connection, &schema, case)).collect();
+        assert_none(&schema, &differences);
+        let read: BTreeSet<_> =
+            cases.iter().flat_map(|case| &case.readings).filter_map(|reading| Some(reading.decoded()?.case)).collect();
+        assert_eq!(read.len(), schema.values.len(), "{}: a form of its values was never tried", schema.name);
+    }
+}
+
+/// The first reply of a step whose condition holds: what complete and release are foreseen to say.
+fn foreseen<'a>(step: &'a Step, readings: &[Reading]) -> Option<&'a Reply> {
+    let holds = |reply: &&Reply| {
+        reply.when.iter().any(|condition| condition.0.iter().all(|(slot, asked)| readings[*slot].is(asked)))
+    };
+    step.calls.iter().flat_map(|call| &call.replies).find(holds)
+}
+
+#[test]
+fn the_steps_of_an_owner_do_what_is_foreseen_in_every_state() {
+    let server = Server::start();
+    let library = Library::on(&server);
+    let mut connection = server.connect();
+    for schema in wire::built_in() {
+        for step in schema.steps().skip(1) {
+            let mut differences = Vec::new();
+            for case in cases(&server, &library, &schema, record_states(&schema)) {
+                // A lock of another: what is foreseen speaks of the lock's own worker.
+                let owner = case.readings[0].decoded().and_then(|decoded| decoded.owner.as_deref());
+                let fenced = step.checks_owner && owner != Some(HOLDER.as_bytes());
+                let expected = foreseen(step, &case.readings)
+                    .map(|reply| reply.means)
+                    .filter(|means| !fenced || *means == Meaning::Refused)
+                    .unwrap_or(Meaning::Refused);
+                let played = play(&mut connection, &schema, step, &case.key, HOLDER);
+                if played.known.map(|known| known.means) != Some(expected) {
+                    differences.push(format!(
+                        "{:?}: foreseen {expected:?}, got {:?}",
+                        case.state,
+                        wire::line(&played.reply)
+                    ));
+                }
+            }
+            assert_none(&schema, &differences);
+        }
+    }
+}
+
+#[test]
+fn a_late_worker_stores_exactly_when_foreseen() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for schema in wire::built_in() {
+        let late = fencing::of(&schema);
+        let key = b"late";
+        let stores = |connection: &mut Connection| {
+            play(connection, &schema, &schema.complete, key, HOLDER).means() == Meaning::Stored
+        };
+        let forget = |connection: &mut Connection| {
+            for redis_key in schema.redis_keys(key) {
+                wire::ask(connection, &[b"DEL", &redis_key[..]]);
+            }
+        };
+        forget(&mut connection);
+        assert_eq!(stores(&mut connection), late.stores_when_absent, "{} when absent", schema.name);
+        forget(&mut connection);
+        assert_eq!(play(&mut connection, &schema, &schema.begin, key, NEXT).means(), Meaning::Acquired);
+        assert_eq!(stores(&mut connection), late.stores_when_retaken, "{} when retaken", schema.name);
+    }
+}
+
+/// A JSON text as a careless program writes it: any bytes in strings, members that occur twice.
+fn json_text() -> impl Strategy<Value = Vec<u8>> {
+    let number = prop::sample::select(vec!["0", "1", "-0", "1.0", "0.0e5", "1e0", "2", "1.5", "1e-400", "9e999"]);
+    let word = prop::sample::select(vec!["PENDING", "COMPLETED", "IN_PROGRESS", "completed", ""]);
+    let leaf = prop_oneof![
+        Just(b"null".to_vec()),
+        Just(b"true".to_vec()),
+        number.prop_map(|number| number.as_bytes().to_vec()),
+        word.prop_map(|word| quoted(word.as_bytes())),
+        prop::collection::vec(any::<u8>(), 0..6).prop_map(|bytes| quoted(&bytes)),
+    ];
+    let name = prop_oneof![
+        5 => prop::sample::select(vec!["status", "statusCode", "response", "storage", "bucket", "key"])
+            .prop_map(|name| quoted(name.as_bytes())),
+        1 => prop::collection::vec(any::<u8>(), 0..4).prop_map(|bytes| quoted(&bytes)),
+    ];
+    leaf.prop_recursive(3, 16, 4, move |inner| {
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..3).prop_map(|items| enclosed(b'[', &items, b']')),
+            4 => prop::collection::vec((name.clone(), inner), 0..4).prop_map(|members| {
+                let members: Vec<_> = members.into_iter().map(|(name, value)| [name, value].join(&b':')).collect();
+                enclosed(b'{', &members, b'}')
+            }),
+        ]
+    })
+}
+
+fn enclosed(open: u8, items: &[Vec<u8>], close: u8) -> Vec<u8> {
+    [&[open], &items.join(&b',')[..], &[close]].concat()
+}
+
+/// A JSON string of these bytes; only what would end it is escaped.
+fn quoted(bytes: &[u8]) -> Vec<u8> {
+    let mut text = vec![b'"'];
+    for byte in bytes {
+        if b"\"\\".contains(byte) {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text.push(b'"');
+    text
+}
+
+#[test]
+fn begin_answers_what_is_foreseen_on_any_json_or_a_part_of_it() {
+    let server = Server::start();
+    let library = Library::on(&server);
+    let schemas = wire::built_in();
+    let strategy = prop::collection::vec((json_text(), any::<prop::sample::Index>(), prop::bool::weighted(0.1)), 40);
+    let mut runner =
+        TestRunner::new(Config { cases: 24, max_shrink_iters: 40, failure_persistence: None, ..Config::default() });
+    runner
+        .run(&strategy, |texts| {
+            let texts: Vec<_> = texts
+                .into_iter()
+                .map(|(text, cut, is_cut)| if is_cut { text[..cut.index(text.len())].to_vec() } else { text })
+                .collect();
+            for schema in &schemas {
+                let state = |text: &Vec<u8>| schema.slots.iter().map(|_| (Held::Text(text.clone()), true)).collect();
+                let cases = cases(&server, &library, schema, texts.iter().map(state).collect());
+                let mut connection = server.connect();
+                for case in &cases {
+                    let difference = difference(&mut connection, schema, case);
+                    prop_assert!(difference.is_none(), "{}: {}", schema.name, difference.unwrap_or_default());
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Rule: what cjson, in the scripts, takes for JSON is JSON to idemctl too, though no service writes any of this.
+#[test]
+fn what_only_cjson_takes_for_json_is_foretold() {
+    let server = Server::start();
+    let library = Library::on(&server);
+    let deep = format!(r#"{{"status":"PENDING","body":{}{}}}"#, "[".repeat(900), "]".repeat(900));
+    let texts: [&[u8]; 5] = [
+        deep.as_bytes(),
+        br#"{"status":"PENDING","code":0x10}"#,
+        br#"{"status":"PENDING","code":nan}"#,
+        br#"{"code":01,"status":"COMPLETED"}"#,
+        // A zero byte ends the text.
+        b"{\"status\":\"PENDING\"}\0 and more",
+    ];
+    let mut connection = server.connect();
+    for schema in ["go-middleware", "go-chi", "express"].map(wire::schema) {
+        let states = texts.iter().map(|text| vec![(Held::Text(text.to_vec()), true)]).collect();
+        for case in cases(&server, &library, &schema, states) {
+            let difference = difference(&mut connection, &schema, &case);
+            assert!(difference.is_none(), "{}: {}", schema.name, difference.unwrap_or_default());
+            assert!(!matches!(case.readings[0], Reading::Unreadable(_)), "{:?}", case.state);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `lua/README.md` names every field, word and placeholder that a `schema.toml` may have.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn file(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// What stands in backquotes, and the names that stand before `=` in there.
+fn named(readme: &str) -> BTreeSet<String> {
+    // Code blocks are examples, and an example explains nothing.
+    let prose: String = readme.split("\n```").step_by(2).collect();
+    let quoted = prose.split('`').skip(1).step_by(2).map(|text| text.trim_matches(['[', ']']));
+    // `[[begin.call]]` explains `call`.
+    let name = |text: &str| text.split(" = ").next().and_then(|name| name.rsplit('.').next()).map(str::to_owned);
+    quoted.filter_map(name).collect()
+}
+
+/// The names that `raw.rs` accepts: fields of its structs, and words of its enums.
+fn accepted(raw: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let (mut renamed, mut in_words, mut untagged) = (None, false, false);
+    for line in raw.lines() {
+        let text = line.trim();
+        renamed = text.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next()).or(renamed);
+        untagged |= text.contains("untagged");
+        if let Some((field, _)) = text.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
+            names.insert(renamed.take().unwrap_or(field).to_owned());
+        } else if text.starts_with("pub(super) enum") {
+            in_words = !untagged;
+            untagged = false;
+        } else if text == "}" {
+            in_words = false;
+        } else if let Some(word) = text.strip_suffix(',').filter(|_| in_words) {
+            names.insert(renamed.take().map_or_else(|| kebab(word), str::to_owned));
+        }
+    }
+    names
+}
+
+fn kebab(word: &str) -> String {
+    let dashed =
+        word.char_indices().map(|(at, c)| if at > 0 && c.is_uppercase() { format!("-{c}") } else { c.to_string() });
+    dashed.collect::<String>().to_lowercase()
+}
+
+/// The placeholders of calls, values and responses, braces included.
+fn placeholders(template: &str) -> BTreeSet<String> {
+    let pairs = template.lines().filter_map(|line| line.trim().strip_prefix("(\"")?.split_once("\", Place::"));
+    pairs.map(|(name, _)| format!("{{{name}}}")).collect()
+}
+
+#[test]
+fn the_readme_explains_all_that_a_schema_may_say() {
+    let raw = accepted(&file("src/domain/schema/raw.rs"));
+    let places = placeholders(&file("src/domain/write/template.rs"));
+    assert!(raw.len() > 60 && places.len() > 15, "{} names, {} placeholders", raw.len(), places.len());
+    let named = named(&file("lua/README.md"));
+    let missing: Vec<_> = raw.union(&places).filter(|name| !named.contains(*name)).collect();
+    assert!(missing.is_empty(), "lua/README.md does not explain {missing:?}");
+}
+
+#[test]
+fn fields_words_and_placeholders_are_found() {
+    let raw = "pub(super) struct A {\n    #[serde(rename = \"where\")]\n    pub fields_are: u8,\n    pub has: u8,\n}\n\
+               pub(super) enum B {\n    InProgress,\n    #[serde(rename = \"ms\")]\n    Milliseconds,\n}\n\
+               #[serde(untagged)]\npub(super) enum C {\n    Word(String),\n}\n";
+    let expected = ["where", "has", "in-progress", "ms"].map(str::to_owned);
+    assert_eq!(accepted(raw), expected.into());
+    assert_eq!(placeholders("    (\"now\", Place::Now),\n"), ["{now}".to_owned()].into());
+    assert_eq!(named("`a = 1` b `[[c]]`\n```\n`d`\n```\n`e`"), ["a", "c", "e"].map(str::to_owned).into());
+}
