@@ -55,7 +55,7 @@ fn placeholders(template: &str) -> BTreeSet<String> {
 #[test]
 fn the_readme_explains_all_that_a_schema_may_say() {
     let raw = accepted(&file("src/domain/schema/raw.rs"));
-    let places = placeholders(&file("src/domain/write/template.rs"));
+    let places = placeholders(&file("src/domain/schema/value_template.rs"));
     assert!(raw.len() > 60 && places.len() > 15, "{} names, {} placeholders", raw.len(), places.len());
     let named = named(&file("lua/README.md"));
     let missing: Vec<_> = raw.union(&places).filter(|name| !named.contains(*name)).collect();
