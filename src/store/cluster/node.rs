@@ -1,25 +1,21 @@
-//! The one place that connects.
+//! One server behind a link: its connection, and what was said to greet it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, ProtocolVersion, RedisConnectionInfo, Value};
+use redis::{Cmd, Pipeline, Value};
+use tokio::sync::Mutex;
 
+use crate::store::connection::Wire;
 use crate::store::connection::client_options::Courtesy;
 use crate::store::connection::diagnose;
-use crate::store::connection::lines::ShortLines;
-use crate::store::connection::socket;
 use crate::store::connection::target::Target;
 use crate::store::error::StoreError;
 
-/// The name that `CLIENT LIST` shows for idemctl's connections.
-pub(in crate::store) const CLIENT_NAME: &str = "idemctl";
-
-/// A connection to one server, and the server's name for messages.
+/// A connection to one server, which several may use in turn.
 #[derive(Clone)]
 pub(in crate::store) struct Node {
-    connection: MultiplexedConnection,
+    wire: Arc<Mutex<Wire>>,
     target: Target,
     greeted: Arc<AtomicBool>,
     answered: Arc<AtomicBool>,
@@ -33,38 +29,8 @@ pub(in crate::store) struct Node {
 /// # Errors
 /// Unreachable, timed out, or the log-in refused.
 pub(in crate::store) async fn connect(target: &Target) -> Result<Node, StoreError> {
-    let stream = ShortLines::new(socket::open(target).await?);
-    let config = AsyncConnectionConfig::new().set_response_timeout(Some(target.timeout));
-    let settings = settings(target);
-    let logged_in = MultiplexedConnection::new_with_config(&settings, stream, config);
-    let logged_in = tokio::time::timeout(target.timeout, logged_in).await;
-    let (connection, driver) = match logged_in {
-        Ok(Ok(connected)) => connected,
-        Ok(Err(error)) => {
-            let error = StoreError::from_redis(&error, &target.to_string(), target.timeout);
-            return Err(diagnose::look_closer(target, error).await);
-        }
-        Err(_) => {
-            let error = StoreError::TimedOut { target: target.to_string(), seconds: target.timeout.as_secs_f64() };
-            return Err(diagnose::look_closer(target, error).await);
-        }
-    };
-    // It ends with the last clone of the connection.
-    tokio::spawn(driver);
-    Ok(Node { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
-}
-
-fn settings(target: &Target) -> RedisConnectionInfo {
-    // RESP2 needs no greeting, so a server without a password costs no round trip; RESP3 tells why a log-in failed.
-    let protocol = if target.password.is_some() { ProtocolVersion::RESP3 } else { ProtocolVersion::RESP2 };
-    let mut settings = RedisConnectionInfo::default().set_db(target.db).set_protocol(protocol).set_skip_set_lib_name();
-    if let Some(user) = &target.user {
-        settings = settings.set_username(user);
-    }
-    if let Some(password) = &target.password {
-        settings = settings.set_password(password);
-    }
-    settings
+    let wire = Arc::new(Mutex::new(Wire::open(target).await?));
+    Ok(Node { wire, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
 }
 
 impl Node {
@@ -103,7 +69,7 @@ impl Node {
             }
         }
         // The answer to the greeting alone tells nothing: a server without room for another client answers it and closes.
-        let replies = self.send(&mut pipeline).await?;
+        let replies = self.send(&pipeline).await?;
         self.answered.store(true, Ordering::Relaxed);
         let mut replies = replies.into_iter();
         for (courtesy, reply) in greeting.into_iter().zip(replies.by_ref()) {
@@ -113,14 +79,18 @@ impl Node {
         Ok(replies.collect())
     }
 
-    async fn send(&self, pipeline: &mut Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
-        let mut connection = self.connection.clone();
-        let replies: Vec<redis::RedisResult<Value>> = match pipeline.ignore_errors().query_async(&mut connection).await
-        {
+    async fn send(&self, pipeline: &Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+        let count = pipeline.cmd_iter().count();
+        let exchanged = self.wire.lock().await.exchange_all(&pipeline.get_packed_pipeline(), count).await;
+        let replies = match exchanged {
             Ok(replies) => replies,
-            Err(error) => return Err(self.look_closer(self.error(&error)).await),
+            Err(error) => return Err(self.look_closer(error).await),
         };
-        Ok(replies.into_iter().map(|reply| reply.map_err(|error| self.error(&error))).collect())
+        let reply = |value| match value {
+            Value::ServerError(error) => Err(self.error(&error.into())),
+            value => Ok(value),
+        };
+        Ok(replies.into_iter().map(reply).collect())
     }
 
     /// What is asked of the server with the first commands, as far as it did not refuse that before: the connection's
@@ -135,7 +105,7 @@ impl Node {
         if self.target.manners.is_first_hello() {
             let mut hello = redis::pipe();
             hello.cmd("HELLO");
-            let reply = self.send(&mut hello).await?.pop();
+            let reply = self.send(&hello).await?.pop();
             // Nothing more is heard on this connection.
             if let Some(Err(error)) = reply.as_ref().filter(|reply| reply.as_ref().is_err_and(StoreError::turns_away)) {
                 return Err(error.clone());
@@ -153,6 +123,6 @@ impl Node {
     }
 
     pub(in crate::store) fn error(&self, error: &redis::RedisError) -> StoreError {
-        StoreError::from_redis(error, &self.target.to_string(), self.target.timeout)
+        StoreError::at(&self.target, error)
     }
 }

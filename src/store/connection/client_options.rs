@@ -8,6 +8,9 @@ use redis::Value;
 use super::reply;
 use crate::store::error::StoreError;
 
+/// The name that `CLIENT LIST` shows for idemctl's connections.
+const CLIENT_NAME: &str = "idemctl";
+
 /// Remembers for every connection to one server. All are equal: what is remembered says nothing of which server it is.
 #[derive(Debug, Clone, Default)]
 pub struct Manners(Arc<Remembered>);
@@ -90,7 +93,7 @@ impl Courtesy {
     /// The command.
     pub(in crate::store) fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Name => ["CLIENT", "SETNAME", crate::store::cluster::node::CLIENT_NAME],
+            Self::Name => ["CLIENT", "SETNAME", CLIENT_NAME],
             Self::NoTouch => ["CLIENT", "NO-TOUCH", "ON"],
         }
     }

@@ -1,44 +1,27 @@
-//! A connection of one's own that carries one request at a time, for workers that race.
+//! A connection: requests go out as the socket takes them, and replies are read where they lie.
 //!
-//! The client crate's connection hands every request to a task of its own that drives the socket, which costs a racing
-//! worker a good part of its speed. Here the worker itself writes and reads; packing and parsing are still the crate's.
+//! The client crate hands every request to a task of its own that drives the socket, and makes a tree of owned values of
+//! every reply: a racing worker lost a third of its speed to the first, a scan more time than the server took to the
+//! second. Here whoever asks writes and reads; commands, values and errors are still the crate's.
 
+use std::future::poll_fn;
 use std::io;
+use std::ops::Range;
+use std::task::Poll;
 
-use redis::{Cmd, ErrorKind, RedisError, ServerError, Value};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use redis::{Cmd, ErrorKind, RedisError, Value};
 
 use super::client_options::Courtesy;
 use super::diagnose;
 use super::permit::Writable;
 use super::reply;
-use super::resp::{self, Arriving};
-use super::socket::{self, Socket, in_time};
+use super::resp::{self, Arriving, Token};
+use super::socket::{self, NotOpen, in_time};
 use super::target::Target;
+use super::transport::Transport;
 use crate::domain::step::reply::StepReply;
 use crate::store::error::StoreError;
-use crate::store::error::from_redis::out_of_script;
-
-/// Codes of errors that speak of the server or the user, not of a record: they end what was tried.
-const REFUSALS: &[&str] = &[
-    "READONLY",
-    "OOM",
-    "MISCONF",
-    "LOADING",
-    "BUSY",
-    "MASTERDOWN",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-    "MOVED",
-    "ASK",
-    "CROSSSLOT",
-    "NOREPLICAS",
-    "NOPERM",
-    "NOAUTH",
-];
-
-/// How much is read at once, at least.
-const READ_SIZE: usize = 4096;
+use crate::store::error::from_redis::is_refusal;
 
 /// A request as it goes over the wire.
 #[derive(Debug, Clone)]
@@ -53,11 +36,12 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
     Packed(command.get_packed_command())
 }
 
-/// A connection that carries one request at a time.
+/// A connection with requests and replies under way.
 pub struct Wire {
-    socket: Box<dyn Socket>,
-    buffer: Vec<u8>,
+    transport: Transport,
     target: Target,
+    /// Replies that are still to come. Whoever waited for them may have given up: they come before all later ones.
+    owed: usize,
 }
 
 impl Wire {
@@ -71,12 +55,52 @@ impl Wire {
 
     /// The same within the store, for what only reads, or has its leave already.
     pub(in crate::store) async fn dial(target: &Target) -> Result<Self, StoreError> {
-        let socket = socket::open(target).await?;
-        let mut wire = Self { socket, buffer: Vec::with_capacity(READ_SIZE), target: target.clone() };
-        match wire.introduce().await {
+        let mut wire = Self::open(target).await?;
+        match wire.say_name().await {
             Ok(()) => Ok(wire),
             Err(error) => Err(diagnose::look_closer(target, error).await),
         }
+    }
+
+    /// Opens a connection and logs in. Nothing is sent where there is neither a password nor a database to name.
+    ///
+    /// # Errors
+    /// Unreachable, timed out, or the log-in refused.
+    pub(in crate::store) async fn open(target: &Target) -> Result<Self, StoreError> {
+        let socket = match socket::open(target).await {
+            Ok(socket) => socket,
+            Err(NotOpen::Handshake(error)) => return Err(diagnose::without_tls(target, error).await),
+            Err(NotOpen::Other(error)) => return Err(error),
+        };
+        let mut wire = Self { transport: Transport::new(socket), target: target.clone(), owed: 0 };
+        match wire.log_in().await {
+            Ok(()) => Ok(wire),
+            Err(error) => Err(diagnose::look_closer(&wire.target, error).await),
+        }
+    }
+
+    async fn log_in(&mut self) -> Result<(), StoreError> {
+        let mut words = Vec::new();
+        if let Some(password) = self.target.password.clone() {
+            words.push(pack(["AUTH".to_owned()].into_iter().chain(self.target.user.clone()).chain([password])));
+        }
+        if self.target.db != 0 {
+            words.push(pack(["SELECT", &self.target.db.to_string()]));
+        }
+        let requests: Vec<_> = words.iter().flat_map(|Packed(bytes)| bytes).copied().collect();
+        for reply in self.exchange_all(&requests, words.len()).await? {
+            self.no_error(reply)?;
+        }
+        Ok(())
+    }
+
+    async fn say_name(&mut self) -> Result<(), StoreError> {
+        if !self.target.manners.does(Courtesy::Name) {
+            return Ok(());
+        }
+        let named = self.tell(&pack(Courtesy::Name.words())).await;
+        // Where it is not permitted the connection does without a name.
+        self.target.manners.heard(Courtesy::Name, named)
     }
 
     /// Sends a request and waits for its reply; an error that speaks of the record is a reply.
@@ -94,10 +118,8 @@ impl Wire {
     /// # Errors
     /// As [`Wire::ask`], and whatever else the server says.
     pub(in crate::store) async fn tell(&mut self, request: &Packed) -> Result<Value, StoreError> {
-        match self.exchange(request).await? {
-            Value::ServerError(error) => Err(lost(&self.target, &error.into())),
-            value => Ok(value),
-        }
+        let reply = self.exchange(request).await?;
+        self.no_error(reply)
     }
 
     /// A reply as schemas speak of it.
@@ -106,7 +128,7 @@ impl Wire {
     /// One that speaks of the server or the user, not of a record.
     pub(in crate::store) fn step_reply(&self, reply: Value) -> Result<StepReply, StoreError> {
         if let Value::ServerError(error) = &reply {
-            let typed = lost(&self.target, &error.clone().into());
+            let typed = self.lost(&error.clone().into());
             if typed.is_permission() || is_refusal(error) {
                 return Err(typed);
             }
@@ -114,83 +136,140 @@ impl Wire {
         Ok(reply::step_reply(reply))
     }
 
-    /// The connection itself, for another way to talk.
-    pub(in crate::store) fn into_socket(self) -> Box<dyn Socket> {
-        self.socket
-    }
-
     /// Sends a request and waits for whatever comes back.
-    pub(in crate::store) async fn exchange(&mut self, request: &Packed) -> Result<Value, StoreError> {
-        let exchanged =
-            in_time(self.target.timeout, async { Ok(exchange(&mut *self.socket, &mut self.buffer, request).await) });
-        exchanged.await.map_err(RedisError::from).flatten().map_err(|error| lost(&self.target, &error))
+    pub(in crate::store) async fn exchange(&mut self, Packed(request): &Packed) -> Result<Value, StoreError> {
+        let mut replies = self.exchange_all(request, 1).await?;
+        replies.pop().ok_or_else(|| self.unexpected("a command"))
     }
 
-    async fn introduce(&mut self) -> Result<(), StoreError> {
-        if let Some(password) = self.target.password.clone() {
-            let words = ["AUTH".to_owned()].into_iter().chain(self.target.user.clone()).chain([password]);
-            self.tell(&pack(words)).await?;
+    /// Sends so many requests in one write and waits for whatever comes back.
+    ///
+    /// # Errors
+    /// Not all replies came in time, or the connection broke: what was sent may have been executed.
+    pub(in crate::store) async fn exchange_all(
+        &mut self,
+        requests: &[u8],
+        count: usize,
+    ) -> Result<Vec<Value>, StoreError> {
+        if count == 0 {
+            return Ok(Vec::new());
         }
-        if self.target.db != 0 {
-            self.tell(&pack(["SELECT", &self.target.db.to_string()])).await?;
-        }
-        if self.target.manners.does(Courtesy::Name) {
-            let named = self.tell(&pack(Courtesy::Name.words())).await;
-            // Where it is not permitted the connection does without a name.
-            self.target.manners.heard(Courtesy::Name, named)?;
-        }
-        Ok(())
+        self.transport.out.extend_from_slice(requests);
+        let (limit, stale) = (self.target.timeout, self.owed);
+        self.owed += count;
+        let exchange = async {
+            for _ in 0..stale {
+                self.value().await?;
+            }
+            let mut replies = Vec::with_capacity(count);
+            for _ in 0..count {
+                replies.push(self.value().await?);
+            }
+            Ok(replies)
+        };
+        let exchanged = tokio::time::timeout(limit, exchange).await;
+        exchanged
+            .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
+            .map_err(|error| self.lost(&error))
     }
-}
 
-async fn exchange(socket: &mut dyn Socket, buffer: &mut Vec<u8>, request: &Packed) -> Result<Value, RedisError> {
-    let sent = match socket.write_all(&request.0).await {
-        // TLS may hold a part of it back.
-        Ok(()) => socket.flush().await,
-        Err(error) => Err(error),
-    };
-    buffer.clear();
-    let mut arriving = Arriving::new();
-    loop {
-        buffer.reserve(READ_SIZE);
-        // Read even when nothing could be sent: a server that turns a client away says why before it closes.
-        if socket.read_buf(buffer).await? == 0 {
-            return Err(sent.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()).into());
+    /// The next reply, whole. Whoever gives up waiting leaves the reply to whoever waits next.
+    async fn value(&mut self) -> Result<Value, RedisError> {
+        let mut arriving = Arriving::new();
+        loop {
+            if let Some(end) = arriving
+                .end(&self.transport.inbox[self.transport.taken..])
+                .map_err(|resp::Malformed| not_the_protocol())?
+            {
+                let value =
+                    redis::parse_redis_value(&self.transport.inbox[self.transport.taken..self.transport.taken + end])?;
+                self.transport.taken += end;
+                self.owed -= 1;
+                return Ok(value);
+            }
+            poll_fn(|context| self.transport.poll_receive(context)).await?;
         }
-        if arriving.is_whole(buffer).map_err(|resp::Malformed| not_the_protocol())? {
-            return redis::parse_redis_value(buffer);
+    }
+
+    /// Queues a command.
+    pub(in crate::store) fn queue(&mut self, words: &[&[u8]]) {
+        resp::pack(&mut self.transport.out, words);
+    }
+
+    /// Sends as much of the queue as the socket takes at once. The rest goes out while a reply is waited for: neither
+    /// side ever waits for the other to take its bytes first.
+    ///
+    /// # Errors
+    /// Unreachable.
+    pub(in crate::store) async fn send(&mut self) -> Result<(), StoreError> {
+        poll_fn(|context| Poll::Ready(self.transport.poll_send(context)))
+            .await
+            .map_err(|error| self.lost(&error.into()))
+    }
+
+    /// The next token of the replies to what was queued; what a token points to is there until the next one is asked for.
+    ///
+    /// # Errors
+    /// No reply in time, the connection broke, or what comes is no reply.
+    pub(in crate::store) async fn token(&mut self) -> Result<Token, StoreError> {
+        loop {
+            match resp::token(&self.transport.inbox, self.transport.taken) {
+                Ok(Some((token, next))) => {
+                    self.transport.taken = next;
+                    return Ok(token);
+                }
+                Ok(None) => self.receive().await?,
+                Err(resp::Malformed) => return Err(self.lost(&not_the_protocol())),
+            }
         }
+    }
+
+    /// What a token points to.
+    pub(in crate::store) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.transport.inbox[range]
+    }
+
+    /// What an error reply says.
+    pub(in crate::store) fn refusal(&self, text: Range<usize>) -> StoreError {
+        let line = [b"-", self.bytes(text), b"\r\n"].concat();
+        match redis::parse_redis_value(&line) {
+            Ok(Value::ServerError(error)) => self.lost(&error.into()),
+            _ => self.unexpected("a command"),
+        }
+    }
+
+    /// A reply that no Redis gives to what was asked.
+    pub(in crate::store) fn unexpected(&self, asked: &str) -> StoreError {
+        StoreError::UnexpectedReply { target: self.target.to_string(), asked: asked.to_owned() }
+    }
+
+    /// The server.
+    pub(in crate::store) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// A reply that is no error.
+    ///
+    /// # Errors
+    /// The server's, as a reply.
+    pub(in crate::store) fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
+        match reply {
+            Value::ServerError(error) => Err(self.lost(&error.into())),
+            value => Ok(value),
+        }
+    }
+
+    fn lost(&self, error: &RedisError) -> StoreError {
+        StoreError::at(&self.target, error)
+    }
+
+    /// Waits for more bytes.
+    async fn receive(&mut self) -> Result<(), StoreError> {
+        let received = in_time(self.target.timeout, poll_fn(|context| self.transport.poll_receive(context))).await;
+        received.map_err(|error| self.lost(&error.into()))
     }
 }
 
 fn not_the_protocol() -> RedisError {
     (ErrorKind::Parse, "not in the Redis protocol").into()
-}
-
-pub(in crate::store) fn lost(target: &Target, error: &RedisError) -> StoreError {
-    StoreError::from_redis(error, &target.to_string(), target.timeout)
-}
-
-/// True for an error that speaks of the server or the user.
-fn is_refusal(error: &ServerError) -> bool {
-    let inside = error.details().and_then(out_of_script).map(|(code, _)| code);
-    REFUSALS.contains(&inside.unwrap_or(error.code()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_script_ran_into_is_found_inside_its_error() {
-        let of = |text: &[u8]| match redis::parse_redis_value(text).unwrap() {
-            Value::ServerError(error) => is_refusal(&error),
-            other => panic!("{other:?}"),
-        };
-        assert!(of(b"-READONLY You can't write against a read only replica.\r\n"));
-        let wrapped = b"-ERR Error running script (call to f_1): @user_script:17: -OOM command not allowed\r\n";
-        assert!(of(wrapped));
-        assert!(!of(b"-LOCKED the key is held\r\n"));
-        assert!(!of(b"-ERR something BUSY\r\n"));
-    }
 }

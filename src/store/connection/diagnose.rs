@@ -9,11 +9,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-use super::connection;
 use super::socket::{self, Socket};
 use super::target::{Address, Target};
 use super::tls;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, from_tls};
 
 /// What a server without TLS may begin an answer with: `+PONG`, `-NOAUTH`, `-DENIED`.
 const REPLIES: &[u8] = b"+-";
@@ -46,7 +45,7 @@ pub(in crate::store) async fn look_closer(target: &Target, error: StoreError) ->
         true => Vec::new(),
         false => tokio::time::timeout(limit, first_words(target)).await.ok().and_then(Result::ok).unwrap_or_default(),
     };
-    if !words.is_empty() && !tls::is_record(&words) {
+    if !words.is_empty() && !from_tls::is_record(&words) {
         return said(target, &words, error);
     }
     let Address::Tcp(host, port) = &target.address else { return error };
@@ -60,7 +59,7 @@ pub(in crate::store) async fn look_closer(target: &Target, error: StoreError) ->
 fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
     match redis::parse_redis_value(words) {
-        Ok(Value::ServerError(said)) if is_turned_away => connection::lost(target, &said.into()),
+        Ok(Value::ServerError(said)) if is_turned_away => StoreError::at(target, &said.into()),
         // The answer to a PING is one short line.
         _ if words[0] == b'+' && !words.contains(&b'\n') => not_redis(target, &words[..words.len().min(SHOWN)]),
         _ if REPLIES.contains(&words[0]) => error,
@@ -71,7 +70,7 @@ fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
 /// Says more about a TLS handshake that came to nothing.
 pub(in crate::store) async fn without_tls(target: &Target, error: StoreError) -> StoreError {
     match tokio::time::timeout(target.connect_timeout, first_words(target)).await {
-        Ok(Ok(words)) if words.is_empty() || tls::is_record(&words) => error,
+        Ok(Ok(words)) if words.is_empty() || from_tls::is_record(&words) => error,
         Ok(Ok(words)) if REPLIES.contains(&words[0]) => StoreError::NoTls { target: target.to_string() },
         Ok(Ok(words)) => not_redis(target, &words),
         _ => error,
@@ -91,7 +90,7 @@ async fn last_words(target: &Target) -> Option<StoreError> {
     let _ = stream.write_all(b"PING\r\n").await;
     let _ = stream.flush().await;
     let error = stream.read(&mut [0; 256]).await.err()?;
-    tls::trouble(&target.to_string(), &error)
+    from_tls::trouble(&target.to_string(), &error)
 }
 
 /// What a plain PING gets.
@@ -115,6 +114,6 @@ async fn speaks_tls(host: &str, port: u16) -> bool {
     let Ok(stream) = TcpStream::connect((host, port)).await else { return false };
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(_) => true,
-        Err(error) => tls::trouble("", &error).is_some(),
+        Err(error) => from_tls::trouble("", &error).is_some(),
     }
 }

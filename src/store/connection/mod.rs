@@ -3,14 +3,13 @@
 pub(crate) mod client_options;
 mod connection;
 pub(crate) mod diagnose;
-pub(crate) mod lines;
 pub(crate) mod permit;
 pub(crate) mod reply;
 pub(crate) mod resp;
 pub(crate) mod sentinels;
 pub(crate) mod socket;
-pub(crate) mod stream;
 pub(crate) mod target;
 pub(crate) mod tls;
+mod transport;
 
 pub use connection::{Packed, Wire, pack};

@@ -66,15 +66,16 @@ impl Arriving {
         Self { at: 0, missing: 1 }
     }
 
-    /// True when the reply is whole; what was looked at before is not looked at again.
-    pub(in crate::store) fn is_whole(&mut self, buffer: &[u8]) -> Result<bool, Malformed> {
+    /// Where a reply ends that starts the buffer; `None` while it is not whole. What was looked at before is not looked at
+    /// again.
+    pub(in crate::store) fn end(&mut self, buffer: &[u8]) -> Result<Option<usize>, Malformed> {
         while self.missing > 0 {
-            let Some((token, next)) = token(buffer, self.at)? else { return Ok(false) };
+            let Some((token, next)) = token(buffer, self.at)? else { return Ok(None) };
             let elements = if let Token::Array(count) = token { count } else { 0 };
             self.missing = (self.missing - 1).checked_add(elements).ok_or(Malformed)?;
             self.at = next;
         }
-        Ok(true)
+        Ok(Some(self.at))
     }
 }
 
@@ -194,8 +195,8 @@ mod tests {
             let cut = &reply[..reply.len() - 1];
             prop_assert_eq!(value(cut, &mut 0), None);
             let mut arriving = Arriving::new();
-            prop_assert_eq!(arriving.is_whole(cut), Ok(false));
-            prop_assert_eq!(arriving.is_whole(&reply), Ok(true));
+            prop_assert_eq!(arriving.end(cut), Ok(None));
+            prop_assert_eq!(arriving.end(&reply), Ok(Some(reply.len())));
             let _ = token(&bytes, 0);
         }
 

@@ -14,7 +14,6 @@ use rustls::pki_types::ServerName;
 
 use self::no_verify::Anybody;
 use crate::store::error::StoreError;
-pub(in crate::store) use crate::store::error::from_tls::{client_hint, is_record, trouble};
 
 /// How a server is spoken to through TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

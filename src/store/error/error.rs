@@ -3,10 +3,13 @@
 pub use super::without_effect::Place;
 
 use super::acl;
-use crate::store::connection::tls;
 
 /// What a node of a cluster says of a command that belongs to another node, or another moment, and was not executed.
 pub(super) const REDIRECTS: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
+
+/// What to do about a client's certificate that was refused.
+const CLIENT_CERTIFICATE: &str =
+    "--cert FILE --key FILE are the client's certificate, of an issuer that the server trusts, and its key";
 
 /// An error of the store: what was tried, on what, and why it failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -233,7 +236,7 @@ impl StoreError {
             Self::NoTls { .. } => "leave out --tls (redis:// in place of rediss://), or name the port that speaks TLS",
             Self::OnlyTls { .. } => "--tls, or rediss:// in place of redis://",
             Self::Tls { hint, .. } => hint,
-            Self::ClientCertificate { .. } => tls::client_hint(),
+            Self::ClientCertificate { .. } => CLIENT_CERTIFICATE,
             Self::TlsFile { .. } => {
                 "nothing was sent; check --cacert, --cert, --key and --sni, or what the context says"
             }

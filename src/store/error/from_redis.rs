@@ -4,17 +4,40 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ErrorKind, RedisError};
+use redis::{ErrorKind, RedisError, ServerError};
 
 use super::acl;
 use super::error::{Place, REDIRECTS, StoreError};
+use super::from_tls;
 use crate::store::connection::target::Target;
-use crate::store::connection::tls;
+
+/// Codes of errors that speak of the server or the user, not of a record: they end what was tried.
+const REFUSALS: &[&str] = &[
+    "READONLY",
+    "OOM",
+    "MISCONF",
+    "LOADING",
+    "BUSY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "MOVED",
+    "ASK",
+    "CROSSSLOT",
+    "NOREPLICAS",
+    "NOPERM",
+    "NOAUTH",
+];
 
 impl StoreError {
+    /// Sorts an error that the client crate has of what was asked at a server.
+    pub(in crate::store) fn at(target: &Target, error: &RedisError) -> Self {
+        Self::from_redis(error, &target.to_string(), target.timeout)
+    }
+
     /// Sorts an error of the client crate.
     pub fn from_redis(error: &RedisError, target: &str, timeout: Duration) -> Self {
-        if let Some(trouble) = io_error(error).and_then(|error| tls::trouble(target, error)) {
+        if let Some(trouble) = io_error(error).and_then(|error| from_tls::trouble(target, error)) {
             return trouble;
         }
         let target = target.to_owned();
@@ -98,6 +121,12 @@ fn io_reason(error: &RedisError) -> String {
     }
 }
 
+/// True for an error that speaks of the server or the user.
+pub(in crate::store) fn is_refusal(error: &ServerError) -> bool {
+    let inside = error.details().and_then(out_of_script).map(|(code, _)| code);
+    REFUSALS.contains(&inside.unwrap_or(error.code()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +138,18 @@ mod tests {
         assert_eq!(out_of_script("Error running script (call to f_1): @user_script:1: a - b"), None);
         assert_eq!(out_of_script("something -BUSY"), None);
         assert_eq!(out_of_script("Error running script (call to f_1): -TRYAGAIN later"), None);
+    }
+
+    #[test]
+    fn what_a_script_ran_into_is_found_inside_its_error() {
+        let of = |text: &[u8]| match redis::parse_redis_value(text).unwrap() {
+            Value::ServerError(error) => is_refusal(&error),
+            other => panic!("{other:?}"),
+        };
+        assert!(of(b"-READONLY You can't write against a read only replica.\r\n"));
+        let wrapped = b"-ERR Error running script (call to f_1): @user_script:17: -OOM command not allowed\r\n";
+        assert!(of(wrapped));
+        assert!(!of(b"-LOCKED the key is held\r\n"));
+        assert!(!of(b"-ERR something BUSY\r\n"));
     }
 }

@@ -10,8 +10,6 @@ use super::error::StoreError;
 const ISSUER: &str = "--cacert FILE names the certificate of its issuer; without it the system's are used";
 const NAME: &str = "connect by one of these names, or say with --sni which of them is meant";
 const SERVER: &str = "the server's certificate has to be replaced; the clock of this machine has to be right";
-const CLIENT: &str =
-    "--cert FILE --key FILE are the client's certificate, of an issuer that the server trusts, and its key";
 const VERSION: &str = "idemctl speaks TLS 1.2 and 1.3";
 
 /// What an I/O error says of TLS; `None` where it says nothing, or that what came is no TLS at all.
@@ -61,11 +59,6 @@ fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
         | AlertDescription::DecryptError => "it does not take the client certificate",
         _ => return None,
     })
-}
-
-/// What to do about a client's certificate that was refused.
-pub(in crate::store) fn client_hint() -> &'static str {
-    CLIENT
 }
 
 fn certificate(error: &CertificateError) -> (String, &'static str) {

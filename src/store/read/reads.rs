@@ -6,8 +6,8 @@ use super::reader::{Head, Seen};
 use crate::domain::record::deadline::Deadline;
 use crate::domain::record::locate::Candidate;
 use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::store::connection::Wire;
 use crate::store::connection::resp::Token;
-use crate::store::connection::stream::Stream;
 use crate::store::error::StoreError;
 
 /// What is asked of each Redis key.
@@ -23,9 +23,9 @@ pub(in crate::store) struct Reads {
 
 impl Reads {
     /// Asks for these records.
-    pub(in crate::store) fn ask<'a>(self, stream: &mut Stream, records: impl Iterator<Item = &'a Candidate>) {
+    pub(in crate::store) fn ask<'a>(self, stream: &mut Wire, records: impl Iterator<Item = &'a Candidate>) {
         if !self.exact {
-            stream.ask(&[b"TIME"]);
+            stream.queue(&[b"TIME"]);
         }
         for candidate in records {
             let last_byte = match self.head_of(candidate) {
@@ -34,20 +34,20 @@ impl Reads {
                 Head::Whole => "-1".to_owned(),
             };
             for redis_key in &candidate.redis_keys {
-                stream.ask(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
-                stream.ask(&[self.expiry_command().as_bytes(), redis_key]);
+                stream.queue(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
+                stream.queue(&[self.expiry_command().as_bytes(), redis_key]);
                 if self.lengths {
-                    stream.ask(&[b"STRLEN", redis_key]);
+                    stream.queue(&[b"STRLEN", redis_key]);
                 }
             }
         }
-        stream.ask(&[b"TIME"]);
+        stream.queue(&[b"TIME"]);
     }
 
     /// Reads the replies to [`Reads::ask`], one result a record: a record may be out of bounds for the user.
     pub(in crate::store) async fn seen<'a>(
         self,
-        stream: &mut Stream,
+        stream: &mut Wire,
         records: impl ExactSizeIterator<Item = &'a Candidate>,
     ) -> Result<Vec<Seen>, StoreError> {
         let before = if self.exact { None } else { time(stream).await? };
@@ -73,7 +73,7 @@ impl Reads {
         if self.exact { "PEXPIRETIME" } else { "PTTL" }
     }
 
-    async fn record(self, stream: &mut Stream, candidate: &Candidate, now: Option<u64>) -> Result<Seen, StoreError> {
+    async fn record(self, stream: &mut Wire, candidate: &Candidate, now: Option<u64>) -> Result<Seen, StoreError> {
         let mut slots = Vec::with_capacity(candidate.redis_keys.len());
         let mut forbidden = None;
         for redis_key in &candidate.redis_keys {
@@ -109,7 +109,7 @@ impl Reads {
 
     async fn content(
         self,
-        stream: &mut Stream,
+        stream: &mut Wire,
         candidate: &Candidate,
     ) -> Result<Result<Content, StoreError>, StoreError> {
         match stream.token().await? {
@@ -148,7 +148,7 @@ fn set_deadlines(seen: &mut Observation, after: Option<u64>) {
 }
 
 /// Reads a reply that is a number, or an error of one Redis key.
-pub(in crate::store) async fn number(stream: &mut Stream, asked: &str) -> Result<Result<i64, StoreError>, StoreError> {
+pub(in crate::store) async fn number(stream: &mut Wire, asked: &str) -> Result<Result<i64, StoreError>, StoreError> {
     match stream.token().await? {
         Token::Integer(number) => Ok(Ok(number)),
         Token::Error(text) => about_the_key(stream, text).map(Err),
@@ -158,7 +158,7 @@ pub(in crate::store) async fn number(stream: &mut Stream, asked: &str) -> Result
 
 /// What an error says of this one Redis key: that the user may not read it, or that it is no string. Any other ends
 /// the walk.
-fn about_the_key(stream: &Stream, text: Range<usize>) -> Result<StoreError, StoreError> {
+fn about_the_key(stream: &Wire, text: Range<usize>) -> Result<StoreError, StoreError> {
     match stream.refusal(text) {
         error if error.is_permission() || error.is_wrong_type() || error.is_redirect() => Ok(error),
         error => Err(error),
@@ -166,7 +166,7 @@ fn about_the_key(stream: &Stream, text: Range<usize>) -> Result<StoreError, Stor
 }
 
 /// Reads the reply of TIME, in milliseconds since the epoch; `None` where it may not be asked.
-pub(in crate::store) async fn time(stream: &mut Stream) -> Result<Option<u64>, StoreError> {
+pub(in crate::store) async fn time(stream: &mut Wire) -> Result<Option<u64>, StoreError> {
     if !matches!(stream.token().await?, Token::Array(2)) {
         return Ok(None);
     }

@@ -3,7 +3,7 @@
 //! Requests go out as SCAN, reads of the page before, SCAN, reads ... on one connection. The server always has a page to
 //! work at while the one before it is decoded and shown.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::cursor::Scan;
 use super::page_size::{Gait, Pace};
@@ -14,9 +14,10 @@ use crate::domain::record::locate;
 use crate::domain::record::locate::Candidate;
 use crate::domain::schema::catalog::Catalog;
 use crate::store::cluster::client::{TRIED, knows_pexpiretime};
+use crate::store::connection::client_options::Courtesy;
 use crate::store::connection::resp::Token;
-use crate::store::connection::stream::Stream;
 use crate::store::connection::target::Target;
+use crate::store::connection::{Wire, pack};
 use crate::store::error::StoreError;
 
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
@@ -43,7 +44,7 @@ struct Asked {
 
 /// A walk over one node's keyspace.
 pub(in crate::store) struct Pages {
-    stream: Stream,
+    stream: Wire,
     scan: Scan,
     pace: Pace,
     pattern: Vec<u8>,
@@ -58,7 +59,7 @@ impl Pages {
     /// Connects, and asks for the first page. In a cluster `masters` says how many nodes are walked.
     ///
     /// # Errors
-    /// As [`Stream::connect`].
+    /// As [`Wire::connect`].
     pub(in crate::store) async fn open(
         target: &Target,
         pattern: &[u8],
@@ -66,17 +67,17 @@ impl Pages {
         gait: Gait,
         masters: Option<usize>,
     ) -> Result<Self, StoreError> {
-        let (stream, round_trip) = Stream::connect(target).await?;
+        let (stream, round_trip) = connect(target).await?;
         let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
         let reads = Reads { head, lengths: false, exact: false };
         let mut pages = Self { stream, scan, pace, pattern, reads, scanning: false, asked: None, in_cluster };
         if in_cluster {
             // A replica serves nobody who did not say that it may be behind; to a master it is nothing.
-            pages.stream.ask(&[b"READONLY"]);
+            pages.stream.queue(&[b"READONLY"]);
         }
-        pages.stream.ask(&[b"TIME"]);
-        pages.stream.ask(&[b"PEXPIRETIME", TRIED.as_bytes()]);
+        pages.stream.queue(&[b"TIME"]);
+        pages.stream.queue(&[b"PEXPIRETIME", TRIED.as_bytes()]);
         pages.ask_for_page();
         pages.stream.send().await?;
         if in_cluster {
@@ -150,11 +151,11 @@ impl Pages {
     fn ask_for_page(&mut self) {
         let count = self.pace.count().to_string();
         if self.scan.cursor().is_some() && self.scan.ask(self.pace.count()) {
-            self.stream.ask(&[b"DBSIZE"]);
+            self.stream.queue(&[b"DBSIZE"]);
         }
         let cursor = self.scan.cursor();
         if let Some(cursor) = cursor {
-            self.stream.ask(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", count.as_bytes()]);
+            self.stream.queue(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", count.as_bytes()]);
         }
         self.scanning = cursor.is_some();
     }
@@ -168,7 +169,7 @@ impl Pages {
         if self.scan.awaits_size() {
             let there =
                 reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
-            self.scan.there_are(there).map_err(|why| self.stream.endless(why))?;
+            self.scan.there_are(there).map_err(|why| endless(&self.stream, why))?;
         }
         match self.stream.token().await? {
             Token::Array(2) => {}
@@ -178,7 +179,7 @@ impl Pages {
         let Token::Text(cursor) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
         let cursor = self.stream.bytes(cursor).to_vec();
         let Token::Array(count) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
-        self.scan.turn(&cursor, count).map_err(|why| self.stream.endless(why))?;
+        self.scan.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
         let mut looked_at = 0;
         let mut places = Vec::new();
         for _ in 0..count {
@@ -192,4 +193,23 @@ impl Pages {
         }
         Ok((looked_at, places))
     }
+}
+
+/// Connects, logs in, and asks not to disturb eviction data. The time of one round trip comes with the connection.
+async fn connect(target: &Target) -> Result<(Wire, Duration), StoreError> {
+    let mut wire = Wire::dial(target).await?;
+    let asked = Instant::now();
+    let polite = target.manners.does(Courtesy::NoTouch);
+    // Where that is refused, or was, something else that everybody may ask takes the time of a round trip.
+    let reply = wire.exchange(&if polite { pack(Courtesy::NoTouch.words()) } else { pack(["PING"]) }).await?;
+    if polite {
+        // Whatever else is wrong is told with the first page.
+        let _ = target.manners.heard(Courtesy::NoTouch, wire.no_error(reply));
+    }
+    Ok((wire, asked.elapsed()))
+}
+
+/// A SCAN that does not come to an end.
+fn endless(wire: &Wire, why: &str) -> StoreError {
+    StoreError::NotRedis { target: wire.target().to_string(), why: format!("its SCAN has no end: {why}") }
 }
