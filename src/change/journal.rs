@@ -10,7 +10,7 @@ use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::record::observation::{Content, Observation};
 use crate::exit::{self, Stop};
-use crate::store::backup::writer::{About, Backup};
+use crate::store::backup::{About, Backup};
 use crate::store::{Action, Change, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of one run of a command.

@@ -18,7 +18,7 @@ use crate::domain::step::reply::StepReply;
 use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
-use crate::store::backup::writer::About;
+use crate::store::backup::About;
 use crate::store::{Guard, Hold, StoreError, Writer};
 
 /// What is done, to which record.

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Stop};
 use crate::render::record::View;
 use crate::render::style::Palette;
 use crate::render::{escape, json, record, words};
-use crate::store::backup::writer::About;
+use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Action, Change, Head, Outcome, Writer};
 

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::domain::schema::Slot;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::store::backup::writer::{Beside, Held};
+use crate::store::backup::{Beside, Held};
 use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
 
 /// Redis keys a round trip brings back, and the bytes after which it takes no more.

@@ -12,7 +12,7 @@ mod scripts;
 
 pub use self::change::guarded_step::{Guard, Hold};
 pub use self::change::restore::{Became, Fate, Return};
-pub use self::change::writer::{Action, Change, Outcome, Writer};
+pub use self::change::{Action, Change, Outcome, Writer};
 pub use self::cluster::client::{Link, connect};
 pub use self::connection::client_options::Manners;
 pub use self::connection::permit::{Access, Permit, Writable};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use idemctl::domain::record::observation::Observation;
-use idemctl::store::backup::writer::{About, Backup};
+use idemctl::store::backup::{About, Backup};
 use idemctl::store::{Action, Change, Outcome};
 
 use crate::support::Server;

@@ -11,7 +11,7 @@ use idemctl::domain::schema::{Action, Call, Pattern, Schema};
 use idemctl::domain::step::reply;
 use idemctl::domain::step::reply::StepReply;
 use idemctl::domain::step::request::Request;
-use idemctl::store::backup::writer::{About, Saved};
+use idemctl::store::backup::{About, Saved};
 use idemctl::store::{self, Change, Head, Outcome, Return};
 
 use crate::support::Server;

@@ -123,7 +123,7 @@ fn permits(source: &Source) -> Broken {
         ("Access::Full(", "src/settings/effective.rs"),
         ("Permit(())", "src/store/connection/permit.rs"),
         ("permit: Permit", "src/store/connection/permit.rs"),
-        ("Writer::new(", "src/store/cluster/client.rs"),
+        ("Writer::new(", "src/store/change/writer.rs"),
     ];
     let strays = made_at.iter().filter(|(_, file)| source.file != *file);
     // Where it is looked at, it is a pattern: `Access::Full(permit) =>`.

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::domain::record::Record;
 use crate::domain::record::observation::Content;
-use crate::store::backup::writer::About;
+use crate::store::backup::About;
 use crate::store::{Action, Change, Outcome, Writer};
 
 /// A record on its way.

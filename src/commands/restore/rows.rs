@@ -6,7 +6,7 @@ use crate::args::Output;
 use crate::context::Context;
 use crate::domain::schema::Slot;
 use crate::render::change::restored;
-use crate::store::backup::writer::Held;
+use crate::store::backup::Held;
 use crate::store::{Became, Fate, StoreError};
 
 /// Rows on their way to stdout, and their count.

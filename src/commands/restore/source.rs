@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::domain::change::provenance::{Likeness, Provenance};
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
-use crate::store::backup::writer::{BackupError, BackupReader, Damage, Held};
+use crate::store::backup::{BackupError, BackupReader, Damage, Held};
 
 /// A backup that was checked from its beginning to its end.
 pub(super) struct Source {

@@ -7,8 +7,9 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 
+use super::beside::Beside;
 use super::checksum;
-use super::writer::{About, Beside, FORMAT, Saved};
+use super::saved::{About, FORMAT, Saved};
 use crate::domain::change::provenance::Provenance;
 
 /// Appends a line that is sealed by its checksum.

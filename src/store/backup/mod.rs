@@ -3,9 +3,17 @@
 pub(crate) mod beside;
 pub(crate) mod checksum;
 pub(crate) mod damage;
+pub(crate) mod dumps;
 pub(crate) mod line;
 pub(crate) mod parse;
 pub(crate) mod provenance;
 pub(crate) mod reader;
-pub(crate) mod save;
-pub mod writer;
+pub(crate) mod saved;
+pub(crate) mod writer;
+
+pub use beside::Beside;
+pub use damage::Damage;
+pub use parse::Held;
+pub use reader::{BackupError, BackupReader};
+pub use saved::{About, Saved};
+pub use writer::Backup;

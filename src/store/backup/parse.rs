@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::beside::Beside;
 use super::checksum;
-use super::writer::{Beside, FORMAT, Saved};
+use super::saved::{FORMAT, Saved};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Slot;
 

@@ -1,7 +1,7 @@
 //! Where a link leads, as a backup tells it and a restore compares it.
 
 use crate::domain::change::provenance::{Provenance, Service, run_id};
-use crate::store::change::writer::Writer;
+use crate::store::change::Writer;
 use crate::store::cluster::client::Link;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;

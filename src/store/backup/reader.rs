@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::checksum;
 use super::damage::Damage;
 use super::parse::{self, BEGINNING, Fault, Held, Line};
+use super::saved::MOST_SAVED;
 use crate::domain::change::provenance::Provenance;
-use crate::store::change::batch::MOST_SAVED;
 
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;

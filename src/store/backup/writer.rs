@@ -4,43 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::beside::Beside;
 use super::line;
 use super::line::{FromLine, HeldLine, VoidLine};
+use super::saved::{About, Saved};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::record::observation::Observation;
 use crate::store::error::StoreError;
-
-pub use super::beside::Beside;
-pub use super::damage::Damage;
-pub use super::parse::Held;
-pub use super::reader::{BackupError, BackupReader};
-
-/// The version of the file's format.
-pub(super) const FORMAT: u64 = 1;
-
-/// What `RESTORE` needs of one Redis key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
-    /// The Redis key.
-    pub redis_key: Vec<u8>,
-    /// The bytes of DUMP.
-    pub dump: Vec<u8>,
-    /// The milliseconds it had left; `None` without expiry.
-    pub ttl_ms: Option<u64>,
-    /// When it expires, in milliseconds since the epoch by the server's clock.
-    pub expires_at_ms: Option<u64>,
-}
-
-/// Whose record a saved Redis key was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
-    /// The schema's name.
-    pub schema: String,
-    /// The idempotency key.
-    pub key: Vec<u8>,
-    /// The record's state.
-    pub state: &'static str,
-}
 
 /// A backup file being written: one JSON object a line, each ended by a checksum over the line (`checksum.rs`).
 ///

@@ -5,9 +5,10 @@ use std::sync::PoisonError;
 
 use super::batch;
 use super::batch::Batch;
-use super::writer::{Action, Change, Outcome, Writer};
+use super::change::{Action, Change, Outcome};
+use super::writer::Writer;
 use crate::domain::hash_slot;
-use crate::store::backup::writer::Backup;
+use crate::store::backup::Backup;
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::error::StoreError;
 

@@ -7,11 +7,12 @@ use std::collections::HashSet;
 
 use redis::Cmd;
 
-use super::writer::{Action, Change, Outcome};
+use super::change::{Action, Change, Outcome};
 use crate::domain::hash_slot;
 use crate::domain::record::observation::{Content, Observation, SeenSlot};
-use crate::store::backup::writer::{About, Saved};
-use crate::store::cluster::client::Script;
+use crate::store::backup::saved::MOST_SAVED;
+use crate::store::backup::{About, Saved};
+use crate::store::cluster::scripted::Script;
 use crate::store::scripts;
 
 /// The most Redis keys a call names: larger calls stall other clients and are no faster.
@@ -19,9 +20,6 @@ pub(in crate::store) const MOST_KEYS: usize = 100;
 
 /// The most Redis keys that go out at a time on a cluster, a call each: no call stalls anybody, and every node gets some.
 pub(in crate::store) const MOST_APART: usize = 500;
-
-/// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
-pub(in crate::store) const MOST_SAVED: usize = 500;
 
 /// The most bytes of values a call deals with, unless a single value is larger.
 const MOST_BYTES: u64 = 4 << 20;

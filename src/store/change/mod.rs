@@ -2,7 +2,11 @@
 
 pub(crate) mod apply;
 pub(crate) mod batch;
+mod change;
 pub(crate) mod guarded_step;
 pub(crate) mod restore;
 pub(crate) mod send;
 pub(crate) mod writer;
+
+pub use change::{Action, Change, Outcome};
+pub use writer::Writer;

@@ -1,52 +1,19 @@
 //! Bringing Redis keys back from a backup: only where nothing is, until the moment that the backup says.
 
+mod fate;
 mod outlook;
 
+pub use self::fate::{Became, Fate, Return};
 use self::outlook::Left;
 use super::writer::Writer;
 use crate::domain::record::deadline::Deadline;
-use crate::store::backup::writer::Saved;
+use crate::store::backup::Saved;
 use crate::store::cluster::client::Link;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
 /// What the script runs that brings a Redis key back.
 const RIGHTS: &str = "+restore +exists";
-
-/// A Redis key that is to come back.
-#[derive(Debug, Clone, Copy)]
-pub struct Return<'a> {
-    /// What stood there.
-    pub saved: &'a Saved,
-    /// Another Redis key of the record where nothing may stand now; `None` where none matters.
-    pub barred_by: Option<&'a [u8]>,
-}
-
-impl Return<'_> {
-    /// The Redis key that the script looks at besides: where none matters the one that comes back, for nothing stands
-    /// there by then.
-    fn bar(&self) -> &[u8] {
-        self.barred_by.unwrap_or(&self.saved.redis_key)
-    }
-}
-
-/// What became of a Redis key, or why it did not come back.
-pub type Became = Result<Fate, StoreError>;
-
-/// What becomes of a Redis key of a backup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It is back, or would be, with these milliseconds left; `None` without expiry.
-    Restored(Option<u64>),
-    /// It is back: the reply was lost, and reading back tells.
-    FoundBack(Option<u64>),
-    /// Something is there, which stays.
-    Present,
-    /// What stands at the record's other Redis key keeps it away.
-    Barred,
-    /// Its time is over.
-    Expired,
-}
 
 impl Writer {
     /// Brings Redis keys back in one round trip after the question for the time. Nothing that is there is touched, so

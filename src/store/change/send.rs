@@ -4,10 +4,11 @@ use redis::Value;
 
 use super::batch;
 use super::batch::Batch;
-use super::writer::{Action, Outcome, Writer};
+use super::change::{Action, Outcome};
+use super::writer::Writer;
 use crate::domain::record::identity::{Comparison, Identity};
 use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::store::cluster::client::Script;
+use crate::store::cluster::scripted::Script;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 use crate::store::read::reader::Head;

@@ -5,64 +5,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::record::age::millis;
-use crate::domain::record::observation::Observation;
 use crate::domain::step::reply::StepReply;
-use crate::store::backup::writer::About;
 use crate::store::cluster::client::{Failover, Link};
 use crate::store::cluster::slot_map::SlotMap;
+use crate::store::connection::permit::Permit;
 use crate::store::connection::{Wire, pack};
 use crate::store::error::StoreError;
-
-/// A change to one Redis key of a record that must still be as it was seen.
-#[derive(Debug, Clone)]
-pub struct Change {
-    /// The slot whose Redis key changes.
-    pub slot: usize,
-    /// The record as it was seen: every value whole, or its beginning and its length.
-    pub seen: Observation,
-    /// Whose record it is, for the backup.
-    pub about: About,
-}
-
-impl Change {
-    /// The Redis key that changes.
-    pub fn redis_key(&self) -> &[u8] {
-        &self.seen.slots[self.slot].redis_key
-    }
-}
-
-/// What is done to the Redis key of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// It goes.
-    Remove,
-    /// It gets this TTL in milliseconds.
-    ExpireIn(u64),
-}
-
-/// What became of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was made.
-    Done,
-    /// It was made: no reply told so, and reading back does.
-    FoundDone,
-    /// The record is no longer as it was seen; nothing was done.
-    Changed,
-    /// The Redis key is gone; nothing was done.
-    Absent,
-    /// Its node of a cluster refuses it; nothing was done.
-    Refused,
-    /// It was sent, no reply told what became of it, and reading back cannot tell.
-    Unknown,
-}
-
-impl Outcome {
-    /// True when the change was made.
-    pub fn is_done(self) -> bool {
-        matches!(self, Self::Done | Self::FoundDone)
-    }
-}
 
 /// What may change: the one place that sends a change.
 pub struct Writer {
@@ -74,6 +22,13 @@ pub struct Writer {
     behind: Mutex<Option<StoreError>>,
     /// Masters of a cluster that did not answer: nothing more is sent there.
     pub(super) silent: Mutex<HashSet<String>>,
+}
+
+impl Link {
+    /// What may change, for whoever has leave to.
+    pub fn writer(&self, _: &Permit) -> Writer {
+        Writer::new(self.clone())
+    }
 }
 
 impl Writer {

@@ -6,3 +6,4 @@ pub(crate) mod node;
 pub(crate) mod routing;
 pub(crate) mod scripted;
 pub(crate) mod slot_map;
+pub(crate) mod topology;

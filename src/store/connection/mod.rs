@@ -3,6 +3,7 @@
 pub(crate) mod client_options;
 mod connection;
 pub(crate) mod diagnose;
+mod find_master;
 pub(crate) mod permit;
 pub(crate) mod reply;
 pub(crate) mod resp;

@@ -1,15 +1,13 @@
 //! What can go wrong with a server, typed, so that exit codes come from types.
 
-pub use super::without_effect::Place;
-
-use super::acl;
-
-/// What a node of a cluster says of a command that belongs to another node, or another moment, and was not executed.
-pub(super) const REDIRECTS: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
-
-/// What to do about a client's certificate that was refused.
-const CLIENT_CERTIFICATE: &str =
-    "--cert FILE --key FILE are the client's certificate, of an issuer that the server trusts, and its key";
+/// Where a server ran into what it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before it executed the command.
+    Command,
+    /// Inside a script, in front of a command of the script's.
+    Script,
+}
 
 /// An error of the store: what was tried, on what, and why it failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -21,6 +19,14 @@ pub enum StoreError {
         target: String,
         /// Why.
         why: String,
+    },
+    /// No Sentinel knows the service.
+    #[error("cannot reach Redis at {target}: no service is called `{service}` there")]
+    UnknownService {
+        /// The Sentinels.
+        target: String,
+        /// The service's name.
+        service: String,
     },
     /// The server did not answer in time.
     #[error("Redis at {target} did not answer within {seconds}s")]
@@ -99,6 +105,15 @@ pub enum StoreError {
         target: String,
         /// The server's words.
         why: String,
+    },
+    /// The server is a node of a cluster, and the user may not ask which node serves a Redis key.
+    #[error(
+        "Redis at {target} does not permit it: this is a node of a cluster, and the user may not ask which node serves a \
+         key: it needs +cluster|slots"
+    )]
+    NeedsSlots {
+        /// The node.
+        target: String,
     },
     /// The server refuses, now or in its present state.
     #[error("Redis at {target} refused: {code} {why}")]
@@ -210,9 +225,13 @@ impl StoreError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Authentication { .. } | Self::SentinelLogIn { .. } => ErrorClass::Permission,
-            Self::Permission { .. } | Self::ClientCertificate { .. } => ErrorClass::Permission,
+            Self::Permission { .. } | Self::NeedsSlots { .. } | Self::ClientCertificate { .. } => {
+                ErrorClass::Permission
+            }
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
-            Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } => ErrorClass::Unreachable,
+            Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::UnknownService { .. } => {
+                ErrorClass::Unreachable
+            }
             Self::Refused { .. } => ErrorClass::Refused,
             Self::Missed { .. } | Self::FailedOver { .. } => ErrorClass::Partial,
             Self::NotReplicated { .. } | Self::MasterUnknown { .. } => ErrorClass::Partial,
@@ -221,145 +240,5 @@ impl StoreError {
             Self::Apart { .. } => ErrorClass::Unfit,
             Self::UnexpectedReply { .. } => ErrorClass::Bug,
         }
-    }
-
-    /// What to do next, where that is known.
-    pub fn hint(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Unreachable { why, .. } if why.starts_with("no service") => {
-                "SENTINEL MASTERS, sent to one of them, names the services"
-            }
-            Self::Unreachable { .. } => {
-                "name the server with -u redis://HOST:PORT, -h HOST -p PORT or -s SOCKET; --sandbox needs none"
-            }
-            Self::TimedOut { .. } => "--connect-timeout 10s and --timeout 30s wait longer",
-            Self::NoTls { .. } => "leave out --tls (redis:// in place of rediss://), or name the port that speaks TLS",
-            Self::OnlyTls { .. } => "--tls, or rediss:// in place of redis://",
-            Self::Tls { hint, .. } => hint,
-            Self::ClientCertificate { .. } => CLIENT_CERTIFICATE,
-            Self::TlsFile { .. } => {
-                "nothing was sent; check --cacert, --cert, --key and --sni, or what the context says"
-            }
-            Self::NotRedis { .. } => "check host and port",
-            Self::Authentication { why, .. } if why.contains("NOAUTH") => {
-                "give the password with --askpass, --pass-file or REDISCLI_AUTH"
-            }
-            Self::Authentication { .. } => "check --user and the password (--askpass, --pass-file or REDISCLI_AUTH)",
-            Self::SentinelLogIn { .. } => {
-                "Sentinels have a log-in of their own: --sentinel-user, --sentinel-pass-file or IDEMCTL_SENTINEL_AUTH"
-            }
-            Self::Permission { .. } => "README, ACL users, has two that are ready to use",
-            Self::Refused { why, .. } if why.starts_with("max number of clients") => {
-                "the server has no room for another client: close some, or raise maxclients"
-            }
-            Self::Refused { why, .. } if why.contains("not allowed in cluster mode") => {
-                "a cluster has database 0 alone: leave out -n"
-            }
-            Self::Refused { why, .. } if why.contains("DB index is out of range") => {
-                "the server has no such database: see -n, or the URL"
-            }
-            Self::Refused { why, .. } if why.contains("unknown command 'SCAN'") => {
-                "if this is a Sentinel: --sentinel HOST:PORT --master-name SERVICE"
-            }
-            Self::Apart { .. } => "force-unlock removes the lock alone; nothing else was tried",
-            Self::Refused { code, .. } => match code.as_str() {
-                "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
-                "READONLY" => "this server is a replica: connect to its master",
-                "OOM" => "the server is out of memory: free some, or raise maxmemory",
-                "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",
-                "NOREPLICAS" => {
-                    "the master sees too few of its replicas (min-replicas-to-write) and refuses writes till then"
-                }
-                "DENIED" => "the server takes no clients from other hosts without a password (protected-mode)",
-                _ => return None,
-            },
-            Self::NotReplicated { .. } => "--wait-timeout waits longer; INFO replication tells how the replicas are",
-            Self::MasterUnknown { .. } => "once the Sentinels agree, inspect tells whether it is done there",
-            Self::FailedOver { .. } => "the same command again changes what has come back, and goes on",
-            Self::Missed { .. } => "the same command again, once they are back, sees the rest",
-            Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",
-            Self::File { .. } => "nothing was changed; check the folder's rights and free space",
-            Self::UnexpectedReply { .. } => return None,
-        })
-    }
-
-    /// The server that could not be reached or did not answer in time, where that is what went wrong.
-    pub(in crate::store) fn silent_server(&self) -> Option<&str> {
-        match self {
-            Self::Unreachable { target, .. } | Self::TimedOut { target, .. } => Some(target),
-            _ => None,
-        }
-    }
-
-    /// The one of two that says more of what is not done: that an outcome is unknown, else the first.
-    pub fn worse(first: Option<Self>, second: Option<Self>) -> Option<Self> {
-        match (&first, &second) {
-            (Some(Self::OutcomeUnknown { .. }), _) => first,
-            (_, Some(Self::OutcomeUnknown { .. })) => second,
-            _ => first.or(second),
-        }
-    }
-
-    /// An error to stop with, unless the outcome of something is unknown since before.
-    pub(in crate::store) fn worst_of(before: Option<Self>, error: Self) -> Self {
-        match before {
-            Some(unknown @ Self::OutcomeUnknown { .. }) => unknown,
-            _ => error,
-        }
-    }
-
-    /// True when the reason is that the user lacks a right.
-    pub fn is_permission(&self) -> bool {
-        matches!(self, Self::Permission { .. })
-    }
-
-    /// True when the server takes no client, and closes the connection.
-    pub(in crate::store) fn turns_away(&self) -> bool {
-        matches!(self, Self::Refused { code, why, .. } if code == "DENIED" || why.starts_with("max number of clients"))
-    }
-
-    /// True when the user may not send the command at all, whatever the Redis key.
-    pub(in crate::store) fn is_of_command(&self) -> bool {
-        matches!(self, Self::Permission { why, .. } if why.contains("command"))
-    }
-
-    /// True for what was found out of changes after they were made.
-    pub fn came_after(&self) -> bool {
-        matches!(self, Self::NotReplicated { .. } | Self::MasterUnknown { .. })
-    }
-
-    /// The same, with the rights that a script takes, where the server named none.
-    pub(in crate::store) fn naming(self, rights: &str) -> Self {
-        match self {
-            Self::Permission { target, why } if why.ends_with(acl::OF_SCRIPT) => {
-                Self::Permission { target, why: format!("{why}: {rights}") }
-            }
-            other => other,
-        }
-    }
-
-    /// True when the user may not ask which node of a cluster serves a key.
-    pub(in crate::store) fn wants_slots(&self) -> bool {
-        matches!(self, Self::Permission { why, .. } if why.ends_with("+cluster|slots"))
-    }
-
-    /// True when the Redis key holds another type than the command works on.
-    pub(in crate::store) fn is_wrong_type(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if code == "WRONGTYPE")
-    }
-
-    /// True when a node of a cluster names another node, or another moment; nothing was done.
-    pub(in crate::store) fn is_redirect(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if REDIRECTS.contains(&code.as_str()))
-    }
-
-    /// True when the server does not know the command.
-    pub fn is_unknown_command(&self) -> bool {
-        matches!(self, Self::Refused { why, .. } if why.to_ascii_lowercase().contains("unknown command"))
-    }
-
-    /// True when no reply came.
-    pub fn lost_the_reply(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. })
     }
 }

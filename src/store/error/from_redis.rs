@@ -7,8 +7,9 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerError};
 
 use super::acl;
-use super::error::{Place, REDIRECTS, StoreError};
+use super::error::{Place, StoreError};
 use super::from_tls;
+use super::kind::REDIRECTS;
 use crate::store::connection::target::Target;
 
 /// Codes of errors that speak of the server or the user, not of a record: they end what was tried.
@@ -141,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_script_ran_into_is_found_inside_its_error() {
+    fn an_error_of_the_server_is_told_from_one_of_the_record() {
         let of = |text: &[u8]| match redis::parse_redis_value(text).unwrap() {
-            Value::ServerError(error) => is_refusal(&error),
+            redis::Value::ServerError(error) => is_refusal(&error),
             other => panic!("{other:?}"),
         };
         assert!(of(b"-READONLY You can't write against a read only replica.\r\n"));

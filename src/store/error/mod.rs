@@ -4,6 +4,8 @@ pub(crate) mod acl;
 mod error;
 pub(crate) mod from_redis;
 pub(crate) mod from_tls;
+mod hint;
+mod kind;
 pub(crate) mod without_effect;
 
 pub use error::{ErrorClass, Place, StoreError};

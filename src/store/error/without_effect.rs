@@ -4,16 +4,7 @@
 //! A proxy in between may forward a change and then answer an error of its own. So an error counts as one without effect
 //! only where Redis itself promises that, by its code and by the place where the error came up.
 
-use super::error::StoreError;
-
-/// Where a server ran into what it refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Before it executed the command.
-    Command,
-    /// Inside a script, in front of a command of the script's.
-    Script,
-}
+use super::error::{Place, StoreError};
 
 /// Codes of errors that come before a command is executed (Redis, `processCommand`), or that refuse to execute any.
 const BEFORE_EXECUTION: [&str; 18] = [
@@ -61,9 +52,10 @@ impl StoreError {
                 Place::Script => IN_SCRIPT.contains(&code.as_str()),
             },
             Self::Authentication { why, .. } => why.starts_with("NOAUTH") || why.starts_with("WRONGPASS"),
-            Self::Permission { .. } | Self::SentinelLogIn { .. } | Self::Apart { .. } => true,
+            Self::Permission { .. } | Self::NeedsSlots { .. } | Self::SentinelLogIn { .. } | Self::Apart { .. } => true,
             Self::File { .. } | Self::TlsFile { .. } | Self::Missed { .. } => true,
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => false,
+            Self::Unreachable { .. } | Self::UnknownService { .. } => false,
+            Self::TimedOut { .. } | Self::NotRedis { .. } => false,
             Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::ClientCertificate { .. } => false,
             Self::OutcomeUnknown { .. } | Self::UnexpectedReply { .. } => false,
             Self::FailedOver { .. } | Self::MasterUnknown { .. } | Self::NotReplicated { .. } => false,

@@ -5,7 +5,8 @@ use redis::{Cmd, Value};
 use super::observed::observation;
 use super::page_size::Gait;
 use crate::domain::record::observation::Observation;
-use crate::store::cluster::client::{Link, Script};
+use crate::store::cluster::client::Link;
+use crate::store::cluster::scripted::Script;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
@@ -67,6 +68,13 @@ pub struct Reader {
 
 /// What reading one record gave.
 pub type Seen = Result<Observation, StoreError>;
+
+impl Link {
+    /// What may only read.
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.clone())
+    }
+}
 
 impl Reader {
     pub(in crate::store) fn new(link: Link) -> Self {

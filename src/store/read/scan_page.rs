@@ -13,7 +13,7 @@ use crate::domain::hash_slot;
 use crate::domain::record::locate;
 use crate::domain::record::locate::Candidate;
 use crate::domain::schema::catalog::Catalog;
-use crate::store::cluster::client::{TRIED, knows_pexpiretime};
+use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::connection::client_options::Courtesy;
 use crate::store::connection::resp::Token;
 use crate::store::connection::target::Target;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use idemctl::store::backup::writer::{BackupReader, Held};
+use idemctl::store::backup::{BackupReader, Held};
 use serde_json::{Value, json};
 
 use super::command::restore;

@@ -3,9 +3,9 @@
 
 use redis::Value;
 
-use super::{Became, Fate, Return};
+use super::fate::{Became, Fate, Return};
 use crate::domain::hash_slot;
-use crate::store::change::writer::Writer;
+use crate::store::change::Writer;
 use crate::store::cluster::client::Link;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;

@@ -1,7 +1,5 @@
-//! What a backup needs of Redis keys that are about to change.
+//! The DUMPs of Redis keys that are about to change.
 
-use super::writer::Saved;
-use crate::domain::record::observation::SeenSlot;
 use crate::store::cluster::client::Link;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -21,17 +19,5 @@ impl Link {
         }
         let replies = self.ask_all(&pipeline).await?;
         replies.into_iter().map(|dump| Ok(reply::bytes(dump?))).collect()
-    }
-}
-
-impl Saved {
-    /// What a Redis key held, with the deadline that the look saw: the change compares with it.
-    pub(in crate::store) fn of(seen: &SeenSlot, dump: Vec<u8>) -> Self {
-        Self {
-            redis_key: seen.redis_key.clone(),
-            dump,
-            ttl_ms: seen.expiry.millis(),
-            expires_at_ms: seen.deadline.millis(),
-        }
     }
 }

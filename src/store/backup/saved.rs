@@ -1,0 +1,45 @@
+//! What a backup has of one Redis key, and whose record that was.
+
+use crate::domain::record::observation::SeenSlot;
+
+/// The version of the file's format.
+pub(super) const FORMAT: u64 = 1;
+
+/// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
+pub(in crate::store) const MOST_SAVED: usize = 500;
+
+/// What `RESTORE` needs of one Redis key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// The Redis key.
+    pub redis_key: Vec<u8>,
+    /// The bytes of DUMP.
+    pub dump: Vec<u8>,
+    /// The milliseconds it had left; `None` without expiry.
+    pub ttl_ms: Option<u64>,
+    /// When it expires, in milliseconds since the epoch by the server's clock.
+    pub expires_at_ms: Option<u64>,
+}
+
+/// Whose record a saved Redis key was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The schema's name.
+    pub schema: String,
+    /// The idempotency key.
+    pub key: Vec<u8>,
+    /// The record's state.
+    pub state: &'static str,
+}
+
+impl Saved {
+    /// What a Redis key held, with the deadline that the look saw: the change compares with it.
+    pub(in crate::store) fn of(seen: &SeenSlot, dump: Vec<u8>) -> Self {
+        Self {
+            redis_key: seen.redis_key.clone(),
+            dump,
+            ttl_ms: seen.expiry.millis(),
+            expires_at_ms: seen.deadline.millis(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! A change to a record, and what became of it.
+
+use crate::domain::record::observation::Observation;
+use crate::store::backup::saved::About;
+
+/// A change to one Redis key of a record that must still be as it was seen.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The slot whose Redis key changes.
+    pub slot: usize,
+    /// The record as it was seen: every value whole, or its beginning and its length.
+    pub seen: Observation,
+    /// Whose record it is, for the backup.
+    pub about: About,
+}
+
+impl Change {
+    /// The Redis key that changes.
+    pub fn redis_key(&self) -> &[u8] {
+        &self.seen.slots[self.slot].redis_key
+    }
+}
+
+/// What is done to the Redis key of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It goes.
+    Remove,
+    /// It gets this TTL in milliseconds.
+    ExpireIn(u64),
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was made.
+    Done,
+    /// It was made: no reply told so, and reading back does.
+    FoundDone,
+    /// The record is no longer as it was seen; nothing was done.
+    Changed,
+    /// The Redis key is gone; nothing was done.
+    Absent,
+    /// Its node of a cluster refuses it; nothing was done.
+    Refused,
+    /// It was sent, no reply told what became of it, and reading back cannot tell.
+    Unknown,
+}
+
+impl Outcome {
+    /// True when the change was made.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Done | Self::FoundDone)
+    }
+}

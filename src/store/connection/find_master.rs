@@ -1,0 +1,101 @@
+//! Where the master of a service is: the Sentinels know.
+//!
+//! A Sentinel may be behind: what it names is believed when the server itself says that it is a master. After a failover
+//! the old master goes on taking changes until it hears of it, and they are lost. So the Sentinels are asked again after
+//! changes, and whoever they name then is looked at.
+
+use std::time::Duration;
+
+use super::client_options::Manners;
+use super::connection::{Wire, pack};
+use super::sentinels::Sentinels;
+use super::target::{Address, Target};
+use crate::domain::step::reply::StepReply;
+use crate::store::error::{Place, StoreError};
+
+/// How often all Sentinels are asked: an election takes a moment.
+const ROUNDS: usize = 10;
+
+/// How long they are left alone in between.
+const PAUSE: Duration = Duration::from_millis(300);
+
+impl Sentinels {
+    /// The service's master: named by a Sentinel, and of the same mind.
+    ///
+    /// # Errors
+    /// No Sentinel can be reached, none knows the service, or no master is to be had just now.
+    pub(in crate::store) async fn master(&self, like: &Target) -> Result<Target, StoreError> {
+        let mut last = self.unknown();
+        for round in 0..ROUNDS {
+            if round > 0 {
+                tokio::time::sleep(PAUSE).await;
+            }
+            let mut passes = false;
+            for (host, port) in &self.addresses {
+                match self.ask(host, *port, like).await {
+                    Ok(Some(master)) => return Ok(master),
+                    // It does not know the service: time will not change that.
+                    Ok(None) => last = self.unknown(),
+                    Err(error) => {
+                        passes |= is_passing(&error);
+                        last = error;
+                    }
+                }
+            }
+            if !passes {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    /// Asks one Sentinel, and the server that it names; `None` when it does not know the service.
+    async fn ask(&self, host: &str, port: u16, like: &Target) -> Result<Option<Target>, StoreError> {
+        let (user, password) = (self.user.clone(), self.password.clone());
+        let address = Address::Tcp(host.to_owned(), port);
+        let sentinel = Target { address, db: 0, user, password, manners: Manners::default(), ..like.clone() };
+        let mut wire = Wire::dial(&sentinel).await.map_err(of_sentinel)?;
+        let named = wire.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await;
+        let named = named.map_err(of_sentinel)?;
+        let StepReply::Array(parts) = named else { return Ok(None) };
+        let [StepReply::Text(host), StepReply::Text(port)] = parts.as_slice() else { return Ok(None) };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let port = text(port).parse().unwrap_or(0);
+        let master = Target { address: Address::Tcp(text(host), port), ..like.clone() };
+        let role = Wire::dial(&master).await?.ask(&pack(["ROLE"])).await;
+        match role {
+            Ok(StepReply::Array(parts)) if parts.first() == Some(&StepReply::Text(b"master".to_vec())) => {
+                Ok(Some(master))
+            }
+            // Where ROLE is not permitted the Sentinel has to be believed.
+            Ok(StepReply::Error { .. }) => Ok(Some(master)),
+            Err(error) if error.is_permission() => Ok(Some(master)),
+            Err(error) => Err(error),
+            Ok(_) => Err(StoreError::Refused {
+                target: master.to_string(),
+                code: "READONLY".to_owned(),
+                why: format!("the Sentinel at {sentinel} names it as master of {}, but it is none", self.service),
+                place: Place::Command,
+            }),
+        }
+    }
+
+    fn unknown(&self) -> StoreError {
+        let target = self.to_string();
+        StoreError::UnknownService { target, service: self.service.clone() }
+    }
+}
+
+/// Its log-in is not that of the servers.
+fn of_sentinel(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Authentication { target, why } => StoreError::SentinelLogIn { target, why },
+        error => error,
+    }
+}
+
+/// True for what a failover looks like while it is under way.
+fn is_passing(error: &StoreError) -> bool {
+    error.lost_the_reply()
+        || matches!(error, StoreError::Refused { code, .. } if code == "READONLY" || code == "LOADING")
+}

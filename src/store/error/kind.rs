@@ -1,0 +1,92 @@
+//! What an error means for whoever asked.
+
+use super::acl;
+use super::error::StoreError;
+
+/// What a node of a cluster says of a command that belongs to another node, or another moment, and was not executed.
+pub(super) const REDIRECTS: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
+
+impl StoreError {
+    /// The server that could not be reached or did not answer in time, where that is what went wrong.
+    pub(in crate::store) fn silent_server(&self) -> Option<&str> {
+        match self {
+            Self::Unreachable { target, .. } | Self::TimedOut { target, .. } | Self::UnknownService { target, .. } => {
+                Some(target)
+            }
+            _ => None,
+        }
+    }
+
+    /// The one of two that says more of what is not done: that an outcome is unknown, else the first.
+    pub fn worse(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (&first, &second) {
+            (Some(Self::OutcomeUnknown { .. }), _) => first,
+            (_, Some(Self::OutcomeUnknown { .. })) => second,
+            _ => first.or(second),
+        }
+    }
+
+    /// An error to stop with, unless the outcome of something is unknown since before.
+    pub(in crate::store) fn worst_of(before: Option<Self>, error: Self) -> Self {
+        match before {
+            Some(unknown @ Self::OutcomeUnknown { .. }) => unknown,
+            _ => error,
+        }
+    }
+
+    /// True when the reason is that the user lacks a right.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Self::Permission { .. } | Self::NeedsSlots { .. })
+    }
+
+    /// True when the server takes no client, and closes the connection.
+    pub(in crate::store) fn turns_away(&self) -> bool {
+        matches!(self, Self::Refused { code, why, .. } if code == "DENIED" || why.starts_with("max number of clients"))
+    }
+
+    /// True when the user may not send the command at all, whatever the Redis key.
+    pub(in crate::store) fn is_of_command(&self) -> bool {
+        matches!(self, Self::Permission { why, .. } if why.contains("command"))
+    }
+
+    /// True for what was found out of changes after they were made.
+    pub fn came_after(&self) -> bool {
+        matches!(self, Self::NotReplicated { .. } | Self::MasterUnknown { .. })
+    }
+
+    /// The same, with the rights that a script takes, where the server named none.
+    pub(in crate::store) fn naming(self, rights: &str) -> Self {
+        match self {
+            Self::Permission { target, why } if why.ends_with(acl::OF_SCRIPT) => {
+                Self::Permission { target, why: format!("{why}: {rights}") }
+            }
+            other => other,
+        }
+    }
+
+    /// True when the user may not ask which node of a cluster serves a key.
+    pub(in crate::store) fn wants_slots(&self) -> bool {
+        matches!(self, Self::NeedsSlots { .. })
+    }
+
+    /// True when the Redis key holds another type than the command works on.
+    pub(in crate::store) fn is_wrong_type(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "WRONGTYPE")
+    }
+
+    /// True when a node of a cluster names another node, or another moment; nothing was done.
+    pub(in crate::store) fn is_redirect(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if REDIRECTS.contains(&code.as_str()))
+    }
+
+    /// True when the server does not know the command.
+    pub fn is_unknown_command(&self) -> bool {
+        matches!(self, Self::Refused { why, .. } if why.to_ascii_lowercase().contains("unknown command"))
+    }
+
+    /// True when no reply came.
+    pub fn lost_the_reply(&self) -> bool {
+        let is_silent = self.silent_server().is_some();
+        is_silent || matches!(self, Self::NotRedis { .. })
+    }
+}
