@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod circles;
 mod documented;
 mod engines;
 mod exit_codes;
