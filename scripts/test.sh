@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 engines=$(scripts/engines.sh) || { note FAILED "engines"; exit 1; }
 
 # Unit and doc tests start no server: once is enough, with the first engine.
-what=(cargo test --locked)
+what=(scripts/runners.sh --all)
 path=$PATH
 while IFS=$'\t' read -r -u 3 name server version; do
   if [ "$server" = - ]; then
@@ -19,5 +19,5 @@ while IFS=$'\t' read -r -u 3 name server version; do
   # In PATH as well, first, for the tests that leave finding a server to idemctl.
   PATH=$(dirname "$server"):$path
   step "tests on $version ($name)" env IDEMCTL_TEST_SERVER="$server" "${what[@]}"
-  what=(cargo test --locked --test '*')
+  what=(scripts/runners.sh)
 done 3<<<"$engines"
