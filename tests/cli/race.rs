@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{self, Run, Server};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const SCHEMAS: [&str; 7] =
@@ -151,17 +152,21 @@ fn scripts_that_the_server_forgot_are_loaded_again() {
     nothing_is_left(&server);
 }
 
+fn until_it_begins(server: &Server) {
+    let started = Instant::now();
+    while server.send::<i64>(&[b"DBSIZE"]) == 0 {
+        assert!(started.elapsed() < Duration::from_mins(1), "the race does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn an_interrupted_race_says_how_far_it_got_and_leaves_nothing() {
     let server = Server::start();
     let mut command = server.command();
     command.args(["race", "--schema", "go-chi", "--strategy", "schema", "--rounds", "1000000"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let started = Instant::now();
-    while server.send::<i64>(&[b"DBSIZE"]) == 0 {
-        assert!(started.elapsed() < Duration::from_secs(10), "the race does not begin");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until_it_begins(&server);
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let run = Run::from(child.wait_with_output().unwrap()).exits(130);
     assert!(run.stderr.contains("of 1000000 rounds of go-chi, schema; every key is removed"), "{}", run.stderr);
@@ -175,10 +180,7 @@ fn a_server_that_goes_away_ends_the_race() {
     let mut command = server.command();
     command.args(["race", "--schema", "express", "--strategy", "schema", "--rounds", "1000000"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let started = Instant::now();
-    while server.send::<i64>(&[b"DBSIZE"]) == 0 {
-        assert!(started.elapsed() < Duration::from_secs(10), "the race does not begin");
-    }
+    until_it_begins(&server);
     server.kill();
     let run = Run::from(child.wait_with_output().unwrap()).exits(5);
     assert!(run.stderr.contains("racing express, schema, round"), "{}", run.stderr);
@@ -298,27 +300,34 @@ fn keys_that_somebody_removes_make_rounds_void_and_accuse_nobody() {
     }
 }
 
+/// Races while idemctl, or its server, is stopped four times in the middle of a round, each time for longer than a lock
+/// lives.
+fn race_with_stops(server: &Server, stops_idemctl: bool) -> Run {
+    let mut left = 4;
+    race_while(server, "300", |server, idemctl| {
+        if left > 0 && server.send::<i64>(&[b"DBSIZE"]) > 1 {
+            left -= 1;
+            let pid =
+                Pid::from_raw(i32::try_from(if stops_idemctl { idemctl } else { server.pid() }).unwrap()).unwrap();
+            kill_process(pid, Signal::STOP).unwrap();
+            std::thread::sleep(Duration::from_millis(1_200));
+            kill_process(pid, Signal::CONT).unwrap();
+        }
+    })
+}
+
 #[test]
 fn a_stop_longer_than_the_locks_ttl_makes_its_round_void_and_accuses_nobody() {
-    let signal = |name: &str, pid: u32| {
-        assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
-    };
     for stops_idemctl in [true, false] {
         let server = Server::start();
-        let mut left = 4;
-        let run = race_while(&server, "1500", |server, idemctl| {
-            if left > 0 && server.send::<i64>(&[b"DBSIZE"]) > 1 {
-                left -= 1;
-                let pid = if stops_idemctl { idemctl } else { server.pid() };
-                signal("-STOP", pid);
-                std::thread::sleep(Duration::from_millis(1_200));
-                signal("-CONT", pid);
-            }
+        // A stop that falls between two rounds hurts none: on to the next race.
+        let met = (0..5).any(|_| {
+            let run = race_with_stops(&server, stops_idemctl).exits(0);
+            assert_eq!(runs(&run)[0]["verdict"], "atomic", "{}", run.all());
+            nothing_is_left(&server);
+            void_rounds(&run) > 0
         });
-        let run = run.exits(0);
-        assert!(void_rounds(&run) > 0, "no stop was within a round");
-        assert_eq!(runs(&run)[0]["verdict"], "atomic", "{}", run.all());
-        nothing_is_left(&server);
+        assert!(met, "no stop was within a round");
     }
 }
 

@@ -2,6 +2,7 @@
 //! error after which Redis promises that nothing was changed counts as "not done".
 
 use crate::stage::{ADDITIONS, REMOVALS, Stage, contents};
+use crate::support::Run;
 use crate::support::fault::{self, Hook, says};
 
 /// Answers in place of the one that the server gave.
@@ -63,33 +64,38 @@ fn a_change_that_was_forwarded_is_done_or_unknown_whatever_is_answered() {
     });
 }
 
+/// What a command does where its change gets this answer, and nobody hears of the change.
+fn answered(words: &'static [&'static str], answer: &'static str) -> (Stage, Run) {
+    let stage = Stage::new(&[]);
+    let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
+        true => Hook::Answer(answer.as_bytes().to_vec()),
+        false => Hook::Pass,
+    });
+    let run = stage.at(port, words);
+    (stage, run)
+}
+
 #[test]
 fn what_was_never_forwarded_is_not_told_as_done() {
-    for words in REMOVALS.iter().chain(ADDITIONS) {
-        for answer in [ANSWERS[0], ANSWERS[3]] {
-            let stage = Stage::new(&[]);
-            let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
-                true => Hook::Answer(answer.as_bytes().to_vec()),
-                false => Hook::Pass,
+    std::thread::scope(|scope| {
+        for words in REMOVALS.iter().chain(ADDITIONS) {
+            scope.spawn(move || {
+                for answer in [ANSWERS[0], ANSWERS[3]] {
+                    let (stage, run) = answered(words, answer);
+                    assert_eq!(run.code, 7, "{words:?}: {}", run.all());
+                    assert!(run.stderr.contains("outcome unknown"), "{}", run.all());
+                    assert_eq!(contents(&stage.server), *stage.contents(), "{}", run.all());
+                }
             });
-            let run = stage.at(port, words);
-            assert_eq!(run.code, 7, "{words:?}: {}", run.all());
-            assert!(run.stderr.contains("outcome unknown"), "{}", run.all());
-            assert_eq!(contents(&stage.server), *stage.contents(), "{}", run.all());
         }
-    }
+    });
 }
 
 #[test]
 fn what_redis_refuses_is_not_done_and_leaves_no_backup() {
     for words in &REMOVALS[..3] {
         for answer in REFUSALS {
-            let stage = Stage::new(&[]);
-            let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
-                true => Hook::Answer(answer.as_bytes().to_vec()),
-                false => Hook::Pass,
-            });
-            let run = stage.at(port, words);
+            let (stage, run) = answered(words, answer);
             assert_eq!(run.code, 6, "{words:?} {answer:?}: {}", run.all());
             stage.is_untouched();
         }

@@ -16,7 +16,7 @@ use crate::support::{self, Run, Server};
 const REMOVING: &[&[&str]] =
     &[&["sweep", "--orphaned", "--yes", "--grace", "0"], &["purge", "--state", "in-progress", "--yes", "--all"]];
 
-const LOCKS: usize = 3_000;
+const LOCKS: usize = 1_500;
 
 /// Redis keys a call removes.
 const BATCH: usize = 100;
@@ -67,90 +67,86 @@ fn whole(server: &Server, words: &[&str]) -> Duration {
     began.elapsed()
 }
 
-/// Waits until a random part of the locks is gone: a moment in the middle of the removal, however long what comes before
-/// it takes here.
-fn while_removing(server: &Server, whole: Duration) {
+/// Starts a command and comes back in the middle of it: every other round at a random moment, in the rounds between once a
+/// random part of the locks is gone, however long what comes before takes here.
+fn in_the_middle(server: &Server, words: &[&str], (round, whole): (u32, Duration)) -> Child {
+    let mut child = start(server, words);
+    if round % 2 == 0 {
+        thread::sleep(whole.mul_f64(fastrand::f64() * 1.1));
+        return child;
+    }
     let enough = LOCKS - fastrand::usize(1..LOCKS * 3 / 4);
     let mut connection = server.connect();
-    let began = Instant::now();
-    while began.elapsed() < whole * 3 {
-        let left: usize = redis::cmd("DBSIZE").query(&mut connection).unwrap();
-        if left <= enough {
-            return;
-        }
+    while redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() > enough && child.try_wait().unwrap().is_none()
+    {
+        thread::sleep(Duration::from_millis(1));
     }
+    child
+}
+
+/// Does something with each of the commands, at a time, with a server of its own.
+fn each_removing(work: impl Fn(&Server, &[&str]) + Sync) {
+    thread::scope(|scope| {
+        for words in REMOVING {
+            scope.spawn(|| work(&Server::start(), words));
+        }
+    });
 }
 
 #[test]
 fn killed_at_any_moment_every_record_that_is_gone_is_in_the_backup() {
-    let server = Server::start();
-    for words in REMOVING {
-        let whole = whole(&server, words);
-        let mut in_the_middle = 0;
+    each_removing(|server, words| {
+        let whole = whole(server, words);
+        let mut some_gone = 0;
         for round in 0..25 {
-            fill(&server, LOCKS);
-            let mut child = start(&server, words);
-            if round % 2 == 0 {
-                thread::sleep(whole.mul_f64(fastrand::f64() * 1.1));
-            } else {
-                while_removing(&server, whole);
-            }
+            fill(server, LOCKS);
+            let mut child = in_the_middle(server, words, (round, whole));
             child.kill().unwrap();
             child.wait().unwrap();
-            let (gone, held) = (gone(&server, LOCKS), backed_up(&server));
+            let (gone, held) = (gone(server, LOCKS), backed_up(server));
             assert!(gone.is_subset(&held), "{} are gone, {} in the backup", gone.len(), held.len());
             assert!(held.len() - gone.len() <= BACKED_UP, "{} are gone, {} in the backup", gone.len(), held.len());
-            in_the_middle += usize::from(!gone.is_empty() && gone.len() < LOCKS);
+            some_gone += usize::from(!gone.is_empty() && gone.len() < LOCKS);
         }
-        assert!(in_the_middle > 3, "{words:?}: only {in_the_middle} of 25 were killed while removing");
-    }
+        assert!(some_gone > 3, "{words:?}: only {some_gone} of 25 were killed while removing");
+    });
 }
 
 #[test]
 fn what_a_killed_command_removed_can_be_restored() {
-    let server = Server::start();
-    for words in REMOVING {
-        let whole = whole(&server, words);
-        fill(&server, LOCKS);
-        let mut child = start(&server, words);
-        thread::sleep(whole.mul_f64(0.7));
+    each_removing(|server, words| {
+        let whole = whole(server, words);
+        fill(server, LOCKS);
+        let mut child = in_the_middle(server, words, (1, whole));
         child.kill().unwrap();
         child.wait().unwrap();
-        if !backed_up(&server).is_empty() {
-            let run = server.idemctl(&["restore", backup::only(&server).to_str().unwrap(), "--yes"]);
-            assert!(run.code == 0 || run.code == 3, "{}", run.all());
-        }
-        assert_eq!(gone(&server, LOCKS), BTreeSet::new());
-    }
+        let run = server.idemctl(&["restore", backup::only(server).to_str().unwrap(), "--yes"]);
+        assert!(run.code == 0 || run.code == 3, "{}", run.all());
+        assert_eq!(gone(server, LOCKS), BTreeSet::new());
+    });
 }
 
 #[test]
 fn interrupted_the_backup_holds_exactly_what_is_gone() {
-    let server = Server::start();
-    for words in REMOVING {
-        let whole = whole(&server, words);
-        let mut in_the_middle = 0;
+    each_removing(|server, words| {
+        let whole = whole(server, words);
+        let mut some_gone = 0;
         for round in 0..8 {
-            fill(&server, LOCKS);
-            let child = start(&server, words);
-            if round % 2 == 0 {
-                thread::sleep(whole.mul_f64(0.3 + 0.08 * f64::from(round)));
-            } else {
-                while_removing(&server, whole);
-            }
+            fill(server, LOCKS);
+            let child = in_the_middle(server, words, (round, whole));
             signal("INT", child.id());
             let output = child.wait_with_output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let gone = gone(&server, LOCKS);
-            assert_eq!(gone, backed_up(&server), "{stderr}");
+            let gone = gone(server, LOCKS);
+            assert_eq!(gone, backed_up(server), "{stderr}");
             if gone.len() < LOCKS && !gone.is_empty() {
-                in_the_middle += 1;
+                some_gone += 1;
                 assert_eq!(output.status.code(), Some(130), "{stderr}");
                 assert!(stderr.contains(&gone.len().to_string()) && stderr.contains("hint: "), "{stderr}");
             }
         }
-        assert!(in_the_middle > 0, "{words:?}: never interrupted while removing");
-    }
+        assert!(some_gone > 0, "{words:?}: never interrupted while removing");
+    });
 }
 
 /// Runs with files of at most so many blocks of 512 bytes, as on a disk that is full then.
@@ -173,7 +169,7 @@ fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
         assert_eq!(gone(&server, LOCKS), BTreeSet::new());
         assert_eq!(backed_up(&server), BTreeSet::new());
         fill(&server, LOCKS);
-        let some = with_room(&server, 1_000, words).exits(3);
+        let some = with_room(&server, 500, words).exits(3);
         let gone = gone(&server, LOCKS);
         assert!(!gone.is_empty() && gone.len() < LOCKS, "{}", some.all());
         assert_eq!(gone, backed_up(&server), "{}", some.all());
