@@ -4,11 +4,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::support::{self, Run, Server};
+use crate::support::{self, Run, Server, until};
 
 /// A home with a log; the command needs no server.
 struct Home(tempfile::TempDir);
@@ -139,10 +139,7 @@ fn two_operators_lines_never_mix() {
     let (server, mut log) = another_in_the_middle_of_a_line();
     let mut command = server.command();
     let mut unlocks = command.args(["force-unlock", "a", "--yes"]).stdout(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    while server.get("idem:started:a").is_some() {
-        assert!(began.elapsed() < Duration::from_secs(20), "nothing is unlocked");
-    }
+    until("a is unlocked", || server.get("idem:started:a").is_none());
     // The line of the other one is written in between.
     std::thread::sleep(Duration::from_millis(200));
     log.write_all(b"true}\n").unwrap();

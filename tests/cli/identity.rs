@@ -174,9 +174,9 @@ fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
     let server = Server::start();
     server.send::<()>(&[b"SET", b"idem:started:slow", b"dead"]);
     server.send::<()>(&[b"SET", b"idempotency:beside", PENDING.as_bytes()]);
-    let ask = "sleep 2; exit 1";
+    let ask = "sleep 4; exit 1";
     let child = started(&server, &["sweep", "--orphaned", "--grace", "0", "--yes", "--owner-alive", ask, "-o", "json"]);
-    thread::sleep(Duration::from_millis(1_000));
+    thread::sleep(Duration::from_millis(2_000));
     retake(&server, "idempotency:beside", PENDING, 300_000);
     retake(&server, "idem:started:slow", "dead", 30_000);
     let json = ended(child).exits(0).json();

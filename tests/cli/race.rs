@@ -1,9 +1,9 @@
 //! `idemctl race`, against a real server.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{self, Run, Server};
+use crate::support::{self, Run, Server, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -153,11 +153,7 @@ fn scripts_that_the_server_forgot_are_loaded_again() {
 }
 
 fn until_it_begins(server: &Server) {
-    let started = Instant::now();
-    while server.send::<i64>(&[b"DBSIZE"]) == 0 {
-        assert!(started.elapsed() < Duration::from_mins(1), "the race does not begin");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("the race begins", || server.send::<i64>(&[b"DBSIZE"]) > 0);
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{self, Run};
+use crate::support::{self, Run, until};
 use idemctl::domain::diagnosis::{CODES, Thresholds};
 use idemctl::domain::record::locate;
 use idemctl::domain::schema::catalog::Catalog;
@@ -77,14 +77,10 @@ fn processes_in(folder: &Path) -> usize {
     all.flatten().filter_map(cwd).filter(|cwd| cwd.starts_with(folder)).count()
 }
 
-/// Asserts that within a second nothing is left: no process, no folder.
+/// Asserts that nothing is left: no process, no folder.
 #[track_caller]
 fn assert_gone(folder: &Path) {
-    let started = Instant::now();
-    while folder.exists() || processes_in(folder) > 0 {
-        assert!(started.elapsed() < Duration::from_secs(1), "{} is still there", folder.display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("process and folder are gone", || !folder.exists() && processes_in(folder) == 0);
 }
 
 fn is_empty(folder: &Path) -> bool {
@@ -273,11 +269,7 @@ fn killed_at_any_moment_of_its_start_it_leaves_nothing_behind() {
         let _ = kill_process(Pid::from_child(&child), Signal::KILL);
         child.wait().unwrap();
     }
-    let started = Instant::now();
-    while !is_empty(home.path()) || processes_in(home.path()) > 0 {
-        assert!(started.elapsed() < Duration::from_secs(2), "something is left in {}", home.path().display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("nothing is left", || is_empty(home.path()) && processes_in(home.path()) == 0);
 }
 
 #[test]

@@ -225,9 +225,9 @@ fn what_changed_or_was_renewed_between_the_looks_stays() {
     server.set("idem:started:retaken", "worker-1", 80_000_000);
     server.states(&[("go-middleware", "lock_ttl = \"300s\""), ("event-driven", "lock_ttl = \"30s\"")]);
     let mut command = server.command();
-    command.args(["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "1500ms", "-o", "json"]);
+    command.args(["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "5s", "-o", "json"]);
     let running = thread::spawn(move || Run::of(command, &[]));
-    thread::sleep(Duration::from_millis(700));
+    thread::sleep(Duration::from_millis(2_000));
     server.set("idempotency:renewed", PENDING, 86_000_000);
     server.set("idempotency:gained", PENDING, 300_000);
     server.set("idempotency:completed", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 80_000_000);
@@ -341,7 +341,7 @@ fn ctrl_c_during_the_grace_changes_nothing() {
     let mut command = server.command();
     command.args(["sweep", "--orphaned", "--yes", "--grace", "1m"]).stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    thread::sleep(Duration::from_millis(700));
+    thread::sleep(Duration::from_millis(2_000));
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let run = Run::from(child.wait_with_output().unwrap()).exits(130);
     assert!(run.stderr.contains("0 of 2 locks done") && run.stderr.contains("again"), "{}", run.all());

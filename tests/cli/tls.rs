@@ -206,7 +206,7 @@ fn tls_on_one_side_only_is_told() {
         let words = ["-p", &plain, "--tls", "--cacert", &ca, "--connect-timeout", "300ms"];
         let run = secure.plain(&[&words, command].concat()).exits(5);
         assert!(run.stderr.contains("without TLS") && run.stderr.contains("leave out --tls"), "{}", run.all());
-        assert!(began.elapsed() < Duration::from_secs(3));
+        assert!(began.elapsed() < Duration::from_mins(1));
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Run, Server, idemctl};
+use crate::support::{self, Run, Server, idemctl};
 
 fn alone(words: &[&str]) -> Run {
     let home = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ fn alone(words: &[&str]) -> Run {
 
 #[test]
 fn no_server_is_exit_5_with_a_hint() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = support::free_port().to_string();
     for command in [&["inspect", "k"][..], &["list"], &["force-unlock", "k", "--yes"]] {
         let run = alone(&[command, &["-p", &port]].concat()).exits(5);
         assert!(
@@ -231,7 +231,7 @@ fn ctrl_c_during_a_watch_is_an_interruption() {
     signal("INT", child.id());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_mins(1));
 }
 
 fn signal(name: &str, pid: u32) {

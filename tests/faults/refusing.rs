@@ -4,11 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
 use crate::support::fault::{self, Fault};
-use crate::support::{self, Server};
+use crate::support::{self, Server, until};
 
 const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];
 const CHANGES: &[&[&[&str]]] = &[REMOVALS, ADDITIONS, PLAYS];
@@ -41,15 +41,11 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
         let run = support::Run::of(command, b"");
         each(&[run], 6, &["LOADING", "try again in a moment", loading.socket().to_str().unwrap()]);
     }
-    let started = Instant::now();
     let info = |section: &[u8]| loading.send::<String>(&[b"INFO", section]);
     assert!(info(b"persistence").contains("loading:1"), "every command came while it was loading");
     // Some servers take no such command while they load.
     let _ = redis::cmd("CONFIG").arg("SET").arg("key-load-delay").arg(0).exec(&mut loading.connect());
-    while info(b"persistence").contains("loading:1") {
-        assert!(started.elapsed() < Duration::from_secs(20), "the server does not come up");
-        thread::sleep(Duration::from_millis(20));
-    }
+    until("the server is up", || !info(b"persistence").contains("loading:1"));
     assert_eq!(loading.send::<usize>(&[b"DBSIZE"]), count + 2);
 }
 
@@ -128,11 +124,8 @@ fn a_server_that_cannot_save_refuses_every_change() {
     std::fs::create_dir(stage.server.folder().join("blocked.rdb")).unwrap();
     std::fs::write(stage.server.folder().join("blocked.rdb/x"), "").unwrap();
     stage.server.send::<()>(&[b"BGSAVE"]);
-    let began = Instant::now();
-    while !stage.server.send::<String>(&[b"INFO", b"persistence"]).contains("rdb_last_bgsave_status:err") {
-        assert!(began.elapsed() < Duration::from_secs(10), "saving does not fail");
-        thread::sleep(Duration::from_millis(10));
-    }
+    let info = || stage.server.send::<String>(&[b"INFO", b"persistence"]);
+    until("saving fails", || info().contains("rdb_last_bgsave_status:err"));
     each(&stage.all(&[READS], &[]), 0, &[]);
     each(&stage.all(CHANGES, &[]), 6, &["MISCONF", "look at its log"]);
     stage.is_untouched();

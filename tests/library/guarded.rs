@@ -66,8 +66,8 @@ fn a_lock_that_appears_or_expires_in_between_is_noticed() {
         through(&server, &socket, &create).exits(8);
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes(), "{moment}");
         let server = Server::start();
-        server.set("idempotency:k", PENDING, 900);
-        let socket = proxy::acts_at(&server, moment, || std::thread::sleep(Duration::from_millis(1_000)));
+        server.set("idempotency:k", PENDING, 4_000);
+        let socket = proxy::acts_at(&server, moment, || std::thread::sleep(Duration::from_millis(4_100)));
         through(&server, &socket, &COMPLETE).exits(8);
         assert_eq!(server.get("idempotency:k"), None, "{moment}");
     }

@@ -32,7 +32,7 @@ mod storm;
 mod verdict;
 mod worker;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use operator::{Duty, ON_DUTY};
 use stage::Mode;
@@ -56,14 +56,6 @@ fn plan(seconds: u64, on_duty: &[Duty]) -> Plan<'_> {
 #[expect(clippy::print_stderr, reason = "whoever runs a storm wants to see what it was")]
 fn show(table: &str) {
     eprintln!("{table}");
-}
-
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !holds() {
-        assert!(since.elapsed() < Duration::from_secs(90), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl Stage {
         }
         self.find_master_of(part);
         let since = Instant::now();
-        crate::wait_until("the old master follows", || {
+        crate::support::until("the old master follows", || {
             // Sentinels that were stopped for two seconds do nothing for the next thirty (TILT).
             if since.elapsed() > Duration::from_secs(20)
                 && let Ok(mut node) = by_socket(&self.node(old).socket())

@@ -1,17 +1,11 @@
 //! A cluster of the test's own: masters on ports of the loopback, each with a part of the slots.
 
-use std::net::TcpListener;
-use std::time::{Duration, Instant};
-
 use redis::Connection;
 
-use crate::support::{Run, Server};
+use crate::support::{Run, Server, free_port, until};
 
 /// How many slots a cluster has.
 const SLOTS: usize = 16_384;
-
-/// How far from its port a node has its bus.
-const BUS: u16 = 10_000;
 
 /// The masters of a cluster, and behind them their replicas.
 pub struct Cluster {
@@ -50,12 +44,9 @@ impl Cluster {
             redis::cmd("CLUSTER").arg("REPLICATE").arg(cluster.id(index)).exec(&mut replica).unwrap();
         }
         for index in 0..masters {
-            cluster.until("a replica is in step", || cluster.info(masters + index).contains("master_link_status:up"));
-            cluster.until("the nodes know the replica", || {
-                let replicas = |node| {
-                    let nodes: String = redis::cmd("CLUSTER").arg("NODES").query(&mut cluster.connect(node)).unwrap();
-                    nodes.matches("slave ").count()
-                };
+            until("a replica is in step", || cluster.info(masters + index).contains("master_link_status:up"));
+            until("the nodes know the replica", || {
+                let replicas = |node| cluster.ask(node, "NODES").matches("slave ").count();
                 replicas(index) == masters && replicas(masters + index) == masters
             });
         }
@@ -75,23 +66,21 @@ impl Cluster {
 
     /// Waits until a node is a master.
     pub fn until_master(&self, index: usize) {
-        self.until("the replica is promoted", || self.info(index).contains("role:master"));
+        until("the replica is promoted", || self.info(index).contains("role:master"));
     }
 
     /// Waits until the first node knows a master for every slot that answers.
     pub fn until_served(&self) {
-        self.until("all slots are served", || {
-            let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut self.connect(0)).unwrap();
-            info.contains("cluster_slots_ok:16384")
-        });
+        until("all slots are served", || self.ask(0, "INFO").contains("cluster_slots_ok:16384"));
     }
 
     /// Waits until the first node knows another as a master with slots.
     pub fn until_known(&self, index: usize) {
         let port = format!(":{}@", self.port(index));
-        self.until("the first node hears of the new master", || {
-            let nodes: String = redis::cmd("CLUSTER").arg("NODES").query(&mut self.connect(0)).unwrap();
-            nodes.lines().any(|line| line.contains(&port) && line.contains("master") && line.split(' ').count() > 8)
+        until("the first node hears of the new master", || {
+            self.ask(0, "NODES")
+                .lines()
+                .any(|line| line.contains(&port) && line.contains("master") && line.split(' ').count() > 8)
         });
     }
 
@@ -108,31 +97,21 @@ impl Cluster {
         redis::cmd("INFO").arg("replication").query(&mut self.connect(index)).unwrap()
     }
 
-    fn until(&self, what: &str, holds: impl Fn() -> bool) {
-        let started = Instant::now();
-        while !holds() {
-            assert!(started.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
-            std::thread::sleep(Duration::from_millis(20));
+    /// Waits until every node sees all others and all slots.
+    pub fn settles(&self) {
+        let known = format!("cluster_known_nodes:{}", self.nodes.len());
+        let signs = ["cluster_state:ok", "cluster_slots_assigned:16384", &known];
+        for index in 0..self.nodes.len() {
+            until("the cluster is up", || {
+                let info = self.ask(index, "INFO");
+                signs.iter().all(|sign| info.contains(sign))
+            });
         }
     }
 
-    /// Waits until every node sees all others and all slots.
-    pub fn settles(&self) {
-        let started = Instant::now();
-        for index in 0..self.nodes.len() {
-            loop {
-                let info: String = redis::cmd("CLUSTER").arg("INFO").query(&mut self.connect(index)).unwrap();
-                let known = format!("cluster_known_nodes:{}", self.nodes.len());
-                if info.contains("cluster_state:ok")
-                    && info.contains("cluster_slots_assigned:16384")
-                    && info.contains(&known)
-                {
-                    break;
-                }
-                assert!(started.elapsed() < Duration::from_secs(20), "the cluster does not come up: {info}");
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
+    /// What a node answers to `CLUSTER word`.
+    fn ask(&self, index: usize, word: &str) -> String {
+        redis::cmd("CLUSTER").arg(word).query(&mut self.connect(index)).unwrap()
     }
 
     /// A node, by its index.
@@ -152,21 +131,13 @@ impl Cluster {
 
     /// A node's id.
     pub fn id(&self, index: usize) -> String {
-        redis::cmd("CLUSTER").arg("MYID").query(&mut self.connect(index)).unwrap()
+        self.ask(index, "MYID")
     }
 
     /// Lets a node's clients come by another port: a way to it. Waits until the first node names that.
     pub fn announce(&self, index: usize, port: u16) {
         redis::cmd("CONFIG").arg("SET").arg("cluster-announce-port").arg(port).exec(&mut self.connect(index)).unwrap();
-        let started = Instant::now();
-        loop {
-            let nodes: String = redis::cmd("CLUSTER").arg("NODES").query(&mut self.connect(0)).unwrap();
-            if nodes.contains(&format!(":{port}@")) {
-                break;
-            }
-            assert!(started.elapsed() < Duration::from_secs(20), "nobody hears of the port: {nodes}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("the first node hears of the port", || self.ask(0, "NODES").contains(&format!(":{port}@")));
     }
 
     /// A connection to one node.
@@ -261,15 +232,4 @@ fn node() -> (Server, u16) {
         "repl-diskless-sync-delay 0".to_owned(),
     ];
     (Server::start_with(&config.each_ref().map(String::as_str)), port)
-}
-
-/// A port whose bus is free too.
-fn free_port() -> u16 {
-    loop {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        if port.checked_add(BUS).is_some_and(|bus| TcpListener::bind(("127.0.0.1", bus)).is_ok()) {
-            return port;
-        }
-    }
 }

@@ -8,11 +8,15 @@ pub mod cluster;
 pub mod fault;
 pub mod header;
 pub mod memory;
+mod port;
 pub mod proxy;
 mod run;
 pub mod sentinel;
 mod server;
+mod wait;
 pub mod wire;
 
+pub use port::free_port;
 pub use run::{Run, idemctl};
-pub use server::{Server, free_port, program};
+pub use server::{Server, program};
+pub use wait::until;

@@ -1,13 +1,11 @@
 //! A master, its replica, and Sentinels that watch them, on ports of the loopback.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use redis::Connection;
 
-use crate::support::{Server, program};
+use crate::support::{Server, free_port, program, until};
 
 /// The service's name.
 pub const SERVICE: &str = "payments";
@@ -95,11 +93,6 @@ impl Watched {
             redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(SERVICE).query(&mut self.sentinel(0)).unwrap();
         told.1
     }
-
-    /// Kills the master, as a crash would.
-    pub fn kill_master(&mut self) {
-        self.servers[0].0.kill();
-    }
 }
 
 impl Drop for Watched {
@@ -137,7 +130,7 @@ fn sentinel(master: u16, tls: &[String], own: &[&str]) -> (Child, u16, tempfile:
     let file = folder.path().join("sentinel.conf");
     let config = format!(
         "{}\nbind 127.0.0.1\nunixsocket {}/s\ndir {}\n{}\n{}\nsentinel monitor {SERVICE} 127.0.0.1 {master} 1\n\
-         sentinel down-after-milliseconds {SERVICE} 500\nsentinel failover-timeout {SERVICE} 2000\n",
+         sentinel down-after-milliseconds {SERVICE} 3000\nsentinel failover-timeout {SERVICE} 2000\n",
         listens(port, tls),
         folder.path().display(),
         folder.path().display(),
@@ -158,16 +151,4 @@ fn sentinel(master: u16, tls: &[String], own: &[&str]) -> (Child, u16, tempfile:
 
 fn info(connection: &mut Connection) -> String {
     redis::cmd("INFO").arg("replication").query(connection).unwrap()
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !holds() {
-        assert!(since.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }

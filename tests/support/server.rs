@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::run::{Run, idemctl};
+use super::wait::until;
 
 /// A server that lives as long as the test: a unix socket in a private folder, nothing on disk, no port.
 pub struct Server {
@@ -48,15 +49,12 @@ impl Server {
         .expect("config");
         drop(stdin);
         let mut server = Self { child, folder };
-        let started = Instant::now();
-        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            if server.child.try_wait().expect("the server program is asked for").is_some() {
-                return None;
-            }
-            assert!(started.elapsed() < Duration::from_secs(10), "the server does not come up");
-            std::thread::sleep(Duration::from_millis(3));
-        }
-        Some(server)
+        let mut is_gone = false;
+        until("the server comes up or is gone", || {
+            is_gone = server.child.try_wait().expect("the server program is asked for").is_some();
+            is_gone || std::os::unix::net::UnixStream::connect(&socket).is_ok()
+        });
+        (!is_gone).then_some(server)
     }
 
     /// The socket's path.
@@ -168,11 +166,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A port of the loopback that is free just now.
-pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
 /// The server program under test.

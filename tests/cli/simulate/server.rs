@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::variant::path;
-use crate::support::{Run, Server};
+use crate::support::{Run, Server, until};
 
 fn command(server: &Server, words: &[&str]) -> Command {
     let mut command = server.command();
@@ -23,11 +23,7 @@ fn nothing_is_left(server: &Server) {
 
 /// Waits until the simulation has written something.
 fn begins(server: &Server) {
-    let started = Instant::now();
-    while server.send::<i64>(&[b"DBSIZE"]) == 0 {
-        assert!(started.elapsed() < Duration::from_secs(20), "the simulation does not begin");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("the simulation begins", || server.send::<i64>(&[b"DBSIZE"]) > 0);
 }
 
 /// The commands that a server gets while this happens, without those of scripts.
