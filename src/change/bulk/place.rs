@@ -66,3 +66,20 @@ impl Kept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::observation::Expiry;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    /// Rule: a record is looked at again before a change where the end of its value, which was not read, tells whose the
+    /// record is.
+    #[test]
+    fn a_look_that_leaves_the_claim_open_is_not_the_last_one() {
+        let mut record = chi(CHI_LOCK, Expiry::Never);
+        assert!(Place::of(record.clone()).is_fresh());
+        record.claim = Claim::SoFar;
+        assert!(!Place::of(record).is_fresh());
+    }
+}
