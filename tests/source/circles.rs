@@ -53,8 +53,11 @@ impl Crate {
 
     /// A circle, each of its files using the next one.
     fn circle(&self) -> Option<Vec<Name>> {
-        let edges: BTreeMap<&Name, BTreeSet<Name>> =
-            self.used.iter().map(|(module, used)| (module, used.iter().map(|name| self.defines(name)).collect())).collect();
+        let edges: BTreeMap<&Name, BTreeSet<Name>> = self
+            .used
+            .iter()
+            .map(|(module, used)| (module, used.iter().map(|name| self.defines(name)).collect()))
+            .collect();
         let mut done = BTreeSet::new();
         self.modules.iter().find_map(|start| descend(start, &edges, &mut Vec::new(), &mut done))
     }
@@ -129,7 +132,9 @@ impl Module<'_> {
                 before.pop();
                 return;
             }
-            UseTree::Group(group) => return group.items.iter().for_each(|tree| self.take_use(tree, before, is_passed_on)),
+            UseTree::Group(group) => {
+                return group.items.iter().for_each(|tree| self.take_use(tree, before, is_passed_on));
+            }
             UseTree::Glob(_) => (None, None),
             UseTree::Name(name) => (Some(name.ident.to_string()), Some(name.ident.to_string())),
             UseTree::Rename(name) => (Some(name.ident.to_string()), Some(name.rename.to_string())),
