@@ -72,7 +72,7 @@ pub async fn play(
     told: impl Fn(&Record) -> Option<Meaning>,
 ) -> Result<Played> {
     let (record, seen) = (play.record, &play.record.seen);
-    let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.word() };
+    let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
     let mut journal = Journal::open(context, &args.change, play.command, !seen.is_absent())?;
     let now = context.now();
     let played = match journal.back_up(writer, seen, &about).await {

@@ -6,7 +6,6 @@ use super::step::Played;
 use crate::args::{Output, StepArgs};
 use crate::context::Context;
 use crate::domain::record::identity::Identity;
-use crate::domain::schema::Meaning;
 use crate::exit::Exit;
 use crate::render::change::step;
 use crate::render::change::step::{Done, Report};
@@ -18,7 +17,7 @@ use crate::render::words;
 /// When stdout cannot be written.
 pub fn rehearsed(context: &mut Context, args: &StepArgs, report: &Report<'_>) -> Result<Exit> {
     write(context, args.output, report)?;
-    context.ui.status(&format!("dry run: nothing was changed; foretold: {}", report.foretold.word()));
+    context.ui.status(&format!("dry run: nothing was changed; foretold: {}", report.foretold.as_str()));
     Ok(Exit::Done)
 }
 
@@ -32,7 +31,7 @@ pub fn told(context: &mut Context, args: &StepArgs, report: Report<'_>, played: 
     write(context, args.output, &Report { done: Some(done), ..report })?;
     let name = &report.record.schema.name;
     let kept = played.backup.as_ref().map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
-    let word = played.means.map_or("its schema does not list this reply", Meaning::word);
+    let word = played.means.map_or("its schema does not list this reply", |meaning| meaning.as_str());
     let left = match played.is_done() {
         true => "",
         false if !Identity::of(&report.record.seen).differs(&played.now.seen) => "; nothing was changed",

@@ -100,7 +100,7 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, Stop> {
 fn explain(context: &mut Context, report: &Report<'_>) {
     let schema = &report.record.schema;
     if report.foretold != Meaning::Acquired {
-        context.ui.status(&format!("The service will answer {}: this takes no lock.", report.foretold.word()));
+        context.ui.status(&format!("The service will answer {}: this takes no lock.", report.foretold.as_str()));
         return;
     }
     let redis_key = escape::text(&report.record.seen.slots[schema.lock_slot()].redis_key);

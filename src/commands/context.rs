@@ -118,6 +118,6 @@ fn place(name: &str, config: &ContextConfig, used: bool) -> Place {
         schemas: config.schema.clone(),
         protected: config.protected,
         read_only: config.read_only,
-        color: config.color.map(|color| color.word().to_owned()),
+        color: config.color.map(|color| color.as_str().to_owned()),
     }
 }

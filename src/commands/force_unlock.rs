@@ -140,7 +140,7 @@ fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
 }
 
 async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Record, slot: usize) -> Result<Exit> {
-    let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.word() };
+    let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
     let change = Change { slot, seen: record.seen.clone(), about };
     let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
     let now = context.now();

@@ -10,6 +10,7 @@ use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::race::{Plan, Run, Strategy, Verdict};
 use crate::domain::schema::{Origin, Schema};
+use crate::domain::step::cluster_fit;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
@@ -153,7 +154,7 @@ async fn one_run(
     (strategy, plan): (Strategy, &Plan),
     interrupt: &Interrupt,
 ) -> Result<Run> {
-    let what = format!("{}, {}", schema.name, strategy.word());
+    let what = format!("{}, {}", schema.name, strategy.as_str());
     let progress = context.ui.progress(&format!("racing {what}: rounds"));
     let on_round = || progress.inc(1);
     let Raced { run, ended, left_behind } =
@@ -180,7 +181,7 @@ fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -
     if !link.is_cluster() {
         return Ok(schemas);
     }
-    let problem = |schema: &Schema| schema.cluster_problem(b"order-1");
+    let problem = |schema: &Schema| cluster_fit::problem(schema, b"order-1");
     let refused: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), problem(schema)?))).collect();
     schemas.retain(|schema| problem(schema).is_none());
     if schemas.is_empty() {

@@ -15,7 +15,7 @@ use self::source::Source;
 use crate::args::{ConfirmArgs, Output};
 use crate::change::{self, Noted, Trail};
 use crate::context::Context;
-use crate::domain::schema::Slot;
+use crate::domain::schema::Role;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::store::backup::{Beside, Held};
@@ -79,7 +79,7 @@ impl Args {
     }
 
     fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
-        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Slot::Lock));
+        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Role::Lock));
         Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
     }
 }

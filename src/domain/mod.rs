@@ -1,6 +1,7 @@
 //! What idemctl knows about idempotency records, without any I/O: key templates, schemas, decoding,
 //! diagnosis, and what the next request gets.
 
+pub(crate) mod as_str;
 pub mod change;
 pub mod diagnosis;
 pub mod duration;

@@ -9,7 +9,7 @@ use crate::domain::record::Record;
 use crate::domain::record::deadline::Deadline;
 use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::schema::catalog::Catalog;
-use crate::domain::schema::{self, Origin, Schema, SchemaSource, Script};
+use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaSource, Script};
 
 /// A schema whose values carry times; none of the built-in ones does.
 const TIMED: &str = r#"
@@ -77,8 +77,7 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
         json: None,
         scripts: scripts.map(script).collect(),
         origin: Origin::BuiltIn,
-        prefix,
-        shared_prefix: None,
+        prefixes: Prefixes { own: prefix, shared: None },
     };
     schema::parse(source).expect("a sound schema")
 }

@@ -55,7 +55,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<S
         coverage.unproven.counts().find(|(missing, _)| *missing == sought).map_or(0, |(_, count)| count)
     };
     let unproven: Map<_, _> =
-        MISSING.iter().map(|missing| (missing.word().to_owned(), json!(count(*missing)))).collect();
+        MISSING.iter().map(|missing| (missing.as_str().to_owned(), json!(count(*missing)))).collect();
     let contradicted: Vec<_> = coverage.contradictions.iter().map(shown).collect();
     Map::from_iter([
         ("keys_walked".to_owned(), json!(keys_walked)),
@@ -70,7 +70,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<S
 fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
     json!({
         "schema": schema,
-        "ttl": of.word(),
+        "ttl": of.as_str(),
         "default_ms": found.default_ms,
         "most_ms": found.most_ms,
         "records": found.records,
@@ -82,7 +82,7 @@ fn unproven(missing: Missing, count: u64) -> String {
     match missing {
         Missing::Ttl(of) => format!(
             "{count} {records} left out: the schema's default {} TTL proves nothing of this deployment; state its own with {} (and --schema), or in the context",
-            of.word(),
+            of.as_str(),
             of.option()
         ),
         Missing::Age => format!(
@@ -105,7 +105,7 @@ fn contradicted(coverage: &Coverage, of: TtlOf) -> Option<String> {
         defaults.join(", "),
         duration::short(most),
         of.option(),
-        name = of.word(),
+        name = of.as_str(),
     ))
 }
 

@@ -15,7 +15,7 @@ pub fn line(health: &Health, limits: Limits) -> String {
     let warning = limits.warning.map_or_else(String::new, |warning| (warning - 1).to_string());
     format!(
         "IDEMCTL {} - {} | orphaned={};{warning};{} records={} foreign={} keys={}\n",
-        status.word(),
+        status.as_str(),
         one_line(&words),
         health.orphaned.total(),
         limits.critical - 1,
@@ -27,7 +27,7 @@ pub fn line(health: &Health, limits: Limits) -> String {
 
 /// That nobody knows, and why, in one line.
 pub fn unknown(why: &str) -> String {
-    format!("IDEMCTL {} - {}\n", Status::Unknown.word(), one_line(why))
+    format!("IDEMCTL {} - {}\n", Status::Unknown.as_str(), one_line(why))
 }
 
 fn troubles(health: &Health) -> Vec<String> {

@@ -136,15 +136,15 @@ impl<'a> Shown<'a> {
             key: text(&record.key),
             key_base64: base64_unless_text(&record.key),
             redis_keys: record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect(),
-            state: record.state.word(),
+            state: record.state.as_str(),
             foreign_because: record.claim.foreign_because(),
             owner: record.owner().map(text),
             lock_ttl_ms: ttl(record.lock()),
             result_ttl_ms: ttl(record.result()),
             no_expiry: record.expiry() == Some(Expiry::Never),
             age_ms: record.age.map(|age| age.millis),
-            age_source: record.age.map(|age| age.source.word()),
-            age_evidence: record.age.map(|age| age.evidence.word()),
+            age_source: record.age.map(|age| age.source.as_str()),
+            age_evidence: record.age.map(|age| age.evidence.as_str()),
             size_bytes: record.size_bytes(),
             memory_bytes: record.memory_bytes(),
             idle_seconds: record.idle().map(|idle| idle.as_secs()),
@@ -154,7 +154,7 @@ impl<'a> Shown<'a> {
             blob: record.blob(),
             atomic: record.seen.atomic,
             next_request: NextRequest {
-                answer: next.answer.word(),
+                answer: next.answer.as_str(),
                 until_ms: next.until.and_then(Expiry::millis),
                 client: next.client.as_deref(),
             },
@@ -167,8 +167,8 @@ impl<'a> ShownFinding<'a> {
     fn new(finding: &'a Finding) -> Self {
         Self {
             code: finding.code,
-            severity: finding.severity.word(),
-            evidence: finding.evidence.word(),
+            severity: finding.severity.as_str(),
+            evidence: finding.evidence.as_str(),
             message: &finding.message,
             advice: &finding.advice,
         }

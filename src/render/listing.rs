@@ -112,7 +112,7 @@ impl Listing {
 
     fn cell(&self, column: Column, record: &Record) -> Cell {
         match column {
-            Column::State => self.colored(record.state.word(), state_color(record.state)),
+            Column::State => self.colored(record.state.as_str(), state_color(record.state)),
             Column::Schema => Cell::new(&record.schema.name),
             Column::Ttl => Cell::new(record.expiry().map_or_else(|| "-".to_owned(), words::expiry)),
             Column::Age => Cell::new(record.age.map_or_else(|| "-".to_owned(), words::short_age)),

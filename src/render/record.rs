@@ -164,7 +164,7 @@ fn redis_key(record: &Record, slot: &SeenSlot) -> String {
             .slots
             .iter()
             .position(|seen| seen.redis_key == slot.redis_key)
-            .map(|index| format!(" [{}]", record.schema.slots[index].role.word()))
+            .map(|index| format!(" [{}]", record.schema.slots[index].role.as_str()))
             .unwrap_or_default(),
     };
     format!("{}{role}{there}", escape::text(&slot.redis_key))

@@ -40,12 +40,12 @@ impl Palette {
 
     /// A state's word.
     pub fn state(self, state: State) -> String {
-        self.paint(state_style(state), state.word())
+        self.paint(state_style(state), state.as_str())
     }
 
     /// A severity's word.
     pub fn severity(self, severity: Severity) -> String {
-        self.paint(severity_style(severity), severity.word())
+        self.paint(severity_style(severity), severity.as_str())
     }
 
     /// The answer of the next request.

@@ -30,7 +30,7 @@ pub fn age(age: Option<Age>) -> String {
         AgeSource::LockTtl => TtlOf::Lock,
         AgeSource::ResultTtl => TtlOf::Result,
     };
-    let name = ttl.word();
+    let name = ttl.as_str();
     let source = match age.evidence {
         Evidence::Estimated => {
             format!(

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::domain::schema::{self, Origin, Schema, SchemaError, SchemaSource, Script, TtlOf};
+use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaError, SchemaSource, Script, TtlOf};
 use crate::files;
 
 /// Larger than any `schema.toml` or script.
@@ -24,6 +24,12 @@ pub struct Deployment {
     pub result_ttl: Option<Duration>,
     /// JSON pointers to fields that its values have besides those of the schema's forms.
     pub extra_fields: Vec<String>,
+}
+
+impl Deployment {
+    fn prefixes(&self) -> Prefixes<'_> {
+        Prefixes { own: self.prefix.as_deref(), shared: self.shared_prefix.as_deref() }
+    }
 }
 
 /// Why the schemas cannot be loaded.
@@ -104,8 +110,7 @@ pub fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, Sch
         json: None,
         scripts: scripts_in(folder)?,
         origin: Origin::Folder(folder.to_owned()),
-        prefix: deployment.prefix.as_deref(),
-        shared_prefix: deployment.shared_prefix.as_deref(),
+        prefixes: deployment.prefixes(),
     };
     let schema = deployed(schema::parse(source)?, deployment);
     if schema.name != name_of(folder) {
@@ -124,8 +129,7 @@ fn read_built_in(built_in: &BuiltIn, deployment: &Deployment) -> Result<Schema, 
         json: Some(built_in.json),
         scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
         origin: Origin::BuiltIn,
-        prefix: deployment.prefix.as_deref(),
-        shared_prefix: deployment.shared_prefix.as_deref(),
+        prefixes: deployment.prefixes(),
     };
     Ok(deployed(schema::parse(source)?, deployment))
 }
@@ -195,8 +199,7 @@ mod tests {
             json,
             scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
             origin: Origin::BuiltIn,
-            prefix: None,
-            shared_prefix: None,
+            prefixes: Prefixes::default(),
         };
         for built_in in BUILT_IN {
             let from_toml = schema::parse(source(built_in, None)).unwrap();

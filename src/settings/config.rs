@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use strum::IntoStaticStr;
 
+use crate::domain::as_str::as_str;
 use crate::domain::secret::Secret;
 use crate::store::Target;
 
@@ -167,8 +169,9 @@ impl<'de> Deserialize<'de> for Span {
 }
 
 /// A colour of a context's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "kebab-case")]
 pub enum NameColor {
     /// Red.
     Red,
@@ -184,19 +187,7 @@ pub enum NameColor {
     Cyan,
 }
 
-impl NameColor {
-    /// Its word in the config file.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Red => "red",
-            Self::Green => "green",
-            Self::Yellow => "yellow",
-            Self::Blue => "blue",
-            Self::Magenta => "magenta",
-            Self::Cyan => "cyan",
-        }
-    }
-}
+as_str!(NameColor);
 
 impl ContextConfig {
     /// The paths in it, each of which may begin with `~` or be relative to the file's folder.

@@ -78,7 +78,7 @@ impl Settings {
         for (name, by) in [("protected", &belonging.protected_by), ("read_only", &belonging.read_only_by)] {
             add(name, Some(by.is_some().to_string()), by.as_deref(), field(by.is_some(), name));
         }
-        let color = context.color.map(|color| color.word().to_owned());
+        let color = context.color.map(|color| color.as_str().to_owned());
         add("color", color, own, field(context.color.is_some(), "color"));
         rows
     }

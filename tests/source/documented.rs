@@ -18,23 +18,30 @@ fn named(readme: &str) -> BTreeSet<String> {
     quoted.filter_map(name).collect()
 }
 
-/// The names that `raw.rs` accepts: fields of its structs, and words of its enums.
-fn accepted(raw: &str) -> BTreeSet<String> {
+/// The names that a file of the schema's room accepts: fields of the structs, and words of the enums that are read.
+fn accepted(code: &str) -> BTreeSet<String> {
+    // What a type is, from its `derive` on; only such types are read.
+    let types =
+        code.split("#[derive(").filter(|text| text.split(')').next().is_some_and(|of| of.contains("Deserialize")));
+    types.flat_map(|text| names_of(text.split("\n}").next().unwrap_or(text))).collect()
+}
+
+/// The names that a type accepts: a struct those of its fields, an enum those of its variants.
+fn names_of(code: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let (mut renamed, mut in_words, mut untagged) = (None, false, false);
-    for line in raw.lines() {
-        let text = line.trim();
-        renamed = text.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next()).or(renamed);
-        untagged |= text.contains("untagged");
-        if let Some((field, _)) = text.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
+    if code.contains("(untagged") {
+        return names;
+    }
+    let (mut renamed, mut skipped) = (None, false);
+    for line in code.lines().map(str::trim).filter(|line| !line.starts_with("///")) {
+        renamed = line.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next()).or(renamed);
+        skipped |= line.contains("skip_deserializing");
+        if let Some((field, _)) = line.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
             names.insert(renamed.take().unwrap_or(field).to_owned());
-        } else if text.starts_with("pub(super) enum") {
-            in_words = !untagged;
-            untagged = false;
-        } else if text == "}" {
-            in_words = false;
-        } else if let Some(word) = text.strip_suffix(',').filter(|_| in_words) {
+        } else if let Some(word) = line.strip_suffix(',').filter(|word| !skipped && !word.contains(':')) {
             names.insert(renamed.take().map_or_else(|| kebab(word), str::to_owned));
+        } else if line.ends_with(',') {
+            skipped = false;
         }
     }
     names
@@ -54,7 +61,9 @@ fn placeholders(template: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_readme_explains_all_that_a_schema_may_say() {
-    let raw = accepted(&file("src/domain/schema/raw.rs"));
+    let files = ["raw", "conduct", "forms", "role", "steps", "write_format"];
+    let raw: BTreeSet<_> =
+        files.iter().flat_map(|name| accepted(&file(&format!("src/domain/schema/{name}.rs")))).collect();
     let places = placeholders(&file("src/domain/schema/value_template.rs"));
     assert!(raw.len() > 60 && places.len() > 15, "{} names, {} placeholders", raw.len(), places.len());
     let named = named(&file("lua/README.md"));
@@ -64,9 +73,9 @@ fn the_readme_explains_all_that_a_schema_may_say() {
 
 #[test]
 fn fields_words_and_placeholders_are_found() {
-    let raw = "pub(super) struct A {\n    #[serde(rename = \"where\")]\n    pub fields_are: u8,\n    pub has: u8,\n}\n\
-               pub(super) enum B {\n    InProgress,\n    #[serde(rename = \"ms\")]\n    Milliseconds,\n}\n\
-               #[serde(untagged)]\npub(super) enum C {\n    Word(String),\n}\n";
+    let raw = "#[derive(Debug)]\nenum No {\n    Unread,\n}\n#[derive(Deserialize)]\npub(super) struct A {\n    #[serde(rename = \"where\")]\n    pub fields_are: u8,\n    pub has: u8,\n}\n\
+               #[derive(Clone, Deserialize)]\n#[serde(rename_all = \"kebab-case\")]\npub enum B {\n    #[serde(skip_deserializing)]\n    Never,\n    InProgress,\n    #[serde(rename = \"ms\")]\n    Milliseconds,\n}\n\
+               #[derive(Deserialize)]\n#[serde(untagged)]\npub(super) enum C {\n    Word(String),\n}\n";
     let expected = ["where", "has", "in-progress", "ms"].map(str::to_owned);
     assert_eq!(accepted(raw), expected.into());
     assert_eq!(placeholders("    (\"now\", Place::Now),\n"), ["{now}".to_owned()].into());

@@ -23,7 +23,7 @@ pub(super) struct Removal {
 impl Removal {
     /// The changes to a record that `action` takes.
     pub(super) fn of<G>(record: Record, chosen: &Chosen<G>, action: Action) -> Self {
-        let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.word() };
+        let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.as_str() };
         let is_there = |slot: &&usize| record.seen.slots[**slot].content != Content::Absent;
         let mut there: VecDeque<_> = chosen.slots.iter().filter(is_there).copied().collect();
         let (mut seen, last) = (record.seen, there.pop_back());

@@ -94,7 +94,7 @@ fn show(context: &mut Context, key: &[u8], first: bool, now: &[Record], how: &Ho
         }
         Output::Json | Output::Jsonl => {
             if now.is_empty() {
-                let absent = serde_json::json!({ "key": escape::text(key), "state": State::Absent.word() });
+                let absent = serde_json::json!({ "key": escape::text(key), "state": State::Absent.as_str() });
                 context.ui.data(format!("{}\n", escape::json(absent.to_string())))?;
             }
             for shown in now {
@@ -118,7 +118,7 @@ fn line(shown: &Record, palette: Palette) -> String {
 fn countdown(now: &[Record]) -> String {
     let Some(record) = now.first() else { return "absent, looking again".to_owned() };
     match record.expiry() {
-        Some(Expiry::In(ms)) => format!("{}, {} left", record.state.word(), duration::short(ms)),
-        _ => record.state.word().to_owned(),
+        Some(Expiry::In(ms)) => format!("{}, {} left", record.state.as_str(), duration::short(ms)),
+        _ => record.state.as_str().to_owned(),
     }
 }

@@ -102,7 +102,7 @@ impl Rule for Choice {
         let lock = record.schema.lock_slot();
         let others = (0..record.seen.slots.len()).filter(|slot| *slot != lock);
         Verdict::Chosen(Chosen {
-            group: (record.schema.name.clone(), record.state.word()),
+            group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,
             slots: std::iter::once(lock).chain(others).collect(),
             action: Some(Action::Remove),

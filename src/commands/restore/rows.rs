@@ -4,7 +4,7 @@ use std::io;
 
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::schema::Slot;
+use crate::domain::schema::Role;
 use crate::render::change::restored;
 use crate::store::backup::Held;
 use crate::store::{Became, Fate, StoreError};
@@ -159,5 +159,5 @@ impl Rows {
 
 /// What keeps a lock away is a result, and the other way round.
 fn is_lock(held: &Held) -> bool {
-    held.beside.as_ref().is_some_and(|beside| beside.role == Slot::Result)
+    held.beside.as_ref().is_some_and(|beside| beside.role == Role::Result)
 }

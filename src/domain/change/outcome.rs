@@ -1,12 +1,18 @@
 //! What became of many changes.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+
 /// How a run that changes many records ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Ended {
     /// Nothing was to be changed.
     #[default]
     Shown,
     /// Everything was done.
+    #[strum(serialize = "done")]
     Whole,
     /// Ctrl-C came in between.
     Interrupted,
@@ -14,17 +20,7 @@ pub enum Ended {
     Failed,
 }
 
-impl Ended {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Shown => "shown",
-            Self::Whole => "done",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-        }
-    }
-}
+as_str!(Ended);
 
 /// What became of the records that a purge or a sweep is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

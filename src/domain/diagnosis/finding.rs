@@ -1,5 +1,8 @@
 //! What a rule says, and what it may look at besides the record.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
 use crate::domain::record::Record;
 use crate::domain::record::evidence::Evidence;
 
@@ -19,7 +22,8 @@ pub struct Finding {
 }
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Severity {
     /// Worth knowing.
     Info,
@@ -29,16 +33,7 @@ pub enum Severity {
     Error,
 }
 
-impl Severity {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
+as_str!(Severity);
 
 /// Limits that findings compare with.
 #[derive(Debug, Clone)]

@@ -1,5 +1,8 @@
 //! Health: what a monitoring plugin makes of the records of a server.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
 use crate::domain::record::Record;
 use crate::domain::select::tally::Tally;
 
@@ -30,7 +33,8 @@ pub struct Limits {
 }
 
 /// The statuses of a monitoring plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Status {
     /// Nothing is wrong.
     Ok,
@@ -42,17 +46,9 @@ pub enum Status {
     Unknown,
 }
 
-impl Status {
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warning => "WARNING",
-            Self::Critical => "CRITICAL",
-            Self::Unknown => "UNKNOWN",
-        }
-    }
+as_str!(Status);
 
+impl Status {
     /// Its exit code.
     pub fn code(self) -> u8 {
         match self {

@@ -1,8 +1,7 @@
 //! The response as the operator gives it, held against what a schema's results keep.
 
 use crate::domain::record::response::Response;
-use crate::domain::schema::Schema;
-use crate::domain::step::request::Keeps;
+use crate::domain::schema::{Keeps, Schema};
 
 /// The parts of a response, each as it was given or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

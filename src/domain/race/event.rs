@@ -1,5 +1,9 @@
 //! One thing one worker did in a round, and what came of it.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+
 /// One step of one worker, from the moment before it was sent to the moment its reply was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -16,7 +20,8 @@ pub struct Event {
 }
 
 /// What a worker did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Act {
     /// The begin step.
     Begin,
@@ -28,17 +33,9 @@ pub enum Act {
     Release,
 }
 
-impl Act {
-    /// The word for it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Begin => "begin",
-            Self::Retry => "retry",
-            Self::Complete(_) => "complete",
-            Self::Release => "release",
-        }
-    }
+as_str!(Act);
 
+impl Act {
     /// True for the step that asks for the lock.
     pub fn asks(&self) -> bool {
         matches!(self, Self::Begin | Self::Retry)
@@ -46,7 +43,8 @@ impl Act {
 }
 
 /// What a step came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Answer {
     /// The lock is the worker's.
     Acquired,
@@ -66,21 +64,9 @@ pub enum Answer {
     Lost(String),
 }
 
-impl Answer {
-    /// The word for it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Acquired => "acquired",
-            Self::Conflict => "conflict",
-            Self::Replay(_) => "replay",
-            Self::Stored => "stored",
-            Self::Refused => "refused",
-            Self::Released => "released",
-            Self::Wrong(_) => "wrong",
-            Self::Lost(_) => "lost",
-        }
-    }
+as_str!(Answer);
 
+impl Answer {
     /// What there is to say beyond the word.
     pub fn detail(&self) -> Option<&str> {
         match self {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
 use crate::domain::race::event::{Act, Answer, Event};
 use crate::domain::race::latency::Latencies;
 use crate::domain::race::strategy::Strategy;
@@ -88,9 +91,11 @@ pub struct Run {
 }
 
 /// What a race comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
     /// Nothing was seen that an atomic service does not do, in as many begins as there were. A rarer flaw stays unseen.
+    #[strum(serialize = "atomic")]
     NoneSeen,
     /// A round cannot have been atomic.
     NotAtomic,
@@ -98,16 +103,7 @@ pub enum Verdict {
     Void,
 }
 
-impl Verdict {
-    /// The stable word for it. `atomic` has been the word since before races counted begins, and stays.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NoneSeen => "atomic",
-            Self::NotAtomic => "not-atomic",
-            Self::Void => "void",
-        }
-    }
-}
+as_str!(Verdict);
 
 /// A round that cannot have been atomic.
 #[derive(Debug, Clone)]

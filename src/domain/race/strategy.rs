@@ -1,7 +1,12 @@
 //! How the workers of a race go about it.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+
 /// What a worker does to take the lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
     /// The schema's own begin step.
     Schema,
@@ -11,13 +16,4 @@ pub enum Strategy {
     SetNx,
 }
 
-impl Strategy {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Schema => "schema",
-            Self::CheckThenAct => "check-then-act",
-            Self::SetNx => "set-nx",
-        }
-    }
-}
+as_str!(Strategy);

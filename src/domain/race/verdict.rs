@@ -8,6 +8,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
 use crate::domain::race::event::{Act, Answer, Event};
 
 /// How long the raced schema's keys live.
@@ -40,7 +43,8 @@ pub struct Offence {
 }
 
 /// The rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Rule {
     /// Two workers acquired the same lock.
     ManyWinners,
@@ -54,18 +58,9 @@ pub enum Rule {
     WrongReply,
 }
 
-impl Rule {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::ManyWinners => "many-winners",
-            Self::EarlyReplay => "early-replay",
-            Self::ForeignReplay => "foreign-replay",
-            Self::BaselessConflict => "baseless-conflict",
-            Self::WrongReply => "wrong-reply",
-        }
-    }
+as_str!(Rule);
 
+impl Rule {
     /// What broke it, for people.
     pub fn sentence(self) -> &'static str {
         match self {

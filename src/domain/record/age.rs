@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
 use super::decode::Reading;
 use super::evidence::Evidence;
 use super::observation::{Expiry, Observation};
+use crate::domain::as_str::as_str;
 use crate::domain::schema::{Schema, State, TtlOf};
 
 /// A server counts whole seconds up when it sets a TTL, and its clock may step: a TTL that is longer by this many
@@ -23,7 +26,8 @@ pub struct Age {
 }
 
 /// Where an age comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum AgeSource {
     /// The time written in the record, against the server's clock.
     Record,
@@ -33,16 +37,7 @@ pub enum AgeSource {
     ResultTtl,
 }
 
-impl AgeSource {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Record => "record",
-            Self::LockTtl => "lock-ttl",
-            Self::ResultTtl => "result-ttl",
-        }
-    }
-}
+as_str!(AgeSource);
 
 /// The age of a record, or `None` where nothing tells: a key without expiry, or one with more time left than its
 /// schema gives.

@@ -1,7 +1,12 @@
 //! Evidence: how a statement is known.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+
 /// How a statement is known, the weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Evidence {
     /// It follows from a schema's default, which this deployment may not keep to. It selects nothing for a change.
     #[default]
@@ -12,16 +17,9 @@ pub enum Evidence {
     Known,
 }
 
-impl Evidence {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Estimated => "estimated",
-            Self::Stated => "stated",
-            Self::Known => "known",
-        }
-    }
+as_str!(Evidence);
 
+impl Evidence {
     /// What stands before a value: `~23h` is an estimate.
     pub fn mark(self) -> &'static str {
         if self == Self::Estimated { "~" } else { "" }

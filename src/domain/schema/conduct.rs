@@ -2,8 +2,15 @@
 
 use std::ops::RangeInclusive;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+
 /// What a service does around the steps of the state machine: its own code, which no script shows.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Conduct {
     /// When its handler fails; `None` where it is not told.
     pub on_failure: Option<OnFailure>,
@@ -12,11 +19,14 @@ pub struct Conduct {
     /// When Redis cannot be reached; `None` where it is not told.
     pub without_redis: Option<WithoutRedis>,
     /// The status codes of responses it stores; `None` is all.
+    #[serde(deserialize_with = "status_codes")]
     pub stores: Option<RangeInclusive<i64>>,
 }
 
 /// What a service does when its handler fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum OnFailure {
     /// It stores the error as a result.
     Store,
@@ -26,8 +36,12 @@ pub enum OnFailure {
     Keep,
 }
 
+as_str!(OnFailure);
+
 /// What a service does when the client is gone before the response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum OnHangUp {
     /// It releases the lock, while the handler still runs.
     Release,
@@ -35,11 +49,26 @@ pub enum OnHangUp {
     GoOn,
 }
 
+as_str!(OnHangUp);
+
 /// What a service does when Redis cannot be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum WithoutRedis {
     /// It refuses the request (fail closed).
     Refuse,
     /// It executes the request all the same (fail open).
     Execute,
+}
+
+as_str!(WithoutRedis);
+
+/// Reads `200-299`: the first and the last status code.
+fn status_codes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RangeInclusive<i64>>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let codes = text.split_once('-').and_then(|(first, last)| Some(first.parse().ok()?..=last.parse().ok()?));
+    let codes = codes.filter(|codes: &RangeInclusive<i64>| !codes.is_empty());
+    let wrong = || D::Error::custom(format_args!("`{text}` is no range of status codes: write 200-299"));
+    codes.ok_or_else(wrong).map(Some)
 }

@@ -1,36 +1,35 @@
 //! The forms that a slot's value can have, and how they are told apart.
 
+use serde::Deserialize;
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 use super::closed::Closed;
+use crate::domain::as_str::as_str;
 
 /// What a record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum State {
     /// No Redis key of the record exists.
+    #[serde(skip_deserializing)]
     Absent,
     /// A lock is held and no result is stored.
     InProgress,
     /// A result is stored.
     Completed,
     /// Something is stored that the schema cannot read.
+    #[serde(skip_deserializing)]
     Unreadable,
 }
 
-impl State {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Absent => "absent",
-            Self::InProgress => "in-progress",
-            Self::Completed => "completed",
-            Self::Unreadable => "unreadable",
-        }
-    }
-}
+as_str!(State);
 
 /// How a value's bytes are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Encoding {
     /// Bytes as they are.
     Text,
@@ -38,8 +37,12 @@ pub enum Encoding {
     Json,
 }
 
+as_str!(Encoding);
+
 /// How a response body sits inside a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum BodyEncoding {
     /// The text itself.
     #[default]
@@ -50,17 +53,27 @@ pub enum BodyEncoding {
     Json,
 }
 
+as_str!(BodyEncoding);
+
 /// The unit of the timestamps in a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Timestamp {
     /// Milliseconds since the epoch.
     #[default]
+    #[serde(rename = "ms")]
+    #[strum(serialize = "ms")]
     Milliseconds,
     /// Seconds since the epoch, a fraction allowed.
+    #[serde(rename = "s")]
+    #[strum(serialize = "s")]
     Seconds,
     /// RFC 3339 text.
     Rfc3339,
 }
+
+as_str!(Timestamp);
 
 /// One kind of value that a slot can hold: how to tell it, what it says of the record.
 #[derive(Debug, Clone)]
@@ -111,7 +124,8 @@ pub struct Where {
 }
 
 /// JSON pointers to what a value holds; the empty pointer is the whole value.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Fields {
     /// Who holds the lock (the fencing token).
     pub owner: Option<String>,
@@ -131,4 +145,23 @@ pub struct Fields {
     pub error: Option<String>,
     /// A pointer to a result kept in a blob store.
     pub blob: Option<String>,
+}
+
+impl Fields {
+    /// The pointers there are, each with the name of what stands there.
+    pub fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let Self { owner, fingerprint, created_at, completed_at, status, headers, body, error, blob } = self;
+        let all = [
+            ("owner", owner),
+            ("fingerprint", fingerprint),
+            ("created_at", created_at),
+            ("completed_at", completed_at),
+            ("status", status),
+            ("headers", headers),
+            ("body", body),
+            ("error", error),
+            ("blob", blob),
+        ];
+        all.into_iter().filter_map(|(name, pointer)| Some((name, pointer.as_deref()?)))
+    }
 }

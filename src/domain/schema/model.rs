@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use strum::IntoStaticStr;
+
 use super::conduct::{Conduct, OnFailure};
 use super::forms::{Encoding, ValueCase};
-use super::key_template::KeyTemplate;
 use super::prefix::Prefix;
+use super::role::{Role, SlotKey};
 use super::steps::{Action, Call, Step};
-use crate::domain::hash_slot;
+use super::value_template::{Place, Template};
+use super::write_format::WriteFormat;
+use crate::domain::as_str::as_str;
 use crate::domain::record::evidence::Evidence;
-use crate::domain::record::response::Response;
-use crate::domain::step::request::{Request, Template};
 
 /// Bytes that tell what a record of most schemas is.
 const HEAD_BYTES: usize = 64;
@@ -135,21 +137,15 @@ impl Schema {
         })
     }
 
-    /// Why the schema's scripts cannot run on a cluster for this idempotency key, with the slots named; `None` when they
-    /// can.
-    pub fn cluster_problem(&self, key: &[u8]) -> Option<String> {
-        let record = self.redis_keys(key);
-        let response = Response::default();
-        let request = Request::new(self, key, "", &response);
-        self.steps().flat_map(|step| &step.calls).find_map(|call| {
-            let Action::Script { name, keys, .. } = &call.action else { return None };
-            let named: Vec<_> = keys.iter().map(|template| request.word(template)).collect();
-            let unnamed = keys.iter().any(|template| !template.is_redis_key());
-            let all: Vec<&[u8]> = named.iter().chain(record.iter().filter(|_| unnamed)).map(Vec::as_slice).collect();
-            let why = if unnamed { "it builds Redis keys that KEYS does not name" } else { "its Redis keys are apart" };
-            (unnamed || !hash_slot::is_one(all.iter().copied()))
-                .then(|| format!("{name} cannot run on a cluster, {why}: {}", hash_slot::words(all)))
-        })
+    /// True when its worker says who it is, in a value or to a script.
+    pub fn names_owner(&self) -> bool {
+        let values = [Some(&self.write.lock_value), Some(&self.write.result_value), self.write.failed_value.as_ref()];
+        let words = self.steps().flat_map(|step| &step.calls).flat_map(|call| match &call.action {
+            Action::Command(words) => words.iter().chain(&[]),
+            Action::Script { keys, args, .. } => keys.iter().chain(args),
+        });
+        values.into_iter().flatten().any(|value| value.has(&[Place::Owner])) || { words }
+            .any(|word| word.has(&[Place::Owner]))
     }
 
     /// The steps there are, in the order of a record's life.
@@ -170,13 +166,14 @@ impl Schema {
     }
 
     /// The index of a slot by its role.
-    pub fn slot(&self, role: Slot) -> Option<usize> {
+    pub fn slot(&self, role: Role) -> Option<usize> {
         self.slots.iter().position(|slot| slot.role == role)
     }
 }
 
 /// Whose TTL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum TtlOf {
     /// A lock's.
     Lock,
@@ -184,15 +181,9 @@ pub enum TtlOf {
     Result,
 }
 
-impl TtlOf {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::Result => "result",
-        }
-    }
+as_str!(TtlOf);
 
+impl TtlOf {
     /// The option that states the TTL.
     pub fn option(self) -> &'static str {
         match self {
@@ -218,66 +209,4 @@ pub struct Script {
     pub name: String,
     /// The Lua text, as it is sent.
     pub text: Cow<'static, str>,
-}
-
-/// What one Redis key of a record is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Slot {
-    /// Lock and result in one key.
-    Record,
-    /// The lock beside a result.
-    Lock,
-    /// The result beside a lock.
-    Result,
-}
-
-impl Slot {
-    /// The word for it in `schema.toml`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Record => "record",
-            Self::Lock => "lock",
-            Self::Result => "result",
-        }
-    }
-}
-
-/// A slot and its key template.
-#[derive(Debug, Clone)]
-pub struct SlotKey {
-    /// What the key is for.
-    pub role: Slot,
-    /// Where it is.
-    pub template: KeyTemplate,
-}
-
-/// The values the service writes, as templates.
-#[derive(Debug, Clone)]
-pub struct WriteFormat {
-    /// What a lock looks like.
-    pub lock_value: Template,
-    /// What a result looks like.
-    pub result_value: Template,
-    /// What the result of an operation that failed looks like; `None` where the service keeps no error.
-    pub failed_value: Option<Template>,
-    /// The response as the complete step sends it and a replay brings it back, where that is a part of the result.
-    pub response: Option<Template>,
-    /// What stands for a body where there is none.
-    pub no_body: Option<String>,
-    /// How the names of headers are written.
-    pub header_names: HeaderNames,
-    /// Go's JSON writes `<`, `>` and `&` as `\u003c` and so on.
-    pub escape_html: bool,
-}
-
-/// How the names of headers are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HeaderNames {
-    /// As the handler gave them.
-    #[default]
-    AsGiven,
-    /// As Go's `net/http` does: `Content-Type`.
-    Canonical,
-    /// As Node.js does: `content-type`.
-    Lower,
 }

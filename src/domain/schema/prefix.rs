@@ -1,5 +1,9 @@
 //! Where a deployment's prefix stands in a schema's Redis keys.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+
 /// The prefix of a schema's Redis keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
@@ -10,7 +14,8 @@ pub struct Prefix {
 }
 
 /// Where a prefix stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PrefixPlace {
     /// Where the key templates write `{prefix}`.
     Written,
@@ -22,17 +27,9 @@ pub enum PrefixPlace {
     Nowhere(String),
 }
 
-impl PrefixPlace {
-    /// The stable word for it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Written => "written",
-            Self::InKey => "in-key",
-            Self::InFront => "in-front",
-            Self::Nowhere(_) => "nowhere",
-        }
-    }
+as_str!(PrefixPlace);
 
+impl PrefixPlace {
     /// Why a deployment can set no prefix; `None` where it can.
     pub fn refusal(&self) -> Option<&str> {
         match self {

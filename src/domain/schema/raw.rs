@@ -1,32 +1,25 @@
-//! `schema.toml` as it is written, before any name in it is resolved. The same types read the JSON that the built-in
-//! ones are compiled in as.
+//! `schema.toml` as the file is written, before the names in the file are resolved: where a type of the room says the
+//! same, that type itself is read. The built-in schemas are compiled in as JSON, which these types read as well.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Deref;
+use std::time::Duration;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A text that is only looked at, so that it can stay where it is in the file. Most of a schema's texts are of this kind.
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-#[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
+use super::conduct::Conduct;
+use super::forms::{BodyEncoding, Encoding, Fields, State, Timestamp};
+use super::role::Role;
+use super::steps::{First, Meaning};
+use super::value_template::Template;
+use super::write_format::WriteFormat;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawSchema<'a> {
+pub(super) struct RawSchema {
     pub format: u32,
     pub name: String,
     #[serde(default)]
@@ -35,17 +28,28 @@ pub(super) struct RawSchema<'a> {
     pub keys: RawKeys,
     pub ttl: RawTtl,
     pub value: Vec<RawValue>,
-    pub write: RawWrite,
-    #[serde(borrow)]
-    pub begin: RawStep<'a>,
-    #[serde(borrow)]
-    pub complete: RawStep<'a>,
-    #[serde(borrow)]
-    pub renew: Option<RawStep<'a>>,
-    #[serde(borrow)]
-    pub release: Option<RawStep<'a>>,
+    pub write: WriteFormat,
+    pub begin: RawStep,
+    pub complete: RawStep,
+    pub renew: Option<RawStep>,
+    pub release: Option<RawStep>,
     #[serde(default)]
-    pub service: RawConduct,
+    pub service: Conduct,
+}
+
+impl RawSchema {
+    /// Every call of every step, with the step's name.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, &RawCall)> {
+        let steps = [
+            ("begin", Some(&self.begin)),
+            ("renew", self.renew.as_ref()),
+            ("complete", Some(&self.complete)),
+            ("release", self.release.as_ref()),
+        ];
+        let calls =
+            |(name, step): (_, Option<_>)| step.map(|step: &RawStep| step.call.iter().map(move |call| (name, call)));
+        steps.into_iter().filter_map(calls).flatten()
+    }
 }
 
 #[derive(Deserialize)]
@@ -61,16 +65,27 @@ pub(super) struct RawKeys {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTtl {
-    pub lock: String,
-    pub result: String,
+    #[serde(deserialize_with = "duration")]
+    pub lock: Duration,
+    #[serde(deserialize_with = "duration")]
+    pub result: Duration,
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match humantime::parse_duration(&text) {
+        Ok(duration) if duration.is_zero() => Err(D::Error::custom("a TTL is longer than zero")),
+        Ok(duration) => Ok(duration),
+        Err(why) => Err(D::Error::custom(format_args!("`{text}` is no duration ({why}): write 30s, 5m or 24h"))),
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawValue {
     pub name: String,
-    pub at: RawSlot,
-    pub encoding: RawEncoding,
+    pub at: Role,
+    pub encoding: Encoding,
     pub equals: Option<String>,
     #[serde(default, rename = "where")]
     pub fields_are: BTreeMap<String, Value>,
@@ -84,210 +99,70 @@ pub(super) struct RawValue {
     pub strict: bool,
     #[serde(default)]
     pub opaque: bool,
-    pub state: RawState,
+    pub state: State,
     #[serde(default)]
-    pub fields: RawFields,
+    pub fields: Fields,
     #[serde(default)]
-    pub body_encoding: RawBodyEncoding,
+    pub body_encoding: BodyEncoding,
     #[serde(default)]
-    pub timestamp: RawTimestamp,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawSlot {
-    Record,
-    Lock,
-    Result,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawEncoding {
-    Text,
-    Json,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawState {
-    InProgress,
-    Completed,
-}
-
-#[derive(Deserialize, Default, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawBodyEncoding {
-    #[default]
-    Text,
-    Base64,
-    Json,
-}
-
-#[derive(Deserialize, Default, Clone, Copy)]
-pub(super) enum RawTimestamp {
-    #[default]
-    #[serde(rename = "ms")]
-    Milliseconds,
-    #[serde(rename = "s")]
-    Seconds,
-    #[serde(rename = "rfc3339")]
-    Rfc3339,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawFields {
-    pub owner: Option<String>,
-    pub fingerprint: Option<String>,
-    pub created_at: Option<String>,
-    pub completed_at: Option<String>,
-    pub status: Option<String>,
-    pub headers: Option<String>,
-    pub body: Option<String>,
-    pub error: Option<String>,
-    pub blob: Option<String>,
+    pub timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawWrite {
-    pub lock_value: String,
-    pub result_value: String,
-    pub failed_value: Option<String>,
-    pub response: Option<String>,
-    pub no_body: Option<String>,
-    #[serde(default)]
-    pub header_names: RawHeaderNames,
-    #[serde(default)]
-    pub escape_html: bool,
-}
-
-#[derive(Deserialize, Default, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawHeaderNames {
-    #[default]
-    AsGiven,
-    Canonical,
-    Lower,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawConduct {
-    pub on_failure: Option<RawOnFailure>,
-    pub on_hang_up: Option<RawOnHangUp>,
-    pub without_redis: Option<RawWithoutRedis>,
-    pub stores: Option<String>,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawOnFailure {
-    Store,
-    Release,
-    Keep,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawOnHangUp {
-    Release,
-    GoOn,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawWithoutRedis {
-    Refuse,
-    Execute,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawStep<'a> {
+pub(super) struct RawStep {
     #[serde(default)]
     pub checks_owner: bool,
     pub note: Option<String>,
-    #[serde(borrow)]
-    pub call: Vec<RawCall<'a>>,
+    pub call: Vec<RawCall>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawCall<'a> {
+pub(super) struct RawCall {
     pub script: Option<String>,
-    #[serde(borrow, default)]
-    pub keys: Vec<Text<'a>>,
-    #[serde(borrow, default)]
-    pub args: Vec<Text<'a>>,
-    #[serde(borrow)]
-    pub command: Option<Vec<Text<'a>>>,
-    #[serde(borrow)]
-    pub replies: Vec<RawReply<'a>>,
+    #[serde(default)]
+    pub keys: Vec<Template>,
+    #[serde(default)]
+    pub args: Vec<Template>,
+    pub command: Option<Vec<Template>>,
+    pub replies: Vec<RawReply>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawReply<'a> {
+pub(super) struct RawReply {
     pub word: Option<String>,
     pub integer: Option<i64>,
     pub nil: Option<bool>,
     pub error: Option<String>,
-    pub array: Option<RawFirst>,
+    pub array: Option<First>,
     pub text: Option<bool>,
-    pub means: RawMeaning,
-    #[serde(borrow)]
-    pub when: Option<RawWhen<'a>>,
+    pub means: Meaning,
+    #[serde(default, deserialize_with = "alternatives")]
+    pub when: Vec<BTreeMap<String, String>>,
     pub client: Option<String>,
 }
 
-/// The first element of an array reply.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "the first element of an array is a whole number or a word")]
-pub(super) enum RawFirst {
-    Integer(i64),
-    Word(String),
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RawMeaning {
-    Acquired,
-    Conflict,
-    Replay,
-    Mismatch,
-    Fail,
-    Stored,
-    Renewed,
-    Refused,
-    Released,
-    Next,
-}
-
-/// The alternatives: one table, or a list of them.
-pub(super) struct RawWhen<'a>(pub Vec<BTreeMap<Text<'a>, Text<'a>>>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawWhen<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Alternatives)
-    }
+/// Reads the alternatives of a reply: one table, or a list of tables.
+fn alternatives<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<BTreeMap<String, String>>, D::Error> {
+    deserializer.deserialize_any(Alternatives)
 }
 
 struct Alternatives;
 
 impl<'de> Visitor<'de> for Alternatives {
-    type Value = RawWhen<'de>;
+    type Value = Vec<BTreeMap<String, String>>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a table of slots, or a list of such tables")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawWhen<'de>, A::Error> {
-        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(|one| RawWhen(vec![one]))
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        BTreeMap::deserialize(MapAccessDeserializer::new(map)).map(|one| vec![one])
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<RawWhen<'de>, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(seq)).map(RawWhen)
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(seq))
     }
 }

@@ -66,12 +66,12 @@ fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, abou
         }
         Reading::Value(decoded) => {
             let case = &schema.values[decoded.case];
-            format!("`{}`, {}", case.name, case.state.word())
+            format!("`{}`, {}", case.name, case.state.as_str())
         }
         Reading::Unreadable(why) | Reading::Foreign { why, .. } => format!("unreadable ({why})"),
         Reading::Absent | Reading::WrongType(_) => "unreadable".to_owned(),
     };
-    let message = format!("what it writes is read back as {got}, not as {}", wanted.word());
+    let message = format!("what it writes is read back as {got}, not as {}", wanted.as_str());
     Some(Mismatch { about, message })
 }
 

@@ -1,6 +1,10 @@
 //! The steps of the state machine: what is sent, and what each reply means.
 
-use crate::domain::step::request::Template;
+use serde::Deserialize;
+use strum::IntoStaticStr;
+
+use super::value_template::Template;
+use crate::domain::as_str::as_str;
 
 /// One step of the state machine: calls made one after another until one's reply decides.
 #[derive(Debug, Clone)]
@@ -70,6 +74,19 @@ pub enum SlotIs {
     Value(usize),
 }
 
+impl SlotIs {
+    /// The state of a slot that a word of `when` names; `None` for the name of a value case.
+    pub(super) fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "absent" => Some(Self::Absent),
+            "present" => Some(Self::Present),
+            "unreadable" => Some(Self::Unreadable),
+            "wrong-type" => Some(Self::WrongType),
+            _ => None,
+        }
+    }
+}
+
 /// How a reply is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
@@ -88,7 +105,8 @@ pub enum Pattern {
 }
 
 /// The first element of an array reply.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "the first element of an array is a whole number or a word")]
 pub enum First {
     /// This integer.
     Integer(i64),
@@ -97,7 +115,9 @@ pub enum First {
 }
 
 /// What a reply means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Meaning {
     /// Begin: the lock is taken, the operation executes.
     Acquired,
@@ -121,20 +141,4 @@ pub enum Meaning {
     Next,
 }
 
-impl Meaning {
-    /// The word for it in `schema.toml`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Acquired => "acquired",
-            Self::Conflict => "conflict",
-            Self::Replay => "replay",
-            Self::Mismatch => "mismatch",
-            Self::Fail => "fail",
-            Self::Renewed => "renewed",
-            Self::Stored => "stored",
-            Self::Refused => "refused",
-            Self::Released => "released",
-            Self::Next => "next",
-        }
-    }
-}
+as_str!(Meaning);

@@ -1,6 +1,11 @@
 //! Texts with placeholders: what a schema sends and stores, before it is known for whom.
 
-use super::Slot;
+use std::fmt;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::role::Role;
 
 /// A text with placeholders such as `{lock_ttl}`; braces around anything else are literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +28,7 @@ impl Part {
 pub(in crate::domain) enum Place {
     Key,
     Prefix,
-    RedisKey(Slot),
+    RedisKey(Role),
     Owner,
     LockTtl,
     ResultTtl,
@@ -46,9 +51,9 @@ pub(in crate::domain) enum Place {
 const IN_CALLS: &[(&str, Place)] = &[
     ("key", Place::Key),
     ("prefix", Place::Prefix),
-    ("record", Place::RedisKey(Slot::Record)),
-    ("lock", Place::RedisKey(Slot::Lock)),
-    ("result", Place::RedisKey(Slot::Result)),
+    ("record", Place::RedisKey(Role::Record)),
+    ("lock", Place::RedisKey(Role::Lock)),
+    ("result", Place::RedisKey(Role::Result)),
     ("owner", Place::Owner),
     ("lock_ttl", Place::LockTtl),
     ("result_ttl", Place::ResultTtl),
@@ -75,32 +80,46 @@ const IN_RESPONSES: &[(&str, Place)] = &[
 const IN_VALUES: &[(&str, Place)] =
     &[("owner", Place::Owner), ("response", Place::Response), ("fingerprint", Place::Fingerprint), ("now", Place::Now)];
 
+/// The placeholders that a text may have, and the reader of such texts.
+#[derive(Clone, Copy)]
+struct Known(&'static [&'static [(&'static str, Place)]]);
+
+impl Visitor<'_> for Known {
+    type Value = Template;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Template, E> {
+        Template::parse(text, self).map_err(E::custom)
+    }
+}
+
+/// A word of a call: one of its KEYS, of its ARGV, or of a plain command.
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Known(&[IN_CALLS]))
+    }
+}
+
+/// Reads the text of a value that the service stores.
+pub(super) fn of_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+    deserializer.deserialize_str(Known(&[IN_RESPONSES, IN_VALUES]))
+}
+
+/// Reads the text of a value that not every service stores.
+pub(super) fn of_optional_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
+    of_value(deserializer).map(Some)
+}
+
+/// Reads the text of a response that is a part of a value.
+pub(super) fn of_response<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
+    deserializer.deserialize_str(Known(&[IN_RESPONSES])).map(Some)
+}
+
 impl Template {
-    /// Parses a KEYS, ARGV or command word.
-    ///
-    /// # Errors
-    /// Names the placeholder that is not known there.
-    pub fn of_call(text: &str) -> Result<Self, String> {
-        Self::parse(text, &[IN_CALLS])
-    }
-
-    /// Parses the text of a value the service stores.
-    ///
-    /// # Errors
-    /// Names the placeholder that is not known there.
-    pub fn of_value(text: &str) -> Result<Self, String> {
-        Self::parse(text, &[IN_RESPONSES, IN_VALUES])
-    }
-
-    /// Parses the text of a response that is a part of a value.
-    ///
-    /// # Errors
-    /// Names the placeholder that is not known there.
-    pub fn of_response(text: &str) -> Result<Self, String> {
-        Self::parse(text, &[IN_RESPONSES])
-    }
-
-    fn parse(text: &str, known: &[&[(&str, Place)]]) -> Result<Self, String> {
+    fn parse(text: &str, known: Known) -> Result<Self, String> {
         let mut parts = Vec::new();
         // What follows the last placeholder, and where in it to look for the next one.
         let (mut rest, mut from) = (text, 0);
@@ -114,7 +133,7 @@ impl Template {
                 from = open + 1;
                 continue;
             }
-            let known = || known.iter().copied().flatten();
+            let known = || known.0.iter().copied().flatten();
             let Some((_, place)) = known().find(|(word, _)| *word == name) else {
                 let words: Vec<_> = known().map(|(word, _)| format!("{{{word}}}")).collect();
                 return Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")));
@@ -172,14 +191,14 @@ mod tests {
 
     #[test]
     fn braces_of_json_are_literal() {
-        let template = Template::of_value(r#"{"status":{status},"b":{"c":1}}"#).unwrap();
+        let template = Template::parse(r#"{"status":{status},"b":{"c":1}}"#, Known(&[IN_RESPONSES])).unwrap();
         assert_eq!(template.fill(|_| b"201".to_vec()), br#"{"status":201,"b":{"c":1}}"#);
         assert_eq!(template.display(), r#"{"status":{status},"b":{"c":1}}"#);
     }
 
     #[test]
     fn an_unknown_placeholder_is_named() {
-        assert!(Template::of_call("{ttl}").unwrap_err().contains("{ttl}"));
-        assert!(Template::of_response("{response}").unwrap_err().contains("{response}"));
+        assert!(Template::parse("{ttl}", Known(&[IN_CALLS])).unwrap_err().contains("{ttl}"));
+        assert!(Template::parse("{response}", Known(&[IN_RESPONSES])).unwrap_err().contains("{response}"));
     }
 }

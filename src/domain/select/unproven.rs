@@ -19,7 +19,7 @@ pub enum Missing {
 
 impl Missing {
     /// The stable word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Ttl(TtlOf::Lock) => "lock_ttl",
             Self::Ttl(TtlOf::Result) => "result_ttl",

@@ -1,9 +1,15 @@
 //! How a scenario ends for the clients.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+
 /// The verdicts, the mildest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
     /// The scenario says nothing of this schema.
+    #[strum(serialize = "n/a")]
     NotApplicable,
     /// The operation ran once, and nobody was told anything else.
     Safe,
@@ -19,6 +25,8 @@ pub enum Verdict {
     Duplicate,
 }
 
+as_str!(Verdict);
+
 impl Verdict {
     /// Every verdict, the mildest first.
     pub const ALL: [Self; 7] = [
@@ -30,19 +38,6 @@ impl Verdict {
         Self::WrongAnswer,
         Self::Duplicate,
     ];
-
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NotApplicable => "n/a",
-            Self::Safe => "safe",
-            Self::Refused => "refused",
-            Self::Blocked => "blocked",
-            Self::Stuck => "stuck",
-            Self::WrongAnswer => "wrong-answer",
-            Self::Duplicate => "duplicate",
-        }
-    }
 
     /// What it means, for a legend.
     pub fn meaning(self) -> &'static str {
@@ -59,7 +54,7 @@ impl Verdict {
 
     /// The verdict that this word is for.
     pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verdict| verdict.word() == word)
+        Self::ALL.into_iter().find(|verdict| verdict.as_str() == word)
     }
 
     /// True when somebody is hurt: worse than waiting.

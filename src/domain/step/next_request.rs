@@ -1,5 +1,8 @@
 //! What the next request with a key gets, derived from the replies of the schema's begin step.
 
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
 use crate::domain::record::decode::Reading;
 use crate::domain::record::observation::{Content, Expiry, Observation};
 use crate::domain::schema::{Condition, Meaning, Reply, Schema, SlotIs, Step};
@@ -16,7 +19,8 @@ pub struct NextRequest {
 }
 
 /// The answers a begin step can give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Answer {
     /// It takes the lock and the operation runs.
     Execute,
@@ -28,17 +32,7 @@ pub enum Answer {
     Fail,
 }
 
-impl Answer {
-    /// The stable word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::Conflict => "conflict",
-            Self::Replay => "replay",
-            Self::Fail => "fail",
-        }
-    }
-}
+as_str!(Answer);
 
 /// Walks the begin step's replies in order; the first one that comes in this state of the slots is the answer. A
 /// state that no reply is foreseen for makes the service fail.

@@ -7,10 +7,9 @@ use serde_json::Value;
 use super::encoding::{escape_html, header_lists, headers, whole_seconds};
 use crate::domain::record::response::Response;
 use crate::domain::schema::value_template::Place;
-use crate::domain::schema::{Action, Call, Schema, Slot, WriteFormat};
+use crate::domain::schema::{Action, Call, Role, Schema, Template};
 
 pub(in crate::domain) use super::encoding::compact_json;
-pub use crate::domain::schema::value_template::Template;
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]
@@ -89,8 +88,8 @@ impl<'a> Request<'a> {
         self.schema.write.response.as_ref().map_or_else(|| self.result_value(), |response| self.value(response))
     }
 
-    fn redis_key(&self, role: Slot) -> Vec<u8> {
-        let slot = self.schema.slot(role).or_else(|| self.schema.slot(Slot::Record));
+    fn redis_key(&self, role: Role) -> Vec<u8> {
+        let slot = self.schema.slot(role).or_else(|| self.schema.slot(Role::Record));
         slot.map_or_else(Vec::new, |slot| self.schema.slots[slot].template.redis_key(self.key))
     }
 
@@ -127,60 +126,5 @@ impl<'a> Request<'a> {
                 .unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body)))),
             _ => Vec::new(),
         }
-    }
-}
-
-/// What a schema's results keep of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keeps {
-    /// The status code.
-    pub status: bool,
-    /// The headers.
-    pub headers: bool,
-    /// The body.
-    pub body: bool,
-    /// The body only as text: bytes that are not UTF-8 would be lost.
-    pub text_only: bool,
-    /// The error text of an operation that failed.
-    pub error: bool,
-}
-
-impl WriteFormat {
-    /// What its results keep of a response.
-    pub fn keeps(&self) -> Keeps {
-        let templates = || [Some(&self.result_value), self.failed_value.as_ref(), self.response.as_ref()];
-        let has = |places: &[Place]| templates().into_iter().flatten().any(|template| template.has(places));
-        let bytes = has(&[Place::Body, Place::BodyBase64]);
-        let text = has(&[Place::BodyJson, Place::BodyText]);
-        Keeps {
-            status: has(&[Place::Status]),
-            headers: has(&[Place::Headers, Place::HeaderLists]),
-            body: bytes || text,
-            text_only: text && !bytes,
-            error: self.failed_value.is_some(),
-        }
-    }
-
-    /// True when a lock holds the time it was taken.
-    pub fn keeps_time(&self) -> bool {
-        self.lock_value.has(&[Place::Now])
-    }
-
-    /// True when a lock or a result holds the hash of the request's payload.
-    pub fn keeps_fingerprint(&self) -> bool {
-        self.lock_value.has(&[Place::Fingerprint]) || self.result_value.has(&[Place::Fingerprint])
-    }
-}
-
-impl Schema {
-    /// True when its worker says who it is, in a value or to a script.
-    pub fn names_owner(&self) -> bool {
-        let values = [Some(&self.write.lock_value), Some(&self.write.result_value), self.write.failed_value.as_ref()];
-        let words = self.steps().flat_map(|step| &step.calls).flat_map(|call| match &call.action {
-            Action::Command(words) => [words.as_slice(), &[]].concat(),
-            Action::Script { keys, args, .. } => [keys.as_slice(), args].concat(),
-        });
-        values.into_iter().flatten().any(|value| value.has(&[Place::Owner])) || { words }
-            .any(|word| word.has(&[Place::Owner]))
     }
 }

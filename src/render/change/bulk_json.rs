@@ -20,7 +20,7 @@ pub fn sweep(
     let found: Map<_, _> = sought.iter().map(|code| ((*code).to_owned(), Value::Object(group(of(code))))).collect();
     let report = json!({
         "format": 1,
-        "outcome": swept.outcome.word(),
+        "outcome": swept.outcome.as_str(),
         "keys": covered.get("keys_walked"),
         "found": found,
         "total": tally.total(),
@@ -49,7 +49,7 @@ pub fn purge(tally: &Tally<(String, &'static str)>, covered: Map<String, Value>,
         .collect();
     let report = json!({
         "format": 1,
-        "outcome": purged.outcome.word(),
+        "outcome": purged.outcome.as_str(),
         "found": found,
         "total": tally.total(),
         "done": purged.done,
@@ -75,7 +75,7 @@ fn group(group: &Group) -> Map<String, Value> {
     Map::from_iter([
         ("count".to_owned(), json!(group.count)),
         ("oldest_ms".to_owned(), json!(group.oldest.map(|age| age.millis))),
-        ("oldest_evidence".to_owned(), json!(group.oldest.map(|age| age.evidence.word()))),
+        ("oldest_evidence".to_owned(), json!(group.oldest.map(|age| age.evidence.as_str()))),
         ("sample".to_owned(), json!(sample)),
     ])
 }

@@ -41,10 +41,10 @@ pub struct Done<'a> {
 /// One document, `{"format":1,"records":[…],…}`, or one object a line: the record with the same fields behind it.
 pub fn report(report: &Report<'_>, one_line: bool) -> String {
     let done = report.done;
-    let outcome = done.map_or("dry-run", |done| done.means.map_or("unknown-reply", Meaning::word));
+    let outcome = done.map_or("dry-run", |done| done.means.map_or("unknown-reply", |meaning| meaning.as_str()));
     let step = json!({
         "name": report.name,
-        "foretold": report.foretold.word(),
+        "foretold": report.foretold.as_str(),
         "reply": done.and_then(|done| done.reply).map(words::reply),
         "owner": report.owner,
     });

@@ -20,7 +20,7 @@ pub(super) fn text(run: &Run, width: Option<usize>) -> String {
     let rows = run.latencies.rows(ROWS);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
     let longest = width.map_or(LONGEST, |width| width.saturating_sub(22).clamp(8, LONGEST));
-    let mut text = format!("Latency of {}, {}\n", run.schema, run.strategy.word());
+    let mut text = format!("Latency of {}, {}\n", run.schema, run.strategy.as_str());
     for (limit, count) in &rows {
         text.push_str(&format!("  ≤ {:>6}  {} {count}\n", latency(*limit), bar(*count, most, longest)));
     }

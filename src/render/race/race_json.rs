@@ -23,7 +23,7 @@ pub fn lines(runs: &[Run]) -> String {
 fn run(run: &Run) -> Value {
     json!({
         "schema": run.schema,
-        "strategy": run.strategy.word(),
+        "strategy": run.strategy.as_str(),
         "concurrency": run.plan.concurrency,
         "rounds": run.rounds,
         "void_rounds": run.void_rounds,
@@ -31,7 +31,7 @@ fn run(run: &Run) -> Value {
         "overlap": run.plan.overlap,
         "think_time_ms": millis(run.plan.think_time),
         "fail_every": run.plan.fail_every,
-        "verdict": run.verdict().word(),
+        "verdict": run.verdict().as_str(),
         "winners_min": run.winners_min,
         "winners_max": run.winners_max,
         "rounds_with_many_winners": run.rounds_with_many_winners,
@@ -58,7 +58,7 @@ fn offence(offending: &Offending) -> Value {
     let timeline: Vec<_> = excerpt(offending).into_iter().map(|index| event(&offending.events[index])).collect();
     json!({
         "round": offending.round,
-        "rule": offending.offence.rule.word(),
+        "rule": offending.offence.rule.as_str(),
         "pair": pair,
         "timeline": timeline,
     })
@@ -67,8 +67,8 @@ fn offence(offending: &Offending) -> Value {
 fn event(event: &Event) -> Value {
     json!({
         "worker": event.worker,
-        "step": event.act.word(),
-        "reply": event.answer.word(),
+        "step": event.act.as_str(),
+        "reply": event.answer.as_str(),
         "detail": event.answer.detail(),
         "start_us": event.start / 1000,
         "end_us": event.end / 1000,

@@ -28,7 +28,7 @@ fn heading(runs: &[Run]) -> String {
     let Some(Run { plan, rounds, .. }) = runs.first() else { return String::new() };
     let workers = count(plan.concurrency, "worker");
     let mut lines = format!("{workers}, {}, each on one fresh key\n", count(*rounds, "round"));
-    let all: Vec<_> = runs.iter().map(|run| (run.strategy.word(), options(&run.plan))).collect();
+    let all: Vec<_> = runs.iter().map(|run| (run.strategy.as_str(), options(&run.plan))).collect();
     let mut said = HashSet::new();
     for (strategy, options) in &all {
         for option in options {
@@ -45,7 +45,7 @@ fn heading(runs: &[Run]) -> String {
         lines.push_str(&format!("replies lost: {lost}; each may or may not have been executed\n"));
     }
     for run in runs.iter().filter(|run| run.void_rounds > 0) {
-        let (void, name) = (count(run.void_rounds, "round"), run.strategy.word());
+        let (void, name) = (count(run.void_rounds, "round"), run.strategy.as_str());
         lines.push_str(&format!("{}, {name}: {void} void: a lock ended or vanished within the round\n", run.schema));
     }
     if runs.iter().any(|run| run.verdict() == Verdict::NoneSeen) {

@@ -55,7 +55,7 @@ fn rows(runs: &[Run], is_wide: bool) -> Vec<Row> {
             rows.push(Row { verdict, speed });
         }
         headed = &run.schema;
-        let name = if own { run.schema.clone() } else { format!("  {}", run.strategy.word()) };
+        let name = if own { run.schema.clone() } else { format!("  {}", run.strategy.as_str()) };
         rows.push(Row { verdict: verdict(run, name.clone(), is_wide), speed: speed(run, name) });
     }
     rows
@@ -69,7 +69,7 @@ fn verdict(run: &Run, name: String, is_wide: bool) -> Vec<String> {
     let seen = match run.verdict() {
         Verdict::NoneSeen if is_wide => format!("{NONE_IN} {} begins", run.begins),
         Verdict::NoneSeen => format!("{NONE_IN} {}", run.begins),
-        verdict => verdict.word().to_owned(),
+        verdict => verdict.as_str().to_owned(),
     };
     vec![
         seen,

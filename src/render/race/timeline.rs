@@ -16,7 +16,7 @@ const SHOWN: usize = 12;
 pub(super) fn text(run: &Run, width: Option<usize>, palette: Palette) -> Option<String> {
     let offending = run.offending.as_ref()?;
     let pair = [Some(offending.offence.event), offending.offence.against];
-    let name = format!("{}, {}", run.schema, run.strategy.word());
+    let name = format!("{}, {}", run.schema, run.strategy.as_str());
     let title = format!("Round {} of {name} cannot have been atomic:", offending.round);
     let mut text = format!("{}\n{}\n\n", palette.bold(&title), offending.offence.rule.sentence());
     text.push_str("   START µs    END µs  WORKER  STEP      REPLY\n");
@@ -60,8 +60,8 @@ fn line(event: &Event, marked: bool) -> String {
         micros(event.start),
         micros(event.end),
         event.worker,
-        event.act.word(),
-        event.answer.word(),
+        event.act.as_str(),
+        event.answer.as_str(),
         detail.unwrap_or_default(),
     )
 }

@@ -44,7 +44,7 @@ impl Page<'_> {
         let name = self.palette.bold(&words::safe(&schema.name));
         self.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
         for (slot, template) in schema.slots.iter().zip(words::templates(schema)) {
-            let label = if schema.slots.len() == 1 { "Redis key" } else { slot.role.word() };
+            let label = if schema.slots.len() == 1 { "Redis key" } else { slot.role.as_str() };
             self.field(&capital(label), &template);
         }
         self.field("Prefix", &words::prefix(&schema.prefix));
@@ -64,9 +64,9 @@ impl Page<'_> {
                 holds if holds.is_empty() => words::told_by(case),
                 holds => format!("{}; {holds}", words::told_by(case)),
             };
-            let mut row = vec![words::safe(&case.name), case.state.word().to_owned(), told];
+            let mut row = vec![words::safe(&case.name), case.state.as_str().to_owned(), told];
             if schema.slots.len() > 1 {
-                row.insert(1, format!("at {}", schema.slots[case.slot].role.word()));
+                row.insert(1, format!("at {}", schema.slots[case.slot].role.as_str()));
             }
             row
         });
@@ -109,7 +109,7 @@ impl Page<'_> {
             let client = reply.client.as_deref().map(|client| format!("client: {}", words::safe(client)));
             vec![
                 words::pattern(&reply.pattern),
-                reply.means.word().to_owned(),
+                reply.means.as_str().to_owned(),
                 words::when(self.schema, reply),
                 client.unwrap_or_default(),
             ]

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::words;
 use crate::domain::record::age::millis;
+use crate::domain::schema::Template;
 use crate::domain::schema::{
     Action, Call, Condition, Conduct, First, Member, Origin, Pattern, Reply, Schema, Step, ValueCase,
 };
 use crate::domain::step::fencing;
-use crate::domain::step::request::Template;
 use crate::render::escape;
 
 /// A whole document: `{"format":1,"schemas":[…]}`.
@@ -37,13 +37,13 @@ fn schema(schema: &Schema) -> Value {
         "older_release_of": schema.older_release_of,
         "layout": words::layout(schema),
         "keys": schema.slots.iter().map(|slot| json!({
-            "slot": slot.role.word(),
+            "slot": slot.role.as_str(),
             "template": slot.template.display(),
         })).collect::<Vec<_>>(),
         "takes_prefix": schema.takes_prefix,
         "prefix": {
             "text": schema.prefix.text,
-            "place": schema.prefix.place.word(),
+            "place": schema.prefix.place.as_str(),
             "refusal": schema.prefix.place.refusal(),
         },
         "lock_ttl_ms": millis(schema.lock_ttl),
@@ -79,9 +79,9 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
         words::places(&case.fields).into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
     json!({
         "name": case.name,
-        "slot": schema.slots[case.slot].role.word(),
+        "slot": schema.slots[case.slot].role.as_str(),
         "encoding": words::encoding(case.encoding),
-        "state": case.state.word(),
+        "state": case.state.as_str(),
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
         "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
         "has": case.tests.has,
@@ -142,10 +142,10 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
     let condition = |Condition(slots): &Condition| {
         slots
             .iter()
-            .map(|(slot, is)| (schema.slots[*slot].role.word().to_owned(), json!(words::slot_is(schema, is))))
+            .map(|(slot, is)| (schema.slots[*slot].role.as_str().to_owned(), json!(words::slot_is(schema, is))))
             .collect::<Map<_, _>>()
     };
-    fields["means"] = json!(reply.means.word());
+    fields["means"] = json!(reply.means.as_str());
     fields["when"] = reply.when.iter().map(condition).map(Value::Object).collect();
     fields["client"] = json!(reply.client);
     fields

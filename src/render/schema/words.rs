@@ -200,7 +200,7 @@ pub(super) fn conduct(conduct: &Conduct) -> Vec<[String; 2]> {
 
 /// What a call sends.
 pub(super) fn sent(action: &Action) -> String {
-    let words = |templates: &[crate::domain::step::request::Template]| {
+    let words = |templates: &[crate::domain::schema::Template]| {
         templates.iter().map(|template| safe(&template.display())).collect::<Vec<_>>().join(" ")
     };
     match action {
@@ -232,7 +232,7 @@ pub(super) fn pattern(pattern: &Pattern) -> String {
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     let one = |Condition(slots): &Condition| {
         let slots =
-            slots.iter().map(|(slot, is)| format!("{} {}", schema.slots[*slot].role.word(), slot_is(schema, is)));
+            slots.iter().map(|(slot, is)| format!("{} {}", schema.slots[*slot].role.as_str(), slot_is(schema, is)));
         slots.collect::<Vec<_>>().join(", ")
     };
     match reply.when.as_slice() {

@@ -23,7 +23,7 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
     for (index, group) in bad.iter().enumerate() {
         let cell = group.cells[0];
         let verdict = cell.judgement.verdict;
-        let word = palette.paint(style(verdict), verdict.word());
+        let word = palette.paint(style(verdict), verdict.as_str());
         let heading = format!("{word}  {}: {}", palette.bold(cell.scenario.name), group.schemas());
         text.push_str(&hanging(&heading, width));
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
@@ -71,7 +71,7 @@ impl Group<'_> {
     fn schemas(&self) -> String {
         let one = |cell: &&Cell| {
             let schema = escape::text(cell.schema.as_bytes());
-            match words(cell).strip_prefix(cell.judgement.verdict.word()) {
+            match words(cell).strip_prefix(cell.judgement.verdict.as_str()) {
                 Some(more) if !more.is_empty() => format!("{schema}{more}"),
                 _ => schema,
             }

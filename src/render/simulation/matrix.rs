@@ -35,7 +35,7 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
 pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
     let occurs = |verdict: &Verdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
     let line = |verdict: Verdict| {
-        let word = palette.paint(style(verdict), &format!("{:<13}", verdict.word()));
+        let word = palette.paint(style(verdict), &format!("{:<13}", verdict.as_str()));
         format!("  {word}{}\n", verdict.meaning())
     };
     Verdict::ALL.into_iter().rev().filter(occurs).map(line).collect()
@@ -47,7 +47,7 @@ pub(super) fn words(cell: &Cell) -> String {
     match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
         (Verdict::Blocked, Some(ms), _) => format!("blocked {}", duration::short(ms)),
         (Verdict::Duplicate, _, effects) if effects > 2 => format!("duplicate x{effects}"),
-        (verdict, ..) => verdict.word().to_owned(),
+        (verdict, ..) => verdict.as_str().to_owned(),
     }
 }
 

@@ -44,8 +44,8 @@ pub fn compared(differences: &[Difference], palette: Palette) -> String {
         return "Every cell is as it was accepted.\n".to_owned();
     }
     let line = |difference: &Difference| {
-        let (schema, now) = (escape::text(difference.schema.as_bytes()), difference.now.word());
-        let was = difference.accepted.map_or("not there", |verdict| verdict.word());
+        let (schema, now) = (escape::text(difference.schema.as_bytes()), difference.now.as_str());
+        let was = difference.accepted.map_or("not there", |verdict| verdict.as_str());
         let change = match difference.change() {
             Change::Worse => "worse",
             Change::Better => "better",

@@ -24,7 +24,7 @@ fn cell(cell: &Cell) -> Value {
     json!({
         "schema": cell.schema,
         "scenario": cell.scenario.name,
-        "verdict": cell.judgement.verdict.word(),
+        "verdict": cell.judgement.verdict.as_str(),
         "blocked_ms": cell.judgement.blocked_ms,
         "effects": cell.judgement.effects,
         "why": cell.judgement.why,
@@ -49,8 +49,8 @@ fn difference(difference: &Difference) -> Value {
     json!({
         "schema": difference.schema,
         "scenario": difference.scenario,
-        "accepted": difference.accepted.map(|verdict| verdict.word()),
-        "now": difference.now.word(),
+        "accepted": difference.accepted.map(|verdict| verdict.as_str()),
+        "now": difference.now.as_str(),
         "change": match difference.change() {
             Change::Worse => "worse",
             Change::Better => "better",

@@ -11,6 +11,7 @@ use super::private_servers::Servers;
 use super::run::Take;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::History;
+use crate::domain::step::cluster_fit;
 use crate::store::{Link, StoreError, Writable};
 
 /// Why a scenario was not played to its end.
@@ -95,7 +96,7 @@ impl<'s> Stage<'s> {
     fn key(&self) -> Played<Vec<u8>> {
         let Venue { link, target } = self.venue;
         if link.is_cluster()
-            && let Some(problem) = self.schema.cluster_problem(PRIVATE_KEY)
+            && let Some(problem) = cluster_fit::problem(self.schema, PRIVATE_KEY)
         {
             return Err(Cut::NotApplicable(format!("this server is a cluster: {problem}")));
         }

@@ -2,10 +2,10 @@
 
 use super::environment::{Cut, Played};
 use super::worker::Instance;
+use crate::domain::schema::Template;
 use crate::domain::schema::{Action, Call, Meaning};
 use crate::domain::step::reply;
 use crate::domain::step::reply::StepReply;
-use crate::domain::step::request::Template;
 use crate::sim::service::{Prepared, words};
 use crate::store::{StoreError, Wire, nowhere};
 
@@ -40,14 +40,14 @@ impl Met {
     /// What Redis answered.
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Said(said) => format!("{} ({})", said.words, said.means.word()),
+            Self::Said(said) => format!("{} ({})", said.words, said.means.as_str()),
             Self::Error(why) | Self::Unreachable(why) => why.clone(),
         }
     }
 
     /// What it comes to, whatever numbers the reply carries.
     fn gist(&self) -> String {
-        self.means().map_or_else(|| self.words(), |means| means.word().to_owned())
+        self.means().map_or_else(|| self.words(), |means| means.as_str().to_owned())
     }
 }
 

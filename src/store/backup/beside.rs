@@ -1,13 +1,13 @@
 //! The other Redis key of a record that has two: what stood there when one of them was backed up.
 
 use crate::domain::record::observation::{Content, Observation};
-use crate::domain::schema::Slot;
+use crate::domain::schema::Role;
 
 /// The other Redis key of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     /// What that Redis key is for: the lock or the result.
-    pub role: Slot,
+    pub role: Role,
     /// The Redis key.
     pub redis_key: Vec<u8>,
     /// True when something stood there.
@@ -18,7 +18,7 @@ impl Beside {
     /// What stood beside a Redis key of a record as it was seen; `None` where the record has no other.
     pub(super) fn of(seen: &Observation, redis_key: &[u8]) -> Option<Self> {
         let [lock, result] = seen.slots.as_slice() else { return None };
-        let (role, other) = if lock.redis_key == redis_key { (Slot::Result, result) } else { (Slot::Lock, lock) };
+        let (role, other) = if lock.redis_key == redis_key { (Role::Result, result) } else { (Role::Lock, lock) };
         Some(Self { role, redis_key: other.redis_key.clone(), there: other.content != Content::Absent })
     }
 
@@ -28,7 +28,7 @@ impl Beside {
     /// A result keeps a lock away: the operation has been completed since, and the lock would let its old worker complete
     /// once more, over that result. Where the result stood beside the lock before, the two come back as they were.
     pub fn bars(&self) -> Option<&[u8]> {
-        let is_barred = self.role == Slot::Lock || !self.there;
+        let is_barred = self.role == Role::Lock || !self.there;
         is_barred.then_some(self.redis_key.as_slice())
     }
 }

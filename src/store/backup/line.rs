@@ -66,7 +66,7 @@ impl<'a> HeldLine<'a> {
             key,
             state: about.state,
             beside: beside.map(|beside| BesideFields {
-                role: beside.role.word(),
+                role: beside.role.as_str(),
                 redis_key_base64: STANDARD.encode(&beside.redis_key),
                 there: beside.there,
             }),

@@ -12,7 +12,7 @@ use super::beside::Beside;
 use super::checksum;
 use super::saved::{FORMAT, Saved};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::schema::Slot;
+use crate::domain::schema::Role;
 
 /// How every line begins that idemctl wrote.
 pub(super) const BEGINNING: &[u8] = b"{\"format\":";
@@ -187,7 +187,7 @@ fn held(fields: Fields) -> Result<Held, Fault> {
 }
 
 fn beside(fields: BesideFields) -> Result<Beside, Fault> {
-    let role = [Slot::Lock, Slot::Result].into_iter().find(|role| role.word() == fields.role);
+    let role = [Role::Lock, Role::Result].into_iter().find(|role| role.as_str() == fields.role);
     let unknown = || Fault::Newer(format!("`{}` is a role that this idemctl does not know", fields.role));
     Ok(Beside {
         role: role.ok_or_else(unknown)?,

@@ -1,6 +1,8 @@
 //! What is said of a schema that is wrong, and of which line.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod prefix;
+
 use super::*;
 
 const SOUND: &str = r#"format = 1
@@ -61,19 +63,17 @@ replies = [{ word = "OK", means = "stored", when = {} }]
 "#;
 
 fn read(toml: &str) -> Result<Schema, SchemaError> {
-    deployed(toml, (None, None))
+    deployed(toml, Prefixes::default())
 }
 
-/// The same with the deployment's prefix, and with the one of every schema that says where a prefix stands.
-fn deployed(toml: &str, (prefix, shared_prefix): Given<'_>) -> Result<Schema, SchemaError> {
+fn deployed(toml: &str, prefixes: Prefixes<'_>) -> Result<Schema, SchemaError> {
     parse(SchemaSource {
         file: "schema.toml",
         toml,
         json: None,
         scripts: vec![Script { name: "begin".into(), text: "return 1".into() }],
         origin: Origin::BuiltIn,
-        prefix,
-        shared_prefix,
+        prefixes,
     })
 }
 
@@ -259,59 +259,4 @@ fn the_first_element_of_an_array_is_a_whole_number_or_a_word() {
     for first in ["1", "\"HELD\""] {
         read(&SOUND.replacen("nil = true", &format!("array = {first}"), 1)).unwrap();
     }
-}
-
-/// The Redis keys of the idempotency key `k`.
-fn redis_keys(toml: &str, given: Given<'_>) -> Vec<String> {
-    let keys = deployed(toml, given).unwrap().redis_keys(b"k");
-    keys.into_iter().map(|key| String::from_utf8(key).unwrap()).collect()
-}
-
-#[test]
-fn a_prefix_stands_in_front_of_every_redis_key_unless_the_schema_says_where() {
-    assert_eq!(redis_keys(SOUND, (None, None)), ["lock:k", "result:k"]);
-    assert_eq!(redis_keys(SOUND, (Some("shop:"), None)), ["shop:lock:k", "shop:result:k"]);
-    // A hash tag is a prefix like any other.
-    assert_eq!(redis_keys(SOUND, (Some("{shop}:"), None)), ["{shop}:lock:k", "{shop}:result:k"]);
-    let written = SOUND.replace("lock:{key}", "{prefix}lock:{key}").replace("result:{key}", "a:{prefix}:{key}");
-    assert_eq!(redis_keys(&written, (None, None)), ["lock:k", "a::k"]);
-    assert_eq!(redis_keys(&written, (Some("shop:"), None)), ["shop:lock:k", "a:shop::k"]);
-}
-
-#[test]
-fn a_prefix_takes_the_place_of_the_schemas_own() {
-    let own = SOUND.replace("lock:{key}", "{prefix}lock:{key}").replace("[ttl]", "prefix = \"old:\"\n[ttl]");
-    assert_eq!(redis_keys(&own, (None, None)), ["old:lock:k", "result:k"]);
-    assert_eq!(redis_keys(&own, (Some("shop:"), None)), ["shop:lock:k", "result:k"]);
-    wrong("result:{key}\"", "result:{key}\"\nprefix = \"old:\"", 7, "no template writes `{prefix}`");
-}
-
-#[test]
-fn a_shared_prefix_is_for_schemas_that_say_where_a_prefix_stands() {
-    let shared = (None, Some("pay:"));
-    assert_eq!(redis_keys(SOUND, shared), ["lock:k", "result:k"]);
-    let written = SOUND.replace("lock:{key}", "{prefix}lock:{key}");
-    assert_eq!(redis_keys(&written, shared), ["pay:lock:k", "result:k"]);
-    assert_eq!(redis_keys(&written, (Some("shop:"), Some("pay:"))), ["shop:lock:k", "result:k"]);
-    // What stands in the key is another kind of prefix.
-    let in_key = written.replace("\"{owner}\",\n", "\"{owner}\", \"{prefix}{key}\",\n");
-    assert_eq!(redis_keys(&in_key, shared), ["lock:k", "result:k"]);
-    assert_eq!(redis_keys(&in_key, (Some("shop:"), None)), ["shop:lock:k", "result:k"]);
-}
-
-#[test]
-fn a_schema_that_sends_the_bare_key_takes_no_prefix() {
-    for (from, to) in [
-        ("keys = [\"{lock}\"]", "keys = [\"{key}\"]"),
-        ("  \"{owner}\",", "  \"{key}\","),
-        ("\"EXISTS\", \"{result}\"", "\"EXISTS\", \"result:{key}\""),
-    ] {
-        let bare = SOUND.replacen(from, to, 1);
-        let schema = deployed(&bare, (Some("shop:"), None)).unwrap();
-        let refusal = schema.prefix.place.refusal().unwrap();
-        assert!(!schema.takes_prefix && refusal.starts_with("[begin] sends "), "{to}: {refusal}");
-        assert_eq!(redis_keys(&bare, (Some("shop:"), None)), ["lock:k", "result:k"]);
-    }
-    assert!(read(SOUND).unwrap().takes_prefix);
-    wrong("\"{lock_ttl}\"", "\"{prefix}{key}\"", 4, "a step writes `{prefix}`");
 }

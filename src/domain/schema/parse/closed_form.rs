@@ -3,15 +3,15 @@
 use crate::domain::schema::closed::Closed;
 use crate::domain::schema::forms::Encoding;
 use crate::domain::schema::location::{At as _, Checked, wrong};
-use crate::domain::schema::raw::{RawFields, RawValue};
+use crate::domain::schema::raw::RawValue;
 
 /// The fields of a form that says which there are; `None` for one that does not.
-pub(super) fn closed(raw: &RawValue, encoding: Encoding) -> Checked<Option<Closed>> {
-    opaque(raw, encoding)?;
+pub(super) fn resolve(raw: &RawValue) -> Checked<Option<Closed>> {
+    check_opaque(raw)?;
     let lists = [("required", raw.required.as_ref()), ("optional", raw.optional.as_ref()), ("null", Some(&raw.null))];
     for (name, list) in lists {
         for (index, path) in list.into_iter().flatten().enumerate() {
-            field(path, encoding).at(index).at(name)?;
+            field(path, raw.encoding).at(index).at(name)?;
         }
     }
     if raw.required.is_none() && raw.optional.is_none() {
@@ -24,7 +24,7 @@ pub(super) fn closed(raw: &RawValue, encoding: Encoding) -> Checked<Option<Close
     let required = raw.fields_are.keys().chain(&raw.has).chain(raw.required.iter().flatten());
     let optional: Vec<_> = raw.optional.iter().flatten().map(String::as_str).collect();
     let mut closed = Closed::new(required.map(String::as_str), &optional, raw.strict);
-    for path in read(&raw.fields).filter(|path| !path.is_empty()) {
+    for path in raw.fields.pointers().map(|(_, path)| path).filter(|path| !path.is_empty()) {
         closed.allow(path);
     }
     for (index, path) in raw.null.iter().enumerate() {
@@ -36,8 +36,8 @@ pub(super) fn closed(raw: &RawValue, encoding: Encoding) -> Checked<Option<Close
     Ok(Some(closed))
 }
 
-fn opaque(raw: &RawValue, encoding: Encoding) -> Checked<()> {
-    if raw.opaque && (encoding == Encoding::Json || raw.equals.is_some()) {
+fn check_opaque(raw: &RawValue) -> Checked<()> {
+    if raw.opaque && (raw.encoding == Encoding::Json || raw.equals.is_some()) {
         return wrong("`opaque` means any text: it goes with encoding = \"text\" and without `equals`").at("opaque");
     }
     Ok(())
@@ -51,11 +51,4 @@ fn field(path: &str, encoding: Encoding) -> Checked<()> {
         }
         Encoding::Json => Ok(()),
     }
-}
-
-/// The pointers that are read.
-fn read(fields: &RawFields) -> impl Iterator<Item = &str> {
-    let RawFields { owner, fingerprint, created_at, completed_at, status, headers, body, error, blob } = fields;
-    let all = [owner, fingerprint, created_at, completed_at, status, headers, body, error, blob];
-    all.into_iter().filter_map(|path| path.as_deref())
 }

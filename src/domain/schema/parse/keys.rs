@@ -1,0 +1,83 @@
+//! `[keys]`: the key templates, and where a schema lets a deployment's prefix stand, told from what the templates and the
+//! steps write.
+
+use super::Prefixes;
+use crate::domain::schema::key_template::KeyTemplate;
+use crate::domain::schema::location::{At as _, Checked, wrong};
+use crate::domain::schema::prefix::{Prefix, PrefixPlace};
+use crate::domain::schema::raw::{RawCall, RawKeys, RawSchema};
+use crate::domain::schema::role::{Role, SlotKey};
+use crate::domain::schema::value_template::{Place, Template};
+
+/// The prefix in use, and the Redis keys of a record, the lock's first.
+pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<(Prefix, Vec<SlotKey>)> {
+    let place = place(raw)?;
+    let keys = &raw.keys;
+    if !keys.prefix.is_empty() && !is_written(keys) {
+        return wrong("no template writes `{prefix}`: write it where this one stands").at("prefix");
+    }
+    let named = match (&keys.record, &keys.lock, &keys.result) {
+        (Some(record), None, None) => vec![(Role::Record, record)],
+        (None, Some(lock), Some(result)) => vec![(Role::Lock, lock), (Role::Result, result)],
+        _ => return wrong("[keys] has either `record`, or both `lock` and `result`"),
+    };
+    let given = match place {
+        PrefixPlace::Nowhere(_) => None,
+        PrefixPlace::Written => prefixes.own.or(prefixes.shared),
+        PrefixPlace::InKey | PrefixPlace::InFront => prefixes.own,
+    };
+    let prefix = Prefix { text: given.unwrap_or(&keys.prefix).to_owned(), place };
+    let mut slots: Vec<SlotKey> = Vec::with_capacity(named.len());
+    for (role, text) in named {
+        let template = KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(role.as_str())?;
+        let template = if prefix.place == PrefixPlace::InFront { template.behind(&prefix.text) } else { template };
+        if slots.iter().any(|slot| slot.template == template) {
+            return wrong("lock and result must have different Redis keys").at(role.as_str());
+        }
+        slots.push(SlotKey { role, template });
+    }
+    Ok((prefix, slots))
+}
+
+/// Where the prefix stands.
+///
+/// # Errors
+/// A step writes `{prefix}`, and no key template does: begin would take a lock at another Redis key than is read.
+fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
+    let sent = raw.calls().any(|(_, call)| words(call).any(|word| word.has(&[Place::Prefix])));
+    match (is_written(&raw.keys), sent) {
+        (false, true) => wrong("a step writes `{prefix}`: write it into the templates of [keys] as well"),
+        (true, true) => Ok(PrefixPlace::InKey),
+        (written, false) => Ok(match bare_key(raw, written) {
+            Some(why) => PrefixPlace::Nowhere(why),
+            None if written => PrefixPlace::Written,
+            None => PrefixPlace::InFront,
+        }),
+    }
+}
+
+/// True when a key template writes `{prefix}`.
+fn is_written(keys: &RawKeys) -> bool {
+    [&keys.record, &keys.lock, &keys.result].into_iter().flatten().any(|text| text.contains("{prefix}"))
+}
+
+/// Why no prefix can stand in the Redis keys: a call sends the key without the prefix, and Redis keys that are made of
+/// that key bear no prefix. Where the templates say where the prefix stands, what a script does with its arguments is left
+/// to the schema's author.
+fn bare_key(raw: &RawSchema, written: bool) -> Option<String> {
+    let names_key = |call: &RawCall| {
+        let args = if written { &[][..] } else { &call.args };
+        let words = call.keys.iter().chain(args).chain(call.command.iter().flatten());
+        words.into_iter().any(|word| word.has(&[Place::Key]))
+    };
+    raw.calls().find(|(_, call)| names_key(call)).map(|(step, call)| {
+        let what = call.script.as_ref().map_or("a command".to_owned(), |script| format!("{script}.lua"));
+        format!(
+            "[{step}] sends {what} the bare {{key}}, and Redis keys that are made of it would lack the prefix: schema.toml has to write {{prefix}}, in [keys] and before that {{key}}"
+        )
+    })
+}
+
+fn words(call: &RawCall) -> impl Iterator<Item = &Template> {
+    call.keys.iter().chain(&call.args).chain(call.command.iter().flatten())
+}

@@ -1,0 +1,31 @@
+//! What the Redis keys of a record are for.
+
+use serde::Deserialize;
+use strum::IntoStaticStr;
+
+use super::key_template::KeyTemplate;
+use crate::domain::as_str::as_str;
+
+/// What one Redis key of a record is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Role {
+    /// Lock and result in one key.
+    Record,
+    /// The lock beside a result.
+    Lock,
+    /// The result beside a lock.
+    Result,
+}
+
+as_str!(Role);
+
+/// A slot and its key template.
+#[derive(Debug, Clone)]
+pub struct SlotKey {
+    /// What the key is for.
+    pub role: Role,
+    /// Where it is.
+    pub template: KeyTemplate,
+}
