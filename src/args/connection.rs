@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::parse_duration;
-use crate::settings::Secret;
+use super::tls::TlsArgs;
+use crate::domain::duration::parse_duration;
+use crate::domain::secret::Secret;
 
 /// How to reach the server, on every command.
 #[derive(Debug, Clone, Default, Args)]
@@ -101,54 +102,6 @@ pub struct ConnectionArgs {
     /// Whether and how TLS is spoken; last, for its heading stays for whatever comes behind it.
     #[command(flatten)]
     pub tls: TlsArgs,
-}
-
-/// How TLS is spoken, on every command; named as in redis-cli.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "TLS")]
-pub struct TlsArgs {
-    /// Speak TLS (1.2 or 1.3), as a rediss:// URL does
-    #[arg(long, global = true)]
-    pub tls: bool,
-
-    /// Certificates of the issuers to trust, PEM, in place of the system's
-    #[arg(long, global = true, value_name = "FILE")]
-    pub cacert: Option<PathBuf>,
-
-    /// Folder with such files
-    #[arg(long, global = true, value_name = "DIR")]
-    pub cacertdir: Option<PathBuf>,
-
-    /// The client's certificate, PEM, for a server that wants one; with --key
-    #[arg(long, global = true, value_name = "FILE")]
-    pub cert: Option<PathBuf>,
-
-    /// The client's private key, PEM
-    #[arg(id = "tls_key", long = "key", global = true, value_name = "FILE")]
-    pub key: Option<PathBuf>,
-
-    /// Name to ask for and to find in the server's certificate [default: the host]
-    #[arg(long, global = true, value_name = "HOST")]
-    pub sni: Option<String>,
-
-    /// Do not check the server's certificate: whoever is on the way can read and change everything
-    #[arg(long, global = true)]
-    pub insecure: bool,
-}
-
-impl TlsArgs {
-    /// An option that says how, which is of no use without TLS.
-    pub fn named(&self) -> Option<&'static str> {
-        let named = [
-            ("--cacert", self.cacert.is_some()),
-            ("--cacertdir", self.cacertdir.is_some()),
-            ("--cert", self.cert.is_some()),
-            ("--key", self.key.is_some()),
-            ("--sni", self.sni.is_some()),
-            ("--insecure", self.insecure),
-        ];
-        named.into_iter().find(|(_, named)| *named).map(|(name, _)| name)
-    }
 }
 
 impl ConnectionArgs {

@@ -7,14 +7,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use self::rows::{Kept, Rows};
-use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, WalkArgs, parse_duration};
+use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, WalkArgs, finding_codes, parse_duration};
 use crate::change::say_coverage;
 use crate::context::Context;
-use crate::domain::diagnosis::{self, CODES, Thresholds};
+use crate::domain::diagnosis::{self, FindingCode, Thresholds};
 use crate::domain::record::Record;
 use crate::domain::record::age;
 use crate::domain::record::evidence::Evidence;
@@ -72,8 +71,8 @@ pub struct Args {
     key_glob: Option<OsString>,
 
     /// Only records with this finding
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = PossibleValuesParser::new(CODES))]
-    finding: Vec<String>,
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
+    finding: Vec<FindingCode>,
 
     /// End after this many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -232,7 +231,7 @@ async fn page(
 
 /// True when the lengths of values decide which records are shown, so that every one has to be asked for.
 fn chooses_by_size(args: &Args) -> bool {
-    matches!(args.sort, Some(Sort::Size)) || args.finding.iter().any(|code| code == "oversized")
+    matches!(args.sort, Some(Sort::Size)) || args.finding.contains(&FindingCode::Oversized)
 }
 
 /// How many rows, and in which order.
@@ -255,6 +254,6 @@ fn selection(args: &Args) -> Selection {
         no_expiry: args.no_expiry,
         owner: args.owner.as_ref().map(bytes),
         key_glob: args.key_glob.as_ref().map(bytes),
-        findings: CODES.into_iter().filter(|code| args.finding.iter().any(|asked| asked == code)).collect(),
+        findings: args.finding.clone(),
     }
 }

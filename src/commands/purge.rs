@@ -9,16 +9,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use clap::builder::PossibleValuesParser;
 
 use self::choice::Choice;
 use self::report::{finish, report, show};
-use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, StateArg, ThresholdArgs, parse_duration};
+use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, StateArg, ThresholdArgs, finding_codes, parse_duration};
 use crate::change::bulk::{Flow, KeyFile, Rule, Source, Supply, Survey};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
-use crate::domain::diagnosis::CODES;
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::select::rate::Rate;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -49,8 +48,8 @@ pub struct Args {
     key_glob: Option<OsString>,
 
     /// Only records with this finding
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = PossibleValuesParser::new(CODES))]
-    finding: Vec<String>,
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
+    finding: Vec<FindingCode>,
 
     /// Only the records of the idempotency keys or Redis keys in this file (`-`: stdin), one a line
     #[arg(long, value_name = "FILE")]

@@ -7,17 +7,17 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
 
 use self::orphans::Orphans;
 use self::report::{check, finish, question, report, show};
-use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
+use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, finding_codes, parse_duration};
 use crate::change::bulk::{Flow, Owners, Rule, Source, Supply, Survey};
 use crate::change::{Journal, Pace, say_coverage};
 use crate::context::Context;
 use crate::domain::change::orphan::INCLUDABLE;
 use crate::domain::change::outcome::{Account, Ended};
+use crate::domain::diagnosis::FindingCode;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::store::{Reader, Writer};
@@ -49,8 +49,8 @@ pub struct Args {
     /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no
     /// worker can be (`leftover-lock`), or values in a lock's place that do not decode (`unreadable`: with --schema, and
     /// --prefix or a --match that has a literal part)
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = PossibleValuesParser::new(INCLUDABLE))]
-    include: Vec<String>,
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
+    include: Vec<FindingCode>,
 
     /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
     #[arg(long = "match", value_name = "GLOB")]

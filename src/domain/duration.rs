@@ -1,5 +1,7 @@
 //! Durations as people write them.
 
+use std::time::Duration;
+
 /// Milliseconds as `4m 12s`: the two largest units, rounded down; below a second `350ms`.
 pub fn short(millis: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
@@ -19,13 +21,20 @@ pub fn short(millis: u64) -> String {
     parts.join(" ")
 }
 
+/// Parses `90s`, `10m`, `24h`.
+///
+/// # Errors
+/// What is wrong, with an example.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write 90s, 10m or 24h (1m is a minute, 1M a month)"))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
-    use super::short;
+    use super::*;
 
     #[test]
     fn shows_the_two_largest_units() {

@@ -166,7 +166,7 @@ impl<'a> Shown<'a> {
 impl<'a> ShownFinding<'a> {
     fn new(finding: &'a Finding) -> Self {
         Self {
-            code: finding.code,
+            code: finding.code.as_str(),
             severity: finding.severity.as_str(),
             evidence: finding.evidence.as_str(),
             message: &finding.message,

@@ -160,7 +160,7 @@ impl Listing {
 
 fn codes(record: &Record) -> String {
     let codes: Vec<_> =
-        record.findings.iter().map(|finding| [finding.evidence.mark(), finding.code].concat()).collect();
+        record.findings.iter().map(|finding| [finding.evidence.mark(), finding.code.as_str()].concat()).collect();
     if codes.is_empty() { "-".to_owned() } else { codes.join(" ") }
 }
 

@@ -124,7 +124,7 @@ impl Page {
     fn findings(&mut self, record: &Record) {
         for finding in &record.findings {
             let severity = self.view.palette.severity(finding.severity);
-            let code = self.view.palette.bold(&[finding.evidence.mark(), finding.code].concat());
+            let code = self.view.palette.bold(&[finding.evidence.mark(), finding.code.as_str()].concat());
             self.wrapped("  ", &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())));
             self.wrapped("    ", &format!("→ {}", escape::text(finding.advice.as_bytes())));
         }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
+use crate::domain::duration::parse_duration;
 use crate::domain::secret::Secret;
 use crate::store::Target;
 
@@ -160,7 +161,7 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let wrong = |why: String| de::Error::custom(format!("\"{text}\": {why}"));
-        match crate::args::parse_duration(&text) {
+        match parse_duration(&text) {
             Ok(Duration::ZERO) => Err(wrong("it has to be longer than zero".to_owned())),
             Ok(span) => Ok(Self(span)),
             Err(why) => Err(wrong(why)),

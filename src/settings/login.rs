@@ -6,7 +6,7 @@ use super::config::ContextConfig;
 use super::environment::Environment;
 use super::origin::{Origin, Sourced, pick};
 use super::password;
-use super::server::Url;
+use super::url::Url;
 use crate::args::ConnectionArgs;
 use crate::domain::secret::Secret;
 use crate::exit::Stop;

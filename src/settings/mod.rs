@@ -14,6 +14,8 @@ mod password;
 mod server;
 mod shown;
 mod stated;
+mod tls;
+mod url;
 
 pub use crate::domain::secret::Secret;
 pub use config::{ContextConfig, NameColor};

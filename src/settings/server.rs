@@ -3,7 +3,6 @@
 //! What a context says of log-in and TLS belongs to its server: where another source names the server, none of it is
 //! sent there.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +10,12 @@ use super::config::{ContextConfig, Span};
 use super::environment::Environment;
 use super::login::{self, SentinelLogin};
 use super::origin::{Origin, Sourced, pick};
-use crate::args::{ConnectionArgs, TlsArgs};
+use super::tls::TlsSettings;
+use super::url::Url;
+use crate::args::ConnectionArgs;
 use crate::domain::secret::Secret;
 use crate::exit::Stop;
-use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Sentinels, Target, Tls, TlsOptions};
+use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Sentinels, Target, Tls};
 
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 6379;
@@ -34,17 +35,6 @@ pub(super) struct Server {
     pub only_cluster: bool,
     /// What has to be said of it on stderr.
     pub warnings: Vec<String>,
-}
-
-/// How TLS is spoken, setting by setting.
-#[derive(Debug, Clone)]
-pub(super) struct TlsSettings {
-    pub cacert: Sourced<Option<PathBuf>>,
-    pub cacertdir: Sourced<Option<PathBuf>>,
-    pub cert: Sourced<Option<PathBuf>>,
-    pub key: Sourced<Option<PathBuf>>,
-    pub sni: Sourced<Option<String>>,
-    pub insecure: Sourced<bool>,
 }
 
 impl Server {
@@ -75,21 +65,14 @@ impl Server {
             return Err(Stop::usage(format!("{flag} is for Sentinels, and none are named"))
                 .hint("--sentinel HOST:PORT --master-name NAME, or a redis-sentinel:// URL"));
         }
-        let tls = tls(&args.tls, context, url.as_ref(), &address.value, &mut warnings)?;
+        let tls = TlsSettings::resolve(&args.tls, context, url.as_ref(), &address.value)?;
+        warnings.extend(tls.value.iter().flat_map(TlsSettings::warnings));
         let db = match (&args.db, &url) {
             (Some(db), _) => Sourced::new(*db, Origin::Flag("-n")),
             (None, Some(url)) => Sourced::new(url.target.db, url.origin),
             (None, None) => Sourced::default(0),
         };
-        let span = |span: Option<Span>| span.map(|span| span.0);
-        let timeout = pick(args.timeout, "--timeout", span(context.timeout), "timeout").or(DEFAULT_TIMEOUT);
-        let connect = pick(args.connect_timeout, "--connect-timeout", span(context.connect_timeout), "connect_timeout");
-        let connect_timeout = connect.or(DEFAULT_CONNECT_TIMEOUT);
-        for (name, span) in [("--timeout", timeout.value), ("--connect-timeout", connect_timeout.value)] {
-            if span.is_zero() {
-                return Err(Stop::usage(format!("{name} is longer than zero")));
-            }
-        }
+        let (timeout, connect_timeout) = timeouts(args, context)?;
         let only_cluster = args.cluster;
         Ok(Self { address, db, user, password, sentinel, timeout, connect_timeout, tls, only_cluster, warnings })
     }
@@ -104,64 +87,16 @@ impl Server {
 
     /// The same as the store takes it.
     pub(super) fn target(&self) -> Target {
-        let options = self.tls.value.as_ref().map(|tls| TlsOptions {
-            cacert: tls.cacert.value.clone(),
-            cacertdir: tls.cacertdir.value.clone(),
-            cert: tls.cert.value.clone(),
-            key: tls.key.value.clone(),
-            insecure: tls.insecure.value,
-            sni: tls.sni.value.clone(),
-        });
         Target {
             db: self.db.value,
             user: self.user.value.clone(),
             password: self.password.value.as_ref().map(|password| password.reveal().to_owned()),
             timeout: self.timeout.value,
             connect_timeout: self.connect_timeout.value,
-            tls: options.map(Tls::new),
+            tls: self.tls.value.as_ref().map(|tls| Tls::new(tls.options())),
             only_cluster: self.only_cluster,
             ..Target::new(self.address())
         }
-    }
-}
-
-/// The URL that names the server.
-pub(super) struct Url {
-    pub target: Target,
-    pub origin: Origin,
-}
-
-impl Url {
-    fn nearest(
-        args: &ConnectionArgs,
-        environment: &Environment,
-        context: &ContextConfig,
-    ) -> Result<Option<Self>, Stop> {
-        let addressed = args.host.is_some() || args.port.is_some() || args.socket.is_some();
-        let of_context = || context.url.clone().map(|url| (url, Origin::Context("url")));
-        let of_variable =
-            |name: &'static str| environment.get(name).map(|url| (url.to_owned(), Origin::Variable(name)));
-        let url = match (&args.url, args.sentinel.as_ref().zip(args.master_name.as_ref())) {
-            (Some(url), _) => Some((url.clone(), Origin::Flag("--url"))),
-            (None, Some((sentinels, service))) => {
-                Some((format!("redis-sentinel://{sentinels}/{service}"), Origin::Flag("--sentinel")))
-            }
-            _ if addressed => None,
-            _ if args.context.is_some() && context.url.is_some() => of_context(),
-            _ => of_variable("IDEMCTL_URL").or_else(of_context).or_else(|| of_variable("REDIS_URL")),
-        };
-        let Some((url, origin)) = url else { return Ok(None) };
-        let from = match origin {
-            Origin::Flag(name) | Origin::Variable(name) => name,
-            _ => "the context's url",
-        };
-        let target = Target::parse(&url).map_err(|why| Stop::usage(format!("{from}: {why}")))?;
-        Ok(Some(Self { target, origin }))
-    }
-
-    /// True when the context names it.
-    pub(super) fn is_of_context(&self) -> bool {
-        matches!(self.origin, Origin::Context(_))
     }
 }
 
@@ -170,6 +105,20 @@ impl ContextConfig {
     fn for_another_server(&self) -> Self {
         Self { timeout: self.timeout, connect_timeout: self.connect_timeout, ..Self::default() }
     }
+}
+
+/// How long a reply may take, and connecting.
+fn timeouts(args: &ConnectionArgs, context: &ContextConfig) -> Result<(Sourced<Duration>, Sourced<Duration>), Stop> {
+    let span = |span: Option<Span>| span.map(|span| span.0);
+    let timeout = pick(args.timeout, "--timeout", span(context.timeout), "timeout").or(DEFAULT_TIMEOUT);
+    let connect = pick(args.connect_timeout, "--connect-timeout", span(context.connect_timeout), "connect_timeout");
+    let connect_timeout = connect.or(DEFAULT_CONNECT_TIMEOUT);
+    for (name, span) in [("--timeout", timeout.value), ("--connect-timeout", connect_timeout.value)] {
+        if span.is_zero() {
+            return Err(Stop::usage(format!("{name} is longer than zero")));
+        }
+    }
+    Ok((timeout, connect_timeout))
 }
 
 fn address(args: &ConnectionArgs, url: Option<&Url>) -> Sourced<Address> {
@@ -188,68 +137,4 @@ fn address(args: &ConnectionArgs, url: Option<&Url>) -> Sourced<Address> {
             Sourced::new(Address::Tcp(host, args.port.unwrap_or(DEFAULT_PORT)), origin)
         }
     }
-}
-
-fn tls(
-    args: &TlsArgs,
-    context: &ContextConfig,
-    url: Option<&Url>,
-    address: &Address,
-    warnings: &mut Vec<String>,
-) -> Result<Sourced<Option<TlsSettings>>, Stop> {
-    let how = &context.tls.how;
-    let of_url = url.and_then(|url| Some((url.target.tls.as_ref()?, url.origin)));
-    let origin =
-        match (args.tls, &of_url, context.tls.on) {
-            (true, ..) => Origin::Flag("--tls"),
-            (_, Some(_), Some(false)) => {
-                return Err(Stop::usage("the context's url says TLS (rediss://), and `tls = false`"));
-            }
-            (_, Some((_, origin)), _) => *origin,
-            (_, None, Some(true)) => Origin::Context("tls"),
-            (_, None, on) => {
-                return match args.named() {
-                    Some(name) => Err(Stop::usage(format!("{name} is for TLS, which nothing asks for"))
-                        .hint("--tls, or a rediss:// URL")),
-                    None => Ok(Sourced::new(None, on.map_or(Origin::Default, |_| Origin::Context("tls")))),
-                };
-            }
-        };
-    if matches!(address, Address::Unix(_)) {
-        return Err(Stop::usage("TLS goes over TCP: a unix socket has no use for it"));
-    }
-    let insecure = match &of_url {
-        _ if args.insecure => Sourced::new(true, Origin::Flag("--insecure")),
-        Some((tls, origin)) if tls.options().insecure => Sourced::new(true, *origin),
-        _ => pick(None, "", how.insecure, "tls.insecure").or(false),
-    };
-    let tls = TlsSettings {
-        cacert: pick(args.cacert.clone(), "--cacert", how.cacert.clone(), "tls.cacert"),
-        cacertdir: pick(args.cacertdir.clone(), "--cacertdir", how.cacertdir.clone(), "tls.cacertdir"),
-        cert: pick(args.cert.clone(), "--cert", how.cert.clone(), "tls.cert"),
-        key: pick(args.key.clone(), "--key", how.key.clone(), "tls.key"),
-        sni: pick(args.sni.clone(), "--sni", how.sni.clone(), "tls.sni"),
-        insecure,
-    };
-    if tls.cert.value.is_some() != tls.key.value.is_some() {
-        let (has, lacks) = if tls.cert.value.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
-        return Err(Stop::usage(format!(
-            "{has} needs {lacks}: a client shows its certificate and proves it with the key"
-        )));
-    }
-    if tls.insecure.value {
-        warnings.push(
-            "insecure: the server's certificate is not checked; whoever is on the way can read and change everything, \
-             the password too"
-                .to_owned(),
-        );
-    }
-    if let Some(key) = tls.key.value.as_deref().filter(|key| super::file::others_can_read(key)) {
-        warnings.push(format!(
-            "{} is a private key and can be read by others: {}",
-            key.display(),
-            super::file::chmod(key)
-        ));
-    }
-    Ok(Sourced::new(Some(tls), origin))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{self, Run, until};
-use idemctl::domain::diagnosis::{CODES, Thresholds};
+use idemctl::domain::diagnosis::{FindingCode, Thresholds};
 use idemctl::domain::record::locate;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::schemas;
@@ -304,7 +304,7 @@ fn catalog() -> Catalog {
 }
 
 /// The codes of all findings on a server filled with so many records a schema, as a plain scan sees them.
-async fn codes(count: u64) -> BTreeSet<&'static str> {
+async fn codes(count: u64) -> BTreeSet<FindingCode> {
     let catalog = catalog();
     let folders: Vec<_> = std::env::split_paths(&path()).collect();
     let sandbox = Sandbox::start(&folders, Path::new("/tmp")).await.unwrap();
@@ -332,7 +332,7 @@ async fn codes(count: u64) -> BTreeSet<&'static str> {
 fn every_finding_occurs_in_a_seed_of_three() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for count in [3, 8, 20] {
-        assert_eq!(runtime.block_on(codes(count)), BTreeSet::from(CODES), "--seed {count}");
+        assert_eq!(runtime.block_on(codes(count)), FindingCode::ALL.iter().copied().collect(), "--seed {count}");
     }
 }
 

@@ -197,7 +197,7 @@ fn assert_shown(record: &Record, row: &Row) {
     assert_eq!((record.next_request.answer, record.next_request.client.as_deref()), (row.next, row.client), "{what}");
     let until = record.next_request.until.and_then(|until| until.millis()).unwrap();
     assert_eq!(until, left, "{what}: the answer holds as long as what decides it");
-    let findings: Vec<_> = record.findings.iter().map(|finding| finding.code).collect();
+    let findings: Vec<_> = record.findings.iter().map(|finding| finding.code.as_str()).collect();
     assert_eq!(findings, row.findings, "{what}");
 }
 

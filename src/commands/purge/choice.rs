@@ -7,8 +7,8 @@ use super::Args;
 use crate::args::StateArg;
 use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
-use crate::domain::change::orphan::{EXCESS, ORPHANED, OVERDUE, UNREADABLE};
-use crate::domain::diagnosis::CODES;
+use crate::domain::change::orphan::ORPHANED;
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::Record;
 use crate::domain::record::age;
 use crate::domain::record::evidence::Evidence;
@@ -19,12 +19,6 @@ use crate::domain::select::glob;
 use crate::domain::select::selection::{Judged, Selection};
 use crate::exit::Stop;
 use crate::store::Action;
-
-/// The finding of a Redis key that holds no string: it is another program's, and never purged.
-const WRONG_TYPE: &str = "wrong-type";
-
-/// The finding that takes a value's length.
-const OVERSIZED: &str = "oversized";
 
 /// Schemas, and the filters a record must pass.
 pub(super) struct Choice {
@@ -50,12 +44,12 @@ impl Choice {
             older_than: args.older_than.map(age::millis),
             evidence: Evidence::Stated,
             key_glob: args.key_glob.as_ref().map(|glob| glob.as_bytes().to_vec()),
-            findings: CODES.into_iter().filter(|code| args.finding.iter().any(|asked| asked == code)).collect(),
+            findings: args.finding.clone(),
             ..Selection::default()
         };
         let thresholds = args.thresholds.thresholds();
         let least = if selection.states.contains(&State::Unreadable) { LONG_HEAD_BYTES } else { 0 };
-        let lengths = selection.findings.contains(&OVERSIZED);
+        let lengths = selection.findings.contains(&FindingCode::Oversized);
         let scope = Scope { catalog, thresholds, least, lengths };
         Ok(Self { scope, selection, reads_all: args.max_percent.is_some() })
     }
@@ -131,20 +125,21 @@ fn something_is_chosen(args: &Args) -> Result<(), Stop> {
 
 /// Completed ones, unless said otherwise; locks never unless asked for by state.
 fn states(args: &Args) -> Result<Vec<State>, Stop> {
-    let of_locks = |code: &String| [ORPHANED, EXCESS, OVERDUE].contains(&code.as_str());
+    let of_locks = |code: &&FindingCode| [ORPHANED, FindingCode::ExcessTtl, FindingCode::Overdue].contains(code);
     let takes_locks = args.state.contains(&StateArg::InProgress);
-    if let Some(code) = args.finding.iter().find(|code| of_locks(code)).filter(|_| !takes_locks) {
-        return Err(Stop::usage(format!("--finding {code} is of locks, which a purge leaves alone"))
+    if let Some(code) = args.finding.iter().find(of_locks).filter(|_| !takes_locks) {
+        return Err(Stop::usage(format!("--finding {} is of locks, which a purge leaves alone", code.as_str()))
             .hint("`idemctl sweep` removes them after two looks; --state in-progress purges them"));
     }
-    if args.finding.iter().any(|code| code == WRONG_TYPE) {
-        return Err(Stop::usage(format!("--finding {WRONG_TYPE}: such a Redis key is another program's"))
-            .hint("find that program first"));
+    if args.finding.contains(&FindingCode::WrongType) {
+        return Err(
+            Stop::usage("--finding wrong-type: such a Redis key is another program's").hint("find that program first")
+        );
     }
     if !args.state.is_empty() {
         return Ok(args.state.iter().map(|state| State::from(*state)).collect());
     }
     let mut states = vec![State::Completed];
-    states.extend(args.finding.iter().any(|code| code == UNREADABLE).then_some(State::Unreadable));
+    states.extend(args.finding.contains(&FindingCode::Unreadable).then_some(State::Unreadable));
     Ok(states)
 }

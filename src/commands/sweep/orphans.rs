@@ -9,8 +9,8 @@ use super::{ActionArg, Args};
 use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan;
-use crate::domain::change::orphan::{EXCESS, INCLUDABLE, ORPHANED, OVERDUE, Orphan, Told, UNREADABLE};
-use crate::domain::diagnosis::Thresholds;
+use crate::domain::change::orphan::{ORPHANED, Orphan, Told};
+use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::Record;
 use crate::domain::record::age;
 use crate::domain::record::evidence::Evidence;
@@ -27,8 +27,7 @@ const HEAD_BYTES: usize = 128;
 /// Schemas, and the findings that are sought.
 pub(super) struct Orphans {
     scope: Scope,
-    /// Codes of findings.
-    pub(super) sought: Vec<&'static str>,
+    sought: Vec<FindingCode>,
     action: ActionArg,
     key_glob: Option<Vec<u8>>,
 }
@@ -44,11 +43,11 @@ impl Orphans {
             return Err(Stop::usage("no schema to sweep").hint("name one with --schema").into());
         }
         let mut sought: Vec<_> = args.orphaned.then_some(ORPHANED).into_iter().collect();
-        sought.extend(INCLUDABLE.into_iter().filter(|code| args.include.iter().any(|asked| asked == code)));
-        sought.extend(args.older_than.map(|_| OVERDUE));
+        sought.extend(args.include.iter().copied());
+        sought.extend(args.older_than.map(|_| FindingCode::Overdue));
         needs_a_stated_ttl(&catalog.scanned(), &sought, args.action)?;
         let thresholds = Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
-        let least = if sought.contains(&UNREADABLE) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+        let least = if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
         let key_glob = args.key_glob.as_ref().map(|glob| glob.as_bytes().to_vec());
         if let Some(glob) = &key_glob {
@@ -57,13 +56,18 @@ impl Orphans {
         Ok(Self { scope, sought, action: args.action, key_glob })
     }
 
+    /// The codes of the findings that are sought.
+    pub(super) fn codes(&self) -> Vec<&'static str> {
+        self.sought.iter().map(FindingCode::as_str).collect()
+    }
+
     /// Passes where what is swept is narrow enough to be changed.
     ///
     /// # Errors
     /// Refused for safety.
     pub(super) fn is_narrow(&self, args: &Args) -> Result<(), Stop> {
         let narrowing = Narrowing { glob: self.key_glob.as_deref(), has_key_file: false, schemas: &args.schemas };
-        narrowing.check(&self.scope.catalog, self.sought.contains(&UNREADABLE))
+        narrowing.check(&self.scope.catalog, self.sought.contains(&FindingCode::Unreadable))
     }
 }
 
@@ -99,7 +103,13 @@ impl Orphans {
             ActionArg::Expire => Some(Action::ExpireIn(age::millis(record.schema.lock_ttl))),
         };
         let ends_by_itself = orphan::may_be_held(record, orphan);
-        Chosen { group: orphan.code, age: orphan::age(record), slots: vec![orphan.slot], action, ends_by_itself }
+        Chosen {
+            group: orphan.code.as_str(),
+            age: orphan::age(record),
+            slots: vec![orphan.slot],
+            action,
+            ends_by_itself,
+        }
     }
 }
 
@@ -107,10 +117,10 @@ impl Orphans {
 ///
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.
-fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[&'static str], action: ActionArg) -> Result<(), Stop> {
+fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[FindingCode], action: ActionArg) -> Result<(), Stop> {
     let what = match action {
         ActionArg::Expire => "--action expire gives locks this deployment's lock TTL",
-        ActionArg::Unlock if sought.contains(&EXCESS) => {
+        ActionArg::Unlock if sought.contains(&FindingCode::ExcessTtl) => {
             "--include excess-ttl compares with this deployment's lock TTL"
         }
         ActionArg::Unlock => return Ok(()),

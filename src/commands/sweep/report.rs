@@ -26,7 +26,7 @@ pub(super) fn check(
     swept: &Account,
 ) -> Result<Exit> {
     match args.output {
-        Output::Table => context.ui.data(change::check(&found.tally, &orphans.sought, found.looked_at))?,
+        Output::Table => context.ui.data(change::check(&found.tally, &orphans.codes(), found.looked_at))?,
         Output::Json | Output::Jsonl => report(context, args, orphans, found, swept)?,
     }
     Ok(if found.tally.total() == 0 { Exit::Done } else { Exit::No })
@@ -93,7 +93,7 @@ pub(super) fn report(
     swept: &Account,
 ) -> Result<()> {
     let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.looked_at);
-    write_report(context, args.output, &change::sweep(&found.tally, &orphans.sought, covered, swept))
+    write_report(context, args.output, &change::sweep(&found.tally, &orphans.codes(), covered, swept))
 }
 
 /// How far the sweep got.

@@ -1,6 +1,7 @@
 //! Orphans: locks that nobody will release, by finding, and what a sweep may do with each.
 
 use super::unlock;
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::Record;
 use crate::domain::record::age;
 use crate::domain::record::age::Age;
@@ -10,28 +11,16 @@ use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, St
 use crate::domain::select::unproven::{Missing, missing_age, missing_for};
 
 /// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
-pub const ORPHANED: &str = "no-expiry";
-
-/// The finding of a lock that stays longer than the lock TTL.
-pub const EXCESS: &str = "excess-ttl";
+pub const ORPHANED: FindingCode = FindingCode::NoExpiry;
 
 /// Findings that join a sweep by name.
-pub const INCLUDABLE: [&str; 3] = [EXCESS, LEFTOVER, UNREADABLE];
-
-/// The finding of a lock beside a result.
-pub const LEFTOVER: &str = "leftover-lock";
-
-/// The finding of a lock that is held longer than the operator thinks an operation can take.
-pub const OVERDUE: &str = "overdue";
-
-/// The finding of a value that does not decode.
-pub const UNREADABLE: &str = "unreadable";
+pub const INCLUDABLE: [FindingCode; 3] = [FindingCode::ExcessTtl, FindingCode::LeftoverLock, FindingCode::Unreadable];
 
 /// A lock that is an orphan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Orphan {
     /// The finding that makes it one, the first of those sought.
-    pub code: &'static str,
+    pub code: FindingCode,
     /// The slot of the lock.
     pub slot: usize,
 }
@@ -49,15 +38,16 @@ pub enum Told {
 
 /// The orphan that a record is by these findings, if any. A stored result never is one, nor what may turn out to be, nor what
 /// only a schema's default makes one.
-pub fn of(record: &Record, sought: &[&'static str]) -> Told {
+pub fn of(record: &Record, sought: &[FindingCode]) -> Told {
     let unlockable = unlock::removable(record).ok().filter(|slot| *slot == record.schema.lock_slot());
     let Some(slot) = unlockable.filter(|_| !record.is_undecided()) else { return Told::Nothing };
     let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
     if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {
         return Told::Orphan(Orphan { code: proven.code, slot });
     }
-    let is_ageless =
-        sought.contains(&OVERDUE) && record.state == State::InProgress && age(record).is_none_or(is_estimated);
+    let is_ageless = sought.contains(&FindingCode::Overdue)
+        && record.state == State::InProgress
+        && age(record).is_none_or(is_estimated);
     match found().next() {
         Some(estimated) => Told::Unproven(missing_for(estimated)),
         None if is_ageless => Told::Unproven(missing_age(record)),
@@ -95,9 +85,9 @@ pub fn may_be_held(record: &Record, orphan: Orphan) -> bool {
     let expires = matches!(record.seen.slots[orphan.slot].expiry, Expiry::In(_));
     let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
-        OVERDUE if is_stated => expires_anyway(record, orphan.slot),
-        OVERDUE => expires,
-        LEFTOVER => expires && !keeps_locks_from_results(&record.schema),
+        FindingCode::Overdue if is_stated => expires_anyway(record, orphan.slot),
+        FindingCode::Overdue => expires,
+        FindingCode::LeftoverLock => expires && !keeps_locks_from_results(&record.schema),
         _ => false,
     }
 }
@@ -118,7 +108,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::diagnosis::{self, CODES, Thresholds};
+    use crate::domain::diagnosis::{self, Thresholds};
     use crate::domain::record::observation::Content;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
@@ -128,7 +118,7 @@ mod tests {
         record
     }
 
-    fn told(record: Record, sought: &[&'static str]) -> Result<Option<&'static str>, Missing> {
+    fn told(record: Record, sought: &[FindingCode]) -> Result<Option<FindingCode>, Missing> {
         match of(&diagnosed(record), sought) {
             Told::Orphan(orphan) => Ok(Some(orphan.code)),
             Told::Nothing => Ok(None),
@@ -141,36 +131,37 @@ mod tests {
         Record::new(record.schema, record.key, record.seen, record.readings)
     }
 
-    #[test]
-    fn the_codes_are_codes_of_findings() {
-        assert!(INCLUDABLE.iter().chain([&ORPHANED, &OVERDUE]).all(|code| CODES.contains(code)));
-    }
-
     /// Rule: a schema's default TTL makes no lock an orphan; what the deployment states does.
     #[test]
     fn a_lock_is_an_orphan_by_what_is_sought_and_proven() {
         let lock = |left| chi(CHI_LOCK, left);
         let by_ttl = Err(Missing::Ttl(TtlOf::Lock));
-        assert_eq!(told(lock(Expiry::Never), &[ORPHANED]), Ok(Some("no-expiry")));
-        assert_eq!(told(lock(Expiry::Never), &[EXCESS]), Ok(None));
-        assert_eq!(told(lock(Expiry::In(600_000)), &[EXCESS]), by_ttl);
-        assert_eq!(told(stating(lock(Expiry::In(600_000))), &[EXCESS]), Ok(Some(EXCESS)));
-        assert_eq!(told(lock(Expiry::In(1_000)), &[ORPHANED, EXCESS]), Ok(None));
-        assert_eq!(told(lock(Expiry::In(1_000)), &[OVERDUE]), by_ttl);
-        assert_eq!(told(lock(Expiry::In(59_000)), &[OVERDUE]), by_ttl, "nor is it known to be young");
-        assert_eq!(told(stating(lock(Expiry::In(1_000))), &[OVERDUE]), Ok(Some(OVERDUE)));
-        assert_eq!(told(stating(lock(Expiry::In(59_000))), &[OVERDUE]), Ok(None));
-        assert_eq!(told(lock(Expiry::Never), &[OVERDUE]), Err(Missing::Age));
-        assert_eq!(told(chi("?", Expiry::In(1_000)), &[UNREADABLE]), Ok(Some(UNREADABLE)));
+        assert_eq!(told(lock(Expiry::Never), &[ORPHANED]), Ok(Some(ORPHANED)));
+        assert_eq!(told(lock(Expiry::Never), &[FindingCode::ExcessTtl]), Ok(None));
+        assert_eq!(told(lock(Expiry::In(600_000)), &[FindingCode::ExcessTtl]), by_ttl);
+        assert_eq!(
+            told(stating(lock(Expiry::In(600_000))), &[FindingCode::ExcessTtl]),
+            Ok(Some(FindingCode::ExcessTtl))
+        );
+        assert_eq!(told(lock(Expiry::In(1_000)), &[ORPHANED, FindingCode::ExcessTtl]), Ok(None));
+        assert_eq!(told(lock(Expiry::In(1_000)), &[FindingCode::Overdue]), by_ttl);
+        assert_eq!(told(lock(Expiry::In(59_000)), &[FindingCode::Overdue]), by_ttl, "nor is it known to be young");
+        assert_eq!(told(stating(lock(Expiry::In(1_000))), &[FindingCode::Overdue]), Ok(Some(FindingCode::Overdue)));
+        assert_eq!(told(stating(lock(Expiry::In(59_000))), &[FindingCode::Overdue]), Ok(None));
+        assert_eq!(told(lock(Expiry::Never), &[FindingCode::Overdue]), Err(Missing::Age));
+        assert_eq!(told(chi("?", Expiry::In(1_000)), &[FindingCode::Unreadable]), Ok(Some(FindingCode::Unreadable)));
     }
 
     #[test]
     fn a_result_is_none_whatever_is_sought() {
-        assert_eq!(told(chi(CHI_RESULT, Expiry::Never), &CODES), Ok(None));
+        assert_eq!(told(chi(CHI_RESULT, Expiry::Never), FindingCode::ALL), Ok(None));
         let broken_result = record("event-driven", &[(Content::Absent, Expiry::In(0)), (text("{"), Expiry::Never)]);
-        assert_eq!(told(broken_result, &CODES), Ok(None));
+        assert_eq!(told(broken_result, FindingCode::ALL), Ok(None));
         let left = |lock| record("event-consumer", &[(text("1"), lock), (text("1"), Expiry::In(9))]);
-        assert_eq!(told(left(Expiry::In(9)), &[ORPHANED, LEFTOVER]), Ok(Some(LEFTOVER)));
+        assert_eq!(
+            told(left(Expiry::In(9)), &[ORPHANED, FindingCode::LeftoverLock]),
+            Ok(Some(FindingCode::LeftoverLock))
+        );
         assert_eq!(told(left(Expiry::Never), &[ORPHANED]), Ok(Some(ORPHANED)), "beside a result, too");
         let age = age(&left(Expiry::In(20_000))).map(|age| age.millis);
         assert_eq!(age, Some(40_000), "the lock's age, not the result's");
@@ -182,15 +173,27 @@ mod tests {
         let beside = |schema: &str, expiry: Expiry| record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))]);
         let may = |record: &Record, code| may_be_held(record, Orphan { code, slot: 0 });
         let consumer = |expiry| beside("event-consumer", expiry);
-        assert!(may(&consumer(Expiry::In(9)), LEFTOVER) && may(&consumer(Expiry::In(9)), OVERDUE));
-        assert!(may(&consumer(Expiry::In(60_001)), LEFTOVER), "the deployment's lock TTL may be a longer one");
-        assert!(may(&stating(consumer(Expiry::In(60_001))), LEFTOVER), "whatever TTL");
-        assert!(may(&consumer(Expiry::In(60_001)), OVERDUE), "the same of a lock that has a time in it");
-        assert!(!may(&stating(consumer(Expiry::In(60_001))), OVERDUE));
-        assert!(!may(&beside("event-driven", Expiry::In(9)), LEFTOVER), "its scripts take no lock beside a result");
-        assert!(may(&beside("event-driven", Expiry::In(9)), OVERDUE));
-        assert!(!may(&consumer(Expiry::Never), LEFTOVER) && !may(&consumer(Expiry::Never), OVERDUE));
-        assert!(!may(&consumer(Expiry::In(9)), EXCESS));
+        assert!(
+            may(&consumer(Expiry::In(9)), FindingCode::LeftoverLock)
+                && may(&consumer(Expiry::In(9)), FindingCode::Overdue)
+        );
+        assert!(
+            may(&consumer(Expiry::In(60_001)), FindingCode::LeftoverLock),
+            "the deployment's lock TTL may be a longer one"
+        );
+        assert!(may(&stating(consumer(Expiry::In(60_001))), FindingCode::LeftoverLock), "whatever TTL");
+        assert!(may(&consumer(Expiry::In(60_001)), FindingCode::Overdue), "the same of a lock that has a time in it");
+        assert!(!may(&stating(consumer(Expiry::In(60_001))), FindingCode::Overdue));
+        assert!(
+            !may(&beside("event-driven", Expiry::In(9)), FindingCode::LeftoverLock),
+            "its scripts take no lock beside a result"
+        );
+        assert!(may(&beside("event-driven", Expiry::In(9)), FindingCode::Overdue));
+        assert!(
+            !may(&consumer(Expiry::Never), FindingCode::LeftoverLock)
+                && !may(&consumer(Expiry::Never), FindingCode::Overdue)
+        );
+        assert!(!may(&consumer(Expiry::In(9)), FindingCode::ExcessTtl));
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! `excess-ttl`: a lock that stays longer than the schema's lock TTL allows.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
 use crate::domain::record::age;
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::{State, TtlOf};
-
-pub(super) const CODE: &str = "excess-ttl";
 
 const STATE_THE_TTL: &str =
     "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock` the key";
@@ -34,7 +33,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         Evidence::Stated | Evidence::Known => (Severity::Error, "this deployment's locks live", UNLOCK),
     };
     (left > allowed.saturating_add(age::TTL_TOLERANCE_MS)).then(|| Finding {
-        code: CODE,
+        code: FindingCode::ExcessTtl,
         severity,
         evidence,
         message: format!(
@@ -48,7 +47,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 

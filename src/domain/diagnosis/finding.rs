@@ -1,16 +1,15 @@
-//! What a rule says, and what it may look at besides the record.
+//! What a rule says of a record.
 
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
-use crate::domain::record::Record;
 use crate::domain::record::evidence::Evidence;
 
 /// A diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The stable code.
-    pub code: &'static str,
+    /// Which rule speaks.
+    pub code: FindingCode,
     /// How bad it is.
     pub severity: Severity,
     /// How it is known.
@@ -19,6 +18,39 @@ pub struct Finding {
     pub message: String,
     /// What to do.
     pub advice: String,
+}
+
+/// The stable codes of findings, in the order in which findings are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum FindingCode {
+    /// A lock without expiry.
+    NoExpiry,
+    /// A lock that stays longer than the schema's lock TTL allows.
+    ExcessTtl,
+    /// A lock that is held longer than the operator thinks an operation can take.
+    Overdue,
+    /// A lock beside a result.
+    LeftoverLock,
+    /// A value that the schema cannot decode.
+    Unreadable,
+    /// A value of another schema.
+    ForeignSchema,
+    /// A Redis key that holds no string.
+    WrongType,
+    /// A result without expiry.
+    ResultNoExpiry,
+    /// A result that goes sooner than retries may come.
+    ShortResultTtl,
+    /// A value larger than the limit.
+    Oversized,
+}
+
+as_str!(FindingCode);
+
+impl FindingCode {
+    /// All codes.
+    pub const ALL: &[Self] = Self::VARIANTS;
 }
 
 /// How bad a finding is.
@@ -34,35 +66,3 @@ pub enum Severity {
 }
 
 as_str!(Severity);
-
-/// Limits that findings compare with.
-#[derive(Debug, Clone)]
-pub struct Thresholds {
-    /// A lock older than this many milliseconds is overdue; `None` leaves the rule out.
-    pub overdue_ms: Option<u64>,
-    /// A value larger than this many bytes is oversized.
-    pub oversized_bytes: u64,
-}
-
-impl Default for Thresholds {
-    /// 64 KiB: what `inspect` reads of a value at most, unless told to read it all.
-    fn default() -> Self {
-        Self { overdue_ms: None, oversized_bytes: 64 * 1024 }
-    }
-}
-
-/// Another schema that has to do with the record's value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Foreign {
-    /// This schema cannot read the value, but that one can.
-    WrittenBy(String),
-    /// This schema reads the value, but that one, its newer release on the same Redis keys, cannot.
-    OlderReleaseOf(String),
-}
-
-/// What a rule looks at.
-pub(super) struct Case<'a> {
-    pub record: &'a Record,
-    pub thresholds: &'a Thresholds,
-    pub foreign: Option<&'a Foreign>,
-}

@@ -1,10 +1,9 @@
 //! `foreign-schema`: the value is that of another schema which shares the Redis key, e.g. an older release's.
 
-use super::finding::{Case, Finding, Foreign, Severity};
+use super::case::{Case, Foreign};
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::evidence::Evidence;
 use crate::domain::step::next_request::Answer;
-
-pub(super) const CODE: &str = "foreign-schema";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let own = &case.record.schema.name;
@@ -15,7 +14,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
                 _ => "does not understand it",
             };
             Finding {
-                code: CODE,
+                code: FindingCode::ForeignSchema,
                 severity: Severity::Error,
                 evidence: Evidence::Known,
                 message: format!("the value was written by {writer}: a service on {own} {retries} until it expires"),
@@ -25,7 +24,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             }
         }
         Foreign::OlderReleaseOf(newer) => Finding {
-            code: CODE,
+            code: FindingCode::ForeignSchema,
             severity: Severity::Warning,
             evidence: Evidence::Known,
             message: format!(
@@ -40,7 +39,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{chi, record, text};

@@ -1,11 +1,10 @@
 //! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
-
-pub(super) const CODE: &str = "leftover-lock";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let record = case.record;
@@ -17,7 +16,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         _ => "the lock expires first",
     };
     Some(Finding {
-        code: CODE,
+        code: FindingCode::LeftoverLock,
         severity: Severity::Warning,
         evidence: Evidence::Known,
         message: format!(
@@ -29,7 +28,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::observation::Content;
     use crate::domain::samples::{CHI_RESULT, chi, record, text};

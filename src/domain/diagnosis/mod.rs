@@ -1,5 +1,6 @@
 //! Findings: what is wrong with a record, what that does to the next request, and what to do. One file a rule.
 
+mod case;
 mod excess_ttl;
 mod finding;
 mod foreign_schema;
@@ -14,5 +15,6 @@ mod short_result_ttl;
 mod unreadable;
 mod wrong_type;
 
-pub use finding::{Finding, Foreign, Severity, Thresholds};
-pub use rules::{CODES, add_oversized, findings};
+pub use case::{Foreign, Thresholds};
+pub use finding::{Finding, FindingCode, Severity};
+pub use rules::{add_oversized, findings};

@@ -1,11 +1,10 @@
 //! `no-expiry`: a lock without TTL holds its key for ever.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
-
-pub(super) const CODE: &str = "no-expiry";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let then = match case.record.state {
@@ -14,7 +13,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         State::Absent | State::Unreadable => return None,
     };
     (case.record.lock()?.expiry == Expiry::Never).then(|| Finding {
-        code: CODE,
+        code: FindingCode::NoExpiry,
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the lock has no expiry: {then}"),
@@ -24,7 +23,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::Record;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};

@@ -1,16 +1,15 @@
 //! `overdue`: a lock held longer than the operator thinks an operation can take.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
 use crate::domain::schema::State;
-
-pub(super) const CODE: &str = "overdue";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let threshold = case.thresholds.overdue_ms?;
     let age = case.record.age.filter(|_| case.record.state == State::InProgress)?;
     (age.millis > threshold).then(|| Finding {
-        code: CODE,
+        code: FindingCode::Overdue,
         severity: Severity::Warning,
         evidence: age.evidence,
         message: format!(
@@ -24,7 +23,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};

@@ -1,14 +1,13 @@
 //! `oversized`: a value so large that it slows Redis and every replay.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::evidence::Evidence;
-
-pub(super) const CODE: &str = "oversized";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let size = case.record.size_bytes()?;
     (size > case.thresholds.oversized_bytes).then(|| Finding {
-        code: CODE,
+        code: FindingCode::Oversized,
         severity: Severity::Info,
         evidence: Evidence::Known,
         message: format!(
@@ -20,7 +19,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};

@@ -1,16 +1,15 @@
 //! `result-no-expiry`: a result that is never forgotten.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
 
-pub(super) const CODE: &str = "result-no-expiry";
-
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let result = case.record.result().filter(|_| case.record.state == State::Completed)?;
     (result.expiry == Expiry::Never).then(|| Finding {
-        code: CODE,
+        code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,
         evidence: Evidence::Known,
         message: "the result has no expiry: it is replayed for ever and its memory is never freed".to_owned(),
@@ -20,7 +19,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::Record;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};

@@ -1,13 +1,12 @@
 //! `short-result-ttl`: a result that goes sooner than retries may come.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
 use crate::domain::record::age;
 use crate::domain::record::age::AgeSource;
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::{State, TtlOf};
-
-pub(super) const CODE: &str = "short-result-ttl";
 
 const ADVICE: &str =
     "compare with what the service sets: a result should outlive the last retry or redelivery, 24h to 72h";
@@ -21,7 +20,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         let evidence = record.schema.ttl_evidence(TtlOf::Result);
         // Within a tenth of the schema's TTL the deployment has merely chosen its own.
         return (life < result_ttl - result_ttl / 10).then(|| Finding {
-            code: CODE,
+            code: FindingCode::ShortResultTtl,
             severity: Severity::Warning,
             evidence,
             message: format!(
@@ -35,7 +34,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let evidence = record.schema.ttl_evidence(TtlOf::Lock);
     // Without a time in the record its end of life and a lock's TTL on a result look the same: say so.
     (left <= lock_ttl).then(|| Finding {
-        code: CODE,
+        code: FindingCode::ShortResultTtl,
         severity: Severity::Info,
         evidence,
         message: format!(
@@ -48,7 +47,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::Record;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};

@@ -1,16 +1,15 @@
 //! `unreadable`: a value that the schema cannot decode.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::evidence::Evidence;
 use crate::domain::step::next_request::Answer;
-
-pub(super) const CODE: &str = "unreadable";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let why = case.record.unreadable_because().filter(|_| case.foreign.is_none())?;
     if case.record.is_undecided() {
         return Some(Finding {
-            code: CODE,
+            code: FindingCode::Unreadable,
             severity: Severity::Info,
             evidence: Evidence::Known,
             message: format!("the value is too long to tell by its beginning: {why}"),
@@ -24,7 +23,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         Answer::Execute => "the next request executes",
     };
     Some(Finding {
-        code: CODE,
+        code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the value cannot be read ({why}): {retries} until it expires"),
@@ -34,7 +33,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::{Foreign, Thresholds};
+    use super::super::case::{Foreign, Thresholds};
     use super::*;
     use crate::domain::record::observation::{Content, Expiry};
     use crate::domain::samples::{CHI_LOCK, chi, record, text};

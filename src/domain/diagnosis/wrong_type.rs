@@ -1,11 +1,10 @@
 //! `wrong-type`: the Redis key is not a string.
 
-use super::finding::{Case, Finding, Severity};
+use super::case::Case;
+use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::decode::Reading;
 use crate::domain::record::evidence::Evidence;
 use crate::domain::step::next_request::Answer;
-
-pub(super) const CODE: &str = "wrong-type";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let kind = case.record.readings.iter().find_map(|reading| match reading {
@@ -19,7 +18,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         Answer::Execute => "the next request executes all the same",
     };
     Some(Finding {
-        code: CODE,
+        code: FindingCode::WrongType,
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the Redis key holds a {kind}, not a string: {retries}"),
@@ -29,7 +28,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Thresholds;
+    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::observation::{Content, Expiry};
     use crate::domain::samples::{record, text};

@@ -146,7 +146,7 @@ pub fn first_record(
     thresholds: &Thresholds,
 ) -> Option<Record> {
     // One that may yet turn out to be a schema's own is no other's.
-    let may_read = |read: &[Reading]| is_own(read) || read.iter().any(Reading::is_undecided);
+    let may_read = |read: &[Reading]| is_own(read) || read.contains(&Reading::Undecided);
     let reads =
         |schema: &Arc<Schema>| Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| may_read(read));
     match candidate.schemas.iter().find_map(reads) {
@@ -160,8 +160,7 @@ pub fn first_record(
 /// True when what was not read of a value decides what the record is, to any of the candidate's schemas, or what a script
 /// takes it for.
 pub fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
-    let is_open =
-        |reading: &Reading| reading.is_undecided() || matches!(reading, Reading::Foreign { is_part: true, .. });
+    let is_open = |reading: &Reading| matches!(reading, Reading::Undecided | Reading::Foreign { is_part: true, .. });
     candidate.schemas.iter().any(|schema| readings(schema, seen).iter().any(is_open))
 }
 

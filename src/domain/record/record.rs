@@ -123,7 +123,7 @@ impl Record {
 
     /// True when only the beginning of a value was read, and what comes behind decides what the record is.
     pub fn is_undecided(&self) -> bool {
-        self.readings.iter().any(Reading::is_undecided)
+        self.readings.contains(&Reading::Undecided)
     }
 
     /// True when a closed form of the schema, and nothing less, tells that a result is stored.

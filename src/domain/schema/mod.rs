@@ -18,12 +18,12 @@ pub(crate) mod value_template;
 pub(crate) mod write_format;
 
 pub use self::location::line_of_key;
-pub use self::parse::{Prefixes, SchemaError, SchemaSource, parse};
+pub use self::parse::{SchemaError, SchemaSource, parse};
 pub use closed::{Closed, Level, Member};
 pub use conduct::{Conduct, OnFailure, OnHangUp, WithoutRedis};
 pub use forms::{BodyEncoding, Encoding, Fields, State, Timestamp, ValueCase, Where};
 pub use model::{Origin, Schema, Script, TtlOf};
-pub use prefix::{Prefix, PrefixPlace};
+pub use prefix::{Prefix, PrefixPlace, Prefixes};
 pub use role::{Role, SlotKey};
 pub use steps::{Action, Call, Condition, First, Meaning, Pattern, Reply, SlotIs, Step};
 pub use value_template::Template;

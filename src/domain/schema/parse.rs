@@ -2,6 +2,7 @@
 
 mod closed_form;
 mod keys;
+mod names;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -9,11 +10,11 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use super::forms::ValueCase;
+use self::names::Names;
 use super::location::{At as _, Checked, line_of, wrong};
 use super::model::{Origin, Schema, Script};
+use super::prefix::Prefixes;
 use super::raw::RawSchema;
-use super::role::SlotKey;
 use super::steps::Meaning;
 
 /// What is wrong with a schema, and on which line of which file.
@@ -44,15 +45,6 @@ pub struct SchemaSource<'a> {
     pub prefixes: Prefixes<'a>,
 }
 
-/// The prefixes of Redis keys that a deployment sets.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Prefixes<'a> {
-    /// The prefix of this schema's Redis keys.
-    pub own: Option<&'a str>,
-    /// The prefix of the Redis keys of every schema whose key templates say where a prefix stands.
-    pub shared: Option<&'a str>,
-}
-
 /// Reads and checks a schema.
 ///
 /// # Errors
@@ -67,54 +59,50 @@ pub fn parse(source: SchemaSource<'_>) -> Result<Schema, SchemaError> {
         })?,
     };
     let scripts = scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
-    let resolver = Resolver { scripts, slots: Vec::new(), values: Vec::new() };
-    resolver.schema(raw, prefixes, origin).map_err(|wrong| error(wrong.line(toml), wrong.message))
+    resolve(raw, scripts, prefixes, origin).map_err(|wrong| error(wrong.line(toml), wrong.message))
 }
 
-/// What the later parts of a `schema.toml` refer to by name.
-struct Resolver {
+fn resolve(
+    raw: RawSchema,
     scripts: BTreeMap<String, Script>,
-    slots: Vec<SlotKey>,
-    values: Vec<ValueCase>,
-}
-
-impl Resolver {
-    fn schema(mut self, raw: RawSchema, prefixes: Prefixes<'_>, origin: Origin) -> Checked<Schema> {
-        check_head(&raw)?;
-        let (prefix, slots) = keys::resolve(&raw, prefixes).at("keys")?;
-        self.slots = slots;
-        for (index, value) in raw.value.into_iter().enumerate() {
-            let case = self.value(value).at(index).at("value")?;
-            self.values.push(case);
-        }
-        let begins = [Meaning::Acquired, Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
-        let begin = self.step(raw.begin, "begin", &begins)?;
-        let renews = [Meaning::Renewed, Meaning::Refused];
-        let renew = raw.renew.map(|step| self.step(step, "renew", &renews)).transpose()?;
-        let complete = self.step(raw.complete, "complete", &[Meaning::Stored, Meaning::Refused])?;
-        let releases = [Meaning::Released, Meaning::Refused];
-        let release = raw.release.map(|step| self.step(step, "release", &releases)).transpose()?;
-        Ok(Schema {
-            name: raw.name,
-            summary: raw.summary,
-            older_release_of: raw.older_release_of,
-            slots: self.slots,
-            takes_prefix: prefix.place.refusal().is_none(),
-            prefix,
-            lock_ttl: raw.ttl.lock,
-            result_ttl: raw.ttl.result,
-            stated: Vec::new(),
-            values: self.values,
-            write: raw.write,
-            begin,
-            complete,
-            renew,
-            release,
-            conduct: raw.service,
-            scripts: self.scripts,
-            origin,
-        })
+    prefixes: Prefixes<'_>,
+    origin: Origin,
+) -> Checked<Schema> {
+    check_head(&raw)?;
+    let (prefix, slots) = keys::resolve(&raw, prefixes).at("keys")?;
+    let mut names = Names { scripts, slots, values: Vec::new() };
+    for (index, value) in raw.value.into_iter().enumerate() {
+        let case = values::resolve(&names, value).at(index).at("value")?;
+        names.values.push(case);
     }
+    let step = |raw, name, meanings: &[Meaning]| steps::resolve(&names, raw, name, meanings).at(name);
+    let begins = [Meaning::Acquired, Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
+    let begin = step(raw.begin, "begin", &begins)?;
+    let renews = [Meaning::Renewed, Meaning::Refused];
+    let renew = raw.renew.map(|raw| step(raw, "renew", &renews)).transpose()?;
+    let complete = step(raw.complete, "complete", &[Meaning::Stored, Meaning::Refused])?;
+    let releases = [Meaning::Released, Meaning::Refused];
+    let release = raw.release.map(|raw| step(raw, "release", &releases)).transpose()?;
+    Ok(Schema {
+        name: raw.name,
+        summary: raw.summary,
+        older_release_of: raw.older_release_of,
+        slots: names.slots,
+        takes_prefix: prefix.place.refusal().is_none(),
+        prefix,
+        lock_ttl: raw.ttl.lock,
+        result_ttl: raw.ttl.result,
+        stated: Vec::new(),
+        values: names.values,
+        write: raw.write,
+        begin,
+        complete,
+        renew,
+        release,
+        conduct: raw.service,
+        scripts: names.scripts,
+        origin,
+    })
 }
 
 fn check_head(raw: &RawSchema) -> Checked<()> {

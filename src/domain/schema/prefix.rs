@@ -38,3 +38,12 @@ impl PrefixPlace {
         }
     }
 }
+
+/// The prefixes of Redis keys that a deployment sets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Prefixes<'a> {
+    /// The prefix of this schema's Redis keys.
+    pub own: Option<&'a str>,
+    /// The prefix of the Redis keys of every schema whose key templates say where a prefix stands.
+    pub shared: Option<&'a str>,
+}

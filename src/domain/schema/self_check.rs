@@ -69,7 +69,7 @@ fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, abou
             format!("`{}`, {}", case.name, case.state.as_str())
         }
         Reading::Unreadable(why) | Reading::Foreign { why, .. } => format!("unreadable ({why})"),
-        Reading::Absent | Reading::WrongType(_) => "unreadable".to_owned(),
+        Reading::Absent | Reading::Undecided | Reading::WrongType(_) => "unreadable".to_owned(),
     };
     let message = format!("what it writes is read back as {got}, not as {}", wanted.as_str());
     Some(Mismatch { about, message })

@@ -2,6 +2,7 @@
 
 use super::glob;
 use super::unproven::{Missing, missing_age, missing_for};
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::Record;
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
@@ -26,8 +27,8 @@ pub struct Selection {
     pub owner: Option<Vec<u8>>,
     /// The idempotency key matches this glob.
     pub key_glob: Option<Vec<u8>>,
-    /// Any of these findings, by code.
-    pub findings: Vec<&'static str>,
+    /// Any of these findings.
+    pub findings: Vec<FindingCode>,
 }
 
 /// What a selection makes of a record.
@@ -149,7 +150,7 @@ mod tests {
         let mut long = chi(CHI_LOCK, Expiry::In(600_000));
         long.findings = diagnosis::findings(&long, &diagnosis::Thresholds::default(), None);
         let judge = |evidence, states: &[State]| {
-            let (findings, states) = (vec!["excess-ttl"], states.to_vec());
+            let (findings, states) = (vec![FindingCode::ExcessTtl], states.to_vec());
             Selection { findings, evidence, states, ..Selection::default() }.judge(&long)
         };
         assert_eq!(judge(Evidence::Estimated, &[]), Judged::Passes);
@@ -179,8 +180,8 @@ mod tests {
         assert!(!passes(&lock(), |s| s.key_glob = Some(b"k?".to_vec())));
         let mut stuck = chi(CHI_LOCK, Expiry::Never);
         stuck.findings = diagnosis::findings(&stuck, &diagnosis::Thresholds::default(), None);
-        assert!(passes(&stuck, |s| s.findings = vec!["excess-ttl", "no-expiry"]));
-        assert!(!passes(&stuck, |s| s.findings = vec!["excess-ttl"]));
+        assert!(passes(&stuck, |s| s.findings = vec![FindingCode::ExcessTtl, FindingCode::NoExpiry]));
+        assert!(!passes(&stuck, |s| s.findings = vec![FindingCode::ExcessTtl]));
     }
 
     #[test]

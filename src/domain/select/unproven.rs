@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::diagnosis::Finding;
+use crate::domain::diagnosis::{Finding, FindingCode};
 use crate::domain::record::Record;
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
@@ -41,7 +41,7 @@ pub fn missing_age(record: &Record) -> Missing {
 
 /// What is missing to know whether an estimated finding holds.
 pub fn missing_for(finding: &Finding) -> Missing {
-    Missing::Ttl(if finding.code == "short-result-ttl" { TtlOf::Result } else { TtlOf::Lock })
+    Missing::Ttl(if finding.code == FindingCode::ShortResultTtl { TtlOf::Result } else { TtlOf::Lock })
 }
 
 /// Records that were left out, counted by what is missing.

@@ -4,12 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::encoding::{escape_html, header_lists, headers, whole_seconds};
+use super::encoding::{compact_json, escape_html, header_lists, headers, whole_seconds};
 use crate::domain::record::response::Response;
 use crate::domain::schema::value_template::Place;
 use crate::domain::schema::{Action, Call, Role, Schema, Template};
-
-pub(in crate::domain) use super::encoding::compact_json;
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]

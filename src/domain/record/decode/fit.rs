@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fields::Source;
 use super::form::strange;
 use crate::domain::record::json::Json;
 use crate::domain::schema::ValueCase;
@@ -17,8 +18,8 @@ pub(super) enum Fit {
     No,
 }
 
-/// Whether the value that begins so is of a case; `document` is it as JSON, where it has to be any.
-pub(super) fn fits(case: &ValueCase, head: &[u8], whole: bool, document: Option<&Json<'_>>) -> Fit {
+/// Whether a value is of a case.
+pub(super) fn fits(case: &ValueCase, Source { head, whole, document }: Source<'_>) -> Fit {
     let yes = |fits: bool| if fits { Fit::Yes } else { Fit::No };
     if let Some(equals) = &case.tests.equals {
         return yes(whole && head == &equals[..]);

@@ -15,7 +15,11 @@ fn told(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, State, Ve
     let seen = samples::seen(schema, &[(text(value), Expiry::In(1_000))]);
     let place = place.expect("a place to look at");
     let told = |record: Record| {
-        (record.schema.name.clone(), record.state, record.findings.iter().map(|finding| finding.code).collect())
+        (
+            record.schema.name.clone(),
+            record.state,
+            record.findings.iter().map(|finding| finding.code.as_str()).collect(),
+        )
     };
     let found = records(catalog, &place, &seen, &Thresholds::default());
     let first = first_record(catalog, place, seen, &Thresholds::default());

@@ -1,10 +1,9 @@
 //! `[keys]`: the key templates, and where a schema lets a deployment's prefix stand, told from what the templates and the
 //! steps write.
 
-use super::Prefixes;
 use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::location::{At as _, Checked, wrong};
-use crate::domain::schema::prefix::{Prefix, PrefixPlace};
+use crate::domain::schema::prefix::{Prefix, PrefixPlace, Prefixes};
 use crate::domain::schema::raw::{RawCall, RawKeys, RawSchema};
 use crate::domain::schema::role::{Role, SlotKey};
 use crate::domain::schema::value_template::{Place, Template};

@@ -2,52 +2,52 @@
 
 use serde_json::Value;
 
-use super::{Resolver, closed_form};
+use super::closed_form;
+use super::names::Names;
 use crate::domain::schema::forms::{Encoding, ValueCase, Where};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::steps::SlotIs;
 
-impl Resolver {
-    pub(super) fn value(&self, raw: RawValue) -> Checked<ValueCase> {
-        let slot = self.slot_of_value(&raw)?;
-        check_tests(&raw)?;
-        let closed = closed_form::resolve(&raw)?;
-        for (name, path) in raw.fields.pointers() {
-            pointer(path, raw.encoding).at(name).at("fields")?;
-        }
-        Ok(ValueCase {
-            name: raw.name,
-            slot,
-            encoding: raw.encoding,
-            tests: Where {
-                equals: raw.equals.map(String::into_bytes),
-                fields: raw.fields_are.into_iter().collect(),
-                has: raw.has,
-            },
-            closed,
-            is_marked_opaque: raw.opaque,
-            state: raw.state,
-            fields: raw.fields,
-            body_encoding: raw.body_encoding,
-            timestamp: raw.timestamp,
-        })
+/// A value case, whose slot is one of the schema's.
+pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
+    let slot = slot(names, &raw)?;
+    check_tests(&raw)?;
+    let closed = closed_form::resolve(&raw)?;
+    for (name, path) in raw.fields.pointers() {
+        pointer(path, raw.encoding).at(name).at("fields")?;
     }
+    Ok(ValueCase {
+        name: raw.name,
+        slot,
+        encoding: raw.encoding,
+        tests: Where {
+            equals: raw.equals.map(String::into_bytes),
+            fields: raw.fields_are.into_iter().collect(),
+            has: raw.has,
+        },
+        closed,
+        is_marked_opaque: raw.opaque,
+        state: raw.state,
+        fields: raw.fields,
+        body_encoding: raw.body_encoding,
+        timestamp: raw.timestamp,
+    })
+}
 
-    /// The index of the slot that holds the value, when no other value of that slot has its name.
-    fn slot_of_value(&self, RawValue { name, at, .. }: &RawValue) -> Checked<usize> {
-        if SlotIs::of_word(name).is_some() {
-            return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
-        }
-        let role = at.as_str();
-        let Some(slot) = self.slots.iter().position(|slot| slot.role == *at) else {
-            return wrong(format!("[keys] has no `{role}`")).at("at");
-        };
-        if self.values.iter().any(|case| case.slot == slot && case.name == *name) {
-            return wrong(format!("`{name}` is defined twice at `{role}`")).at("name");
-        }
-        Ok(slot)
+/// The index of the slot that holds the value, when no other value of that slot has its name.
+fn slot(names: &Names, RawValue { name, at, .. }: &RawValue) -> Checked<usize> {
+    if SlotIs::of_word(name).is_some() {
+        return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
+    let role = at.as_str();
+    let Some(slot) = names.slot(role) else {
+        return wrong(format!("[keys] has no `{role}`")).at("at");
+    };
+    if names.value(slot, name).is_some() {
+        return wrong(format!("`{name}` is defined twice at `{role}`")).at("name");
+    }
+    Ok(slot)
 }
 
 fn check_tests(raw: &RawValue) -> Checked<()> {

@@ -1,21 +1,8 @@
-//! JSON as it lies in a value: looked at in place, so that telling a record's state copies next to nothing.
-//!
-//! A tree of what stands in a value takes many times the value's memory. So arrays and objects within an object stay the
-//! text that they are, which is known to be sound, until somebody asks for what is in them.
-//!
-//! [`plain`] reads what services write nearly always: an object of sound UTF-8. It gives up on anything odd, which
-//! [`super::json_prefix`] then reads with all care; where both read something they read the same.
-
-mod close;
-mod plain;
+//! A JSON value that borrows what it can.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
-
-pub(in crate::domain) use self::close::close;
-pub use self::plain::plain;
-use self::plain::shallow;
 
 /// A JSON value that borrows what it can.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,32 +23,9 @@ pub enum Json<'a> {
     Raw(Cow<'a, str>),
 }
 
-impl<'a> Json<'a> {
-    /// What stands at a JSON pointer; the empty one is the value itself.
-    pub fn pointer(&self, path: &str) -> Option<Json<'_>> {
-        let mut rest = path;
-        let mut found = None;
-        while !rest.is_empty() {
-            rest = rest.strip_prefix('/')?;
-            let (step, after) = rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
-            found = Some(match found {
-                None => self.child(step)?,
-                Some(value) => Self::into_child(value, step)?,
-            });
-            rest = after;
-        }
-        Some(found.unwrap_or_else(|| self.by_ref()))
-    }
-
-    /// The same with its members, where it is an array or an object as it is written.
-    pub fn opened(&self) -> Json<'_> {
-        match self {
-            Self::Raw(text) => shallow(text),
-            other => other.by_ref(),
-        }
-    }
-
-    fn by_ref(&self) -> Json<'_> {
+impl Json<'_> {
+    /// The value, borrowed from this one.
+    pub(super) fn by_ref(&self) -> Json<'_> {
         match self {
             Self::Null => Json::Null,
             Self::Bool(flag) => Json::Bool(*flag),
@@ -72,30 +36,6 @@ impl<'a> Json<'a> {
             Self::Object(members) => {
                 Json::Object(members.iter().map(|(name, value)| (Cow::Borrowed(&**name), value.by_ref())).collect())
             }
-        }
-    }
-
-    fn child(&self, step: &str) -> Option<Json<'_>> {
-        match self {
-            Self::Object(members) => {
-                let name = unescaped_step(step);
-                members.iter().find(|(known, _)| *known == name).map(|(_, value)| value.by_ref())
-            }
-            Self::Array(items) => items.get(index(step)?).map(Json::by_ref),
-            Self::Raw(text) => Self::into_child(shallow(text), step),
-            _ => None,
-        }
-    }
-
-    fn into_child<'s>(value: Json<'s>, step: &str) -> Option<Json<'s>> {
-        match value {
-            Json::Object(members) => {
-                let name = unescaped_step(step);
-                members.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
-            }
-            Json::Array(items) => items.into_iter().nth(index(step)?),
-            Json::Raw(Cow::Borrowed(text)) => Self::into_child(shallow(text), step),
-            _ => None,
         }
     }
 
@@ -141,20 +81,6 @@ impl<'a> Json<'a> {
     }
 }
 
-/// The name that a step of a pointer stands for.
-fn unescaped_step(step: &str) -> Cow<'_, str> {
-    if step.as_bytes().contains(&b'~') {
-        Cow::Owned(step.replace("~1", "/").replace("~0", "~"))
-    } else {
-        Cow::Borrowed(step)
-    }
-}
-
-/// The index that a step of a pointer stands for.
-fn index(step: &str) -> Option<usize> {
-    if step == "0" || !step.starts_with(['0', '+']) { step.parse().ok() } else { None }
-}
-
 impl From<Value> for Json<'_> {
     fn from(value: Value) -> Self {
         match value {
@@ -169,6 +95,3 @@ impl From<Value> for Json<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,36 @@
+//! How things are shown, on every command.
+
+use clap::{Args, ValueEnum};
+
+use crate::terminal::ui::Color;
+
+/// How things are shown, on every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Display")]
+pub struct DisplayArgs {
+    /// When to colour: auto heeds NO_COLOR and whether stdout is a terminal
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto)]
+    pub color: ColorArg,
+}
+
+/// `--color`.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub enum ColorArg {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<ColorArg> for Color {
+    fn from(arg: ColorArg) -> Self {
+        match arg {
+            ColorArg::Auto => Self::Auto,
+            ColorArg::Always => Self::Always,
+            ColorArg::Never => Self::Never,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A step of a service that is done by hand.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::change::ChangeArgs;
+use super::output::Output;
+use super::schemas::SchemaArgs;
+
+/// What a step of a service is done to by hand, and how.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StepArgs {
+    /// Idempotency key or full Redis key
+    #[arg(value_name = "KEY")]
+    pub key: OsString,
+
+    /// How to show the record and what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+
+    /// How it is confirmed, explained and backed up.
+    #[command(flatten)]
+    pub change: ChangeArgs,
+
+    /// Whose step it is.
+    #[command(flatten)]
+    pub schemas: SchemaArgs,
+}

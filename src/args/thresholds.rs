@@ -1,0 +1,24 @@
+//! Limits that findings compare with.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::duration::parse_duration;
+use crate::domain::record::age;
+
+/// Limits that findings compare with.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ThresholdArgs {
+    /// Report locks held longer than this as `overdue`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub overdue: Option<Duration>,
+}
+
+impl ThresholdArgs {
+    /// The limits.
+    pub fn thresholds(&self) -> Thresholds {
+        Thresholds { overdue_ms: self.overdue.map(age::millis), ..Thresholds::default() }
+    }
+}

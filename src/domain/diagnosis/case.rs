@@ -1,0 +1,35 @@
+//! What a rule looks at: the record, and what is known besides.
+
+use crate::domain::record::Record;
+
+/// Limits that findings compare with.
+#[derive(Debug, Clone)]
+pub struct Thresholds {
+    /// A lock older than this many milliseconds is overdue; `None` leaves the rule out.
+    pub overdue_ms: Option<u64>,
+    /// A value larger than this many bytes is oversized.
+    pub oversized_bytes: u64,
+}
+
+impl Default for Thresholds {
+    /// 64 KiB: what `inspect` reads of a value at most, unless told to read it all.
+    fn default() -> Self {
+        Self { overdue_ms: None, oversized_bytes: 64 * 1024 }
+    }
+}
+
+/// Another schema that has to do with the record's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Foreign {
+    /// This schema cannot read the value, but that one can.
+    WrittenBy(String),
+    /// This schema reads the value, but that one, its newer release on the same Redis keys, cannot.
+    OlderReleaseOf(String),
+}
+
+/// What a rule looks at.
+pub(super) struct Case<'a> {
+    pub record: &'a Record,
+    pub thresholds: &'a Thresholds,
+    pub foreign: Option<&'a Foreign>,
+}

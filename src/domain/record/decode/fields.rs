@@ -1,0 +1,122 @@
+//! What stands in a value, field by field.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::form::Form;
+use super::reading::Decoded;
+use crate::domain::record::json::Json;
+use crate::domain::record::response::Response;
+use crate::domain::schema::{BodyEncoding, Timestamp, ValueCase};
+use crate::domain::step::encoding::compact_json;
+
+/// What a value of a case holds, by the case's index.
+pub(super) fn decode(case: &ValueCase, index: usize, form: Form, source: Source<'_>) -> Decoded {
+    let fields = &case.fields;
+    let text =
+        |path: &Option<String>| source.text(path.as_deref()?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let time = |path: &Option<String>| source.text(path.as_deref()?).and_then(|bytes| millis(&bytes, case.timestamp));
+    Decoded {
+        case: index,
+        form,
+        owner: fields.owner.as_deref().and_then(|path| source.text(path)).map(Cow::into_owned),
+        fingerprint: text(&fields.fingerprint),
+        created_ms: time(&fields.created_at),
+        completed_ms: time(&fields.completed_at),
+        response: source.response(case),
+        error: text(&fields.error),
+        blob: fields.blob.as_deref().and_then(|path| source.document?.pointer(path)).map(|blob| blob.to_value()),
+    }
+}
+
+/// The bytes of a value, and the document they hold where they are JSON.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub head: &'a [u8],
+    /// True when `head` is the whole value.
+    pub whole: bool,
+    pub document: Option<&'a Json<'a>>,
+}
+
+impl Source<'_> {
+    /// A field as text: a JSON string's own text, any other JSON value as JSON.
+    fn text(&self, path: &str) -> Option<Cow<'_, [u8]>> {
+        match self.document {
+            None => path.is_empty().then_some(Cow::Borrowed(self.head)),
+            Some(document) => match document.pointer(path)? {
+                Json::Null => None,
+                Json::String(Cow::Borrowed(text)) => Some(Cow::Borrowed(text.as_bytes())),
+                Json::String(Cow::Owned(text)) => Some(Cow::Owned(text.into_bytes())),
+                // Without a tree, which takes many times the memory of a large body.
+                Json::Raw(text) => compact_json(text.as_bytes()).map(Cow::Owned),
+                other => Some(Cow::Owned(other.to_value().to_string().into_bytes())),
+            },
+        }
+    }
+
+    fn response(&self, case: &ValueCase) -> Option<Response> {
+        let fields = &case.fields;
+        if fields.status.is_none() && fields.headers.is_none() && fields.body.is_none() {
+            return None;
+        }
+        let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);
+        Some(Response {
+            status: at(&fields.status).and_then(|status| status.as_i64()),
+            headers: at(&fields.headers).map(|found| headers(&found.opened())).unwrap_or_default(),
+            body: fields.body.as_deref().and_then(|path| self.body(path, case.body_encoding)).unwrap_or_default(),
+            whole: self.whole,
+        })
+    }
+
+    fn body(&self, path: &str, encoding: BodyEncoding) -> Option<Vec<u8>> {
+        let text = self.text(path)?;
+        Some(match encoding {
+            BodyEncoding::Text | BodyEncoding::Json => text.into_owned(),
+            BodyEncoding::Base64 => base64_bytes(&text),
+        })
+    }
+}
+
+/// Undoes base64; text that is not base64 stays as it is, and a cut one gives the bytes that are complete.
+pub(super) fn base64_bytes(text: &[u8]) -> Vec<u8> {
+    STANDARD
+        .decode(text)
+        .or_else(|_| STANDARD.decode(&text[..text.len() - text.len() % 4]))
+        .unwrap_or_else(|_| text.to_vec())
+}
+
+fn headers(value: &Json<'_>) -> Vec<(String, String)> {
+    let Json::Object(members) = value else { return Vec::new() };
+    let mut headers = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        let values = match value.opened() {
+            Json::Array(values) => values,
+            _ => vec![value.opened()],
+        };
+        for value in &values {
+            let text = if let Json::String(text) = value { text.to_string() } else { value.to_value().to_string() };
+            headers.push((name.to_string(), text));
+        }
+    }
+    headers
+}
+
+pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    match unit {
+        Timestamp::Milliseconds => text.parse().ok(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a negative or huge time saturates"
+        )]
+        Timestamp::Seconds => text.parse::<f64>().ok().map(|seconds| (seconds * 1000.0) as u64),
+        Timestamp::Rfc3339 => {
+            let time = humantime::parse_rfc3339_weak(text).ok()?;
+            let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+            u64::try_from(since.as_millis()).ok()
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a slot turned out to hold under a schema.
+
+use serde_json::Value;
+
+use super::form::Form;
+use crate::domain::record::response::Response;
+use crate::domain::schema::SlotIs;
+
+/// What a slot turned out to hold under a schema.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// Nothing is there.
+    Absent,
+    /// One of the schema's value cases.
+    Value(Box<Decoded>),
+    /// A string that cannot be read, and why.
+    Unreadable(String),
+    /// A string of which only the beginning was read: what stands behind the beginning decides what the string is.
+    Undecided,
+    /// A string that can be read and is of no case: somebody else wrote it.
+    Foreign {
+        /// Why it is of none.
+        why: String,
+        /// True when only the beginning was read, and what comes behind decides which case a script takes it for.
+        is_part: bool,
+    },
+    /// Not a string: Redis's name of the type.
+    WrongType(String),
+}
+
+impl Reading {
+    /// True when a `when` condition's word holds for the slot.
+    pub fn is(&self, asked: &SlotIs) -> bool {
+        match asked {
+            SlotIs::Absent => *self == Self::Absent,
+            SlotIs::Present => *self != Self::Absent,
+            SlotIs::Unreadable => self.unread().is_some(),
+            SlotIs::WrongType => matches!(self, Self::WrongType(_)),
+            SlotIs::Value(case) => matches!(self, Self::Value(decoded) if decoded.case == *case),
+        }
+    }
+
+    /// Why the string is of no case, where there is one that is of none.
+    pub fn unread(&self) -> Option<&str> {
+        match self {
+            Self::Unreadable(why) | Self::Foreign { why, .. } => Some(why),
+            Self::Undecided => Some("what it is stands beyond the part that was read"),
+            _ => None,
+        }
+    }
+
+    /// Why the value is none of the schema's own, where that is known.
+    pub fn foreign_because(&self) -> Option<&str> {
+        match self {
+            Self::Foreign { why, .. } => Some(why),
+            Self::Value(value) => value.form.strangeness(),
+            _ => None,
+        }
+    }
+
+    /// True when the value is told, or there is none, and nothing that was read of it is another program's.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Value(value) => !value.form.is_foreign(),
+            _ => false,
+        }
+    }
+
+    /// The decoded value, where there is one.
+    pub fn decoded(&self) -> Option<&Decoded> {
+        match self {
+            Self::Value(decoded) => Some(decoded),
+            _ => None,
+        }
+    }
+}
+
+/// A value of a known case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// The index of the case in [`Schema::values`].
+    pub case: usize,
+    /// Whether it has the form that the schema writes.
+    pub form: Form,
+    /// Who holds the lock.
+    pub owner: Option<Vec<u8>>,
+    /// The hash of the request's payload.
+    pub fingerprint: Option<String>,
+    /// When the lock was taken, in milliseconds since the epoch.
+    pub created_ms: Option<u64>,
+    /// When the result was stored, in milliseconds since the epoch.
+    pub completed_ms: Option<u64>,
+    /// The stored response.
+    pub response: Option<Response>,
+    /// The error text of a failed operation.
+    pub error: Option<String>,
+    /// A pointer to a result in a blob store.
+    pub blob: Option<Value>,
+}

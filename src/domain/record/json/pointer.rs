@@ -1,0 +1,70 @@
+//! Looking into a value: at a JSON pointer, and at the members of what is still text.
+
+use std::borrow::Cow;
+
+use super::plain::shallow;
+use super::value::Json;
+
+impl Json<'_> {
+    /// What stands at a JSON pointer; the empty one is the value itself.
+    pub fn pointer(&self, path: &str) -> Option<Json<'_>> {
+        let mut rest = path;
+        let mut found = None;
+        while !rest.is_empty() {
+            rest = rest.strip_prefix('/')?;
+            let (step, after) = rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
+            found = Some(match found {
+                None => self.child(step)?,
+                Some(value) => Self::into_child(value, step)?,
+            });
+            rest = after;
+        }
+        Some(found.unwrap_or_else(|| self.by_ref()))
+    }
+
+    /// The same with its members, where it is an array or an object as it is written.
+    pub fn opened(&self) -> Json<'_> {
+        match self {
+            Self::Raw(text) => shallow(text),
+            other => other.by_ref(),
+        }
+    }
+
+    fn child(&self, step: &str) -> Option<Json<'_>> {
+        match self {
+            Self::Object(members) => {
+                let name = unescaped_step(step);
+                members.iter().find(|(known, _)| *known == name).map(|(_, value)| value.by_ref())
+            }
+            Self::Array(items) => items.get(index(step)?).map(Json::by_ref),
+            Self::Raw(text) => Self::into_child(shallow(text), step),
+            _ => None,
+        }
+    }
+
+    fn into_child<'s>(value: Json<'s>, step: &str) -> Option<Json<'s>> {
+        match value {
+            Json::Object(members) => {
+                let name = unescaped_step(step);
+                members.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+            }
+            Json::Array(items) => items.into_iter().nth(index(step)?),
+            Json::Raw(Cow::Borrowed(text)) => Self::into_child(shallow(text), step),
+            _ => None,
+        }
+    }
+}
+
+/// The name that a step of a pointer stands for.
+fn unescaped_step(step: &str) -> Cow<'_, str> {
+    if step.as_bytes().contains(&b'~') {
+        Cow::Owned(step.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Cow::Borrowed(step)
+    }
+}
+
+/// The index that a step of a pointer stands for.
+fn index(step: &str) -> Option<usize> {
+    if step == "0" || !step.starts_with(['0', '+']) { step.parse().ok() } else { None }
+}

@@ -1,0 +1,251 @@
+//! Going over sound JSON, byte by byte: words, numbers, strings and what is nested, with nothing kept but where they end.
+
+use std::borrow::Cow;
+
+/// How deep cjson reads containers.
+pub(super) const DEEPEST: usize = 1000;
+
+/// Why a value ends before it is complete.
+pub(super) enum Stop {
+    /// The bytes end.
+    Cut,
+    /// It is not plain.
+    Odd,
+}
+
+pub(super) type Read<T> = Result<T, Stop>;
+
+/// The containers that are open: a bit for each, set for an object.
+#[derive(Default)]
+struct Open {
+    objects: [u64; DEEPEST.div_ceil(64)],
+    depth: usize,
+}
+
+impl Open {
+    fn enter(&mut self, is_object: bool, most: usize) -> Read<()> {
+        if self.depth >= most.min(DEEPEST) {
+            return Err(Stop::Odd);
+        }
+        let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
+        *word = if is_object { *word | bit } else { *word & !bit };
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// What ends the innermost of them.
+    fn closing(&self) -> u8 {
+        let innermost = self.depth.saturating_sub(1);
+        if self.objects[innermost / 64] >> (innermost % 64) & 1 == 1 { b'}' } else { b']' }
+    }
+}
+
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    /// The index of the next byte.
+    pub at: usize,
+    /// The bytes ended inside of something that is kept.
+    pub cut: bool,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, bytes: text.as_bytes(), at: 0, cut: false }
+    }
+
+    pub(super) fn after_space(&mut self) -> Option<u8> {
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+        self.bytes.get(self.at).copied()
+    }
+
+    pub(super) fn expect(&mut self, byte: u8) -> Read<()> {
+        match self.after_space() {
+            Some(found) if found == byte => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(_) => Err(Stop::Odd),
+            None => Err(Stop::Cut),
+        }
+    }
+
+    /// The text of an array or an object that is nested no deeper than this, up to where the bytes end. In a loop: what is
+    /// nested deep takes no stack.
+    pub(super) fn container(&mut self, deepest: usize) -> Read<&'a str> {
+        let start = self.at;
+        match self.skip_all(&mut Open::default(), deepest) {
+            Err(Stop::Cut) => self.cut = true,
+            other => other?,
+        }
+        Ok(&self.text[start..self.at.min(self.bytes.len())])
+    }
+
+    fn skip_all(&mut self, open: &mut Open, most: usize) -> Read<()> {
+        loop {
+            match self.after_space().ok_or(Stop::Cut)? {
+                b'"' => _ = self.string_span(true)?,
+                byte @ (b'{' | b'[') => {
+                    self.at += 1;
+                    open.enter(byte == b'{', most)?;
+                    if self.after_space() != Some(open.closing()) {
+                        self.skip_name(open)?;
+                        continue;
+                    }
+                }
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => _ = self.number()?,
+            }
+            if self.leave(open)? {
+                return Ok(());
+            }
+            self.at += 1;
+            self.skip_name(open)?;
+        }
+    }
+
+    /// Goes on behind a value, out of the containers that end there, up to a comma; true where nothing is open any more.
+    fn leave(&mut self, open: &mut Open) -> Read<bool> {
+        loop {
+            if self.cut || open.depth == 0 {
+                return Ok(true);
+            }
+            match self.after_space().ok_or(Stop::Cut)? {
+                b',' => return Ok(false),
+                byte if byte == open.closing() => open.depth -= 1,
+                _ => return Err(Stop::Odd),
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Goes over the name of a member, where members are.
+    fn skip_name(&mut self, open: &Open) -> Read<()> {
+        if open.closing() == b'}' {
+            self.string_span(false)?;
+            self.expect(b':')?;
+        }
+        Ok(())
+    }
+
+    /// A string; one that is a value is cut where the bytes end.
+    pub(super) fn string(&mut self, is_value: bool) -> Read<Cow<'a, str>> {
+        let (text, is_escaped) = self.string_span(is_value)?;
+        if is_escaped { unescape(text) } else { Ok(Cow::Borrowed(text)) }
+    }
+
+    /// What stands between the quotes of a string, and whether something in there is escaped.
+    fn string_span(&mut self, is_value: bool) -> Read<(&'a str, bool)> {
+        self.expect(b'"')?;
+        let start = self.at;
+        let mut is_escaped = false;
+        while let Some(byte) = self.bytes.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.at += 1;
+                    return Ok((&self.text[start..self.at - 1], is_escaped));
+                }
+                b'\\' => {
+                    is_escaped = true;
+                    self.at += escape(&self.bytes[self.at..])?;
+                }
+                0..0x20 => return Err(Stop::Odd),
+                _ => self.at += 1,
+            }
+        }
+        if !is_value {
+            return Err(Stop::Cut);
+        }
+        self.cut = true;
+        Ok((&self.text[start..], is_escaped))
+    }
+
+    pub(super) fn word(&mut self, word: &str) -> Read<()> {
+        let rest = &self.bytes[self.at..];
+        if !word.as_bytes().starts_with(&rest[..rest.len().min(word.len())]) {
+            return Err(Stop::Odd);
+        }
+        self.at = self.bytes.len().min(self.at + word.len());
+        self.scalar_end()
+    }
+
+    pub(super) fn number(&mut self) -> Read<&'a str> {
+        let start = self.at;
+        self.at += usize::from(self.bytes[start] == b'-');
+        let leading_zero = self.bytes.get(self.at) == Some(&b'0');
+        let whole = self.digits()?;
+        if leading_zero && whole > 1 {
+            return Err(Stop::Odd);
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        let text = &self.text[start..self.at];
+        self.scalar_end()?;
+        Ok(text)
+    }
+
+    fn digits(&mut self) -> Read<usize> {
+        let start = self.at;
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+        match self.at - start {
+            0 if self.at < self.bytes.len() => Err(Stop::Odd),
+            0 => Err(Stop::Cut),
+            count => Ok(count),
+        }
+    }
+
+    /// A scalar is complete where something follows that ends it: `20` may go on as `201`.
+    fn scalar_end(&mut self) -> Read<()> {
+        match self.after_space() {
+            Some(b',' | b'}' | b']') => Ok(()),
+            Some(_) => Err(Stop::Odd),
+            None => Err(Stop::Cut),
+        }
+    }
+}
+
+/// How many bytes the escape sequence takes that stands at the beginning. One that is cut, or stands for no character, is
+/// left to the careful way.
+fn escape(bytes: &[u8]) -> Read<usize> {
+    let code = |at: usize| -> Option<u32> {
+        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
+    };
+    match bytes.get(1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
+        Some(b'u') => match (code(0).ok_or(Stop::Odd)?, code(6)) {
+            (0xd800..=0xdbff, Some(0xdc00..=0xdfff)) => Ok(12),
+            (0xd800..=0xdfff, _) => Err(Stop::Odd),
+            _ => Ok(6),
+        },
+        _ => Err(Stop::Odd),
+    }
+}
+
+fn unescape<'a>(text: &str) -> Read<Cow<'a, str>> {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        plain.push_str(&rest[..at]);
+        let length = escape(&rest.as_bytes()[at..])?;
+        let (sequence, after) = rest[at..].split_at(length);
+        let quoted = format!("\"{sequence}\"");
+        plain.push_str(&serde_json::from_str::<String>(&quoted).map_err(|_| Stop::Odd)?);
+        rest = after;
+    }
+    plain.push_str(rest);
+    Ok(Cow::Owned(plain))
+}

@@ -1,0 +1,106 @@
+//! Whether and how TLS is spoken: each setting from the nearest source.
+
+use std::path::PathBuf;
+
+use super::config::{ContextConfig, TlsTable};
+use super::file::{chmod, others_can_read};
+use super::origin::{Origin, Sourced, pick};
+use super::url::Url;
+use crate::args::TlsArgs;
+use crate::exit::Stop;
+use crate::store::{Address, Tls, TlsOptions};
+
+/// How TLS is spoken, setting by setting.
+#[derive(Debug, Clone)]
+pub(super) struct TlsSettings {
+    pub cacert: Sourced<Option<PathBuf>>,
+    pub cacertdir: Sourced<Option<PathBuf>>,
+    pub cert: Sourced<Option<PathBuf>>,
+    pub key: Sourced<Option<PathBuf>>,
+    pub sni: Sourced<Option<String>>,
+    pub insecure: Sourced<bool>,
+}
+
+impl TlsSettings {
+    /// Puts the settings together; `None` where nothing asks for TLS.
+    ///
+    /// # Errors
+    /// Usage: settings that contradict each other, or that are of no use.
+    pub(super) fn resolve(
+        args: &TlsArgs,
+        context: &ContextConfig,
+        url: Option<&Url>,
+        address: &Address,
+    ) -> Result<Sourced<Option<Self>>, Stop> {
+        let of_url = url.and_then(|url| Some((url.target.tls.as_ref()?, url.origin)));
+        let origin = match (args.tls, &of_url, context.tls.on) {
+            (true, ..) => Origin::Flag("--tls"),
+            (_, Some(_), Some(false)) => {
+                return Err(Stop::usage("the context's url says TLS (rediss://), and `tls = false`"));
+            }
+            (_, Some((_, origin)), _) => *origin,
+            (_, None, Some(true)) => Origin::Context("tls"),
+            (_, None, on) => return without(args, on),
+        };
+        if matches!(address, Address::Unix(_)) {
+            return Err(Stop::usage("TLS goes over TCP: a unix socket has no use for it"));
+        }
+        let tls = Self::nearest(args, &context.tls.how, of_url);
+        if tls.cert.value.is_some() != tls.key.value.is_some() {
+            let (has, lacks) = if tls.cert.value.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
+            let why = "a client shows its certificate and proves it with the key";
+            return Err(Stop::usage(format!("{has} needs {lacks}: {why}")));
+        }
+        Ok(Sourced::new(Some(tls), origin))
+    }
+
+    fn nearest(args: &TlsArgs, how: &TlsTable, of_url: Option<(&Tls, Origin)>) -> Self {
+        let insecure = match of_url {
+            _ if args.insecure => Sourced::new(true, Origin::Flag("--insecure")),
+            Some((tls, origin)) if tls.options().insecure => Sourced::new(true, origin),
+            _ => pick(None, "", how.insecure, "tls.insecure").or(false),
+        };
+        Self {
+            cacert: pick(args.cacert.clone(), "--cacert", how.cacert.clone(), "tls.cacert"),
+            cacertdir: pick(args.cacertdir.clone(), "--cacertdir", how.cacertdir.clone(), "tls.cacertdir"),
+            cert: pick(args.cert.clone(), "--cert", how.cert.clone(), "tls.cert"),
+            key: pick(args.key.clone(), "--key", how.key.clone(), "tls.key"),
+            sni: pick(args.sni.clone(), "--sni", how.sni.clone(), "tls.sni"),
+            insecure,
+        }
+    }
+
+    /// What has to be said of the settings on stderr.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        let insecure = self.insecure.value.then(|| {
+            "insecure: the server's certificate is not checked; whoever is on the way can read and change everything, \
+             the password too"
+                .to_owned()
+        });
+        let open_key = self.key.value.as_deref().filter(|key| others_can_read(key));
+        let open_key =
+            open_key.map(|key| format!("{} is a private key and can be read by others: {}", key.display(), chmod(key)));
+        insecure.into_iter().chain(open_key)
+    }
+
+    /// The settings as the store takes them.
+    pub(super) fn options(&self) -> TlsOptions {
+        TlsOptions {
+            cacert: self.cacert.value.clone(),
+            cacertdir: self.cacertdir.value.clone(),
+            cert: self.cert.value.clone(),
+            key: self.key.value.clone(),
+            insecure: self.insecure.value,
+            sni: self.sni.value.clone(),
+        }
+    }
+}
+
+/// No TLS, which an option that says how TLS is spoken contradicts.
+fn without(args: &TlsArgs, on: Option<bool>) -> Result<Sourced<Option<TlsSettings>>, Stop> {
+    if let Some(name) = args.named() {
+        let why = format!("{name} is for TLS, which nothing asks for");
+        return Err(Stop::usage(why).hint("--tls, or a rediss:// URL"));
+    }
+    Ok(Sourced::new(None, on.map_or(Origin::Default, |_| Origin::Context("tls"))))
+}
