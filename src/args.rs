@@ -12,8 +12,8 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::age;
 use crate::domain::schema::{State, TtlOf};
 use crate::domain::select::rate::Rate;
+use crate::render::style::Color;
 use crate::store::Gait;
-use crate::terminal::ui::Color;
 
 pub use connection::{ConnectionArgs, TlsArgs};
 

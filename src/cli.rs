@@ -14,9 +14,10 @@ use crate::commands::{
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::health::Status;
 use crate::exit::{self, Exit, Stop};
-use crate::render::health;
+use crate::render::plugin;
+use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
-use crate::terminal::ui::{Color, Ui};
+use crate::terminal::ui::Ui;
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]
@@ -199,7 +200,7 @@ fn names_check(words: &[OsString]) -> bool {
 /// Monitoring reads one line on stdout, and the exit codes of plugins.
 fn unknown(ui: &mut Ui, why: &str) -> Exit {
     // Who reads no stdout reads the exit code.
-    let _ = ui.data(health::unknown(why)).and_then(|()| ui.flush());
+    let _ = ui.data(plugin::unknown(why)).and_then(|()| ui.flush());
     Exit::Command(Status::Unknown.code())
 }
 

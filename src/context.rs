@@ -1,12 +1,17 @@
 //! What a command gets: settings, the printer, the clock, and the way to the server.
 
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::args::{ConfirmArgs, SchemaArgs};
+use crate::args::{ConfirmArgs, Output, SchemaArgs};
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::{Exit, Stop};
+use crate::render::document;
+use crate::render::style::View;
 use crate::schemas;
 use crate::settings::{Secret, Settings};
 use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
@@ -59,10 +64,24 @@ impl Context {
         Ok(catalog)
     }
 
+    /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one
+    /// JSON object a line. What is said of all values stands in the document alone.
+    pub fn show<T: Serialize>(
+        &mut self,
+        output: Output,
+        (name, values, of_all): (&str, &[T], &Map<String, Value>),
+        table: impl FnOnce(View) -> String,
+    ) -> io::Result<()> {
+        let view = self.ui.view();
+        match output {
+            Output::Table => self.ui.data(table(view))?,
+            Output::Json => self.ui.data(document::document(name, values, of_all))?,
+            Output::Jsonl => values.iter().try_for_each(|value| self.ui.data(document::line(value)))?,
+        }
+        self.ui.flush()
+    }
+
     /// Connects, to read.
-    ///
-    /// # Errors
-    /// As [`store::connect`].
     pub async fn reader(&mut self) -> Result<Reader> {
         Ok(self.link().await?.reader())
     }

@@ -15,7 +15,7 @@ use crate::store::audit::writer;
 use crate::store::audit::writer::{Entry, Lines};
 
 /// Who changes what with which command, and why.
-pub struct Trail {
+pub struct AuditTrail {
     log: PathBuf,
     who: String,
     host: String,
@@ -35,7 +35,7 @@ pub struct Noted<'a> {
     pub redis_key: &'a [u8],
 }
 
-impl Trail {
+impl AuditTrail {
     /// Makes sure, before anything is changed, that it can be noted after.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Trail {
     }
 
     /// Notes that `what` was done at `now` on this server, in one write, which goes on after this returns:
-    /// [`Trail::settle`] waits for the last one.
+    /// [`AuditTrail::settle`] waits for the last one.
     ///
     /// # Errors
     /// Partial: changes were made before that could not be noted.

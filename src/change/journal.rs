@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 
-use super::audit_trail::{Noted, Trail};
+use super::audit_trail::{AuditTrail, Noted};
 use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::record::observation::{Content, Observation};
@@ -15,7 +15,7 @@ use crate::store::{Action, Change, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
-    trail: Trail,
+    trail: AuditTrail,
     backup: Option<Backup>,
     /// Why a master of a cluster was left out; the others' changes were made.
     silence: Option<StoreError>,
@@ -27,7 +27,7 @@ impl Journal {
     /// # Errors
     /// When either cannot be written.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
-        let trail = Trail::open(context, args, command)?;
+        let trail = AuditTrail::open(context, args, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };
         Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()?, silence: None })
     }

@@ -11,8 +11,6 @@ use crate::domain::record::Record;
 use crate::domain::record::locate;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::Stop;
-use crate::render::record::View;
-use crate::render::style::Palette;
 use crate::render::{escape, record};
 use crate::store::Head;
 
@@ -61,9 +59,7 @@ fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
 /// When stdout cannot be written.
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
-        let palette = Palette::new(context.ui.is_colored());
-        let view = View { palette, width: context.ui.width(), reveal: false };
-        context.ui.data(record::view(of, view))?;
+        context.ui.data(record::page(of, context.ui.view(), false))?;
         context.ui.flush()?;
     }
     Ok(())

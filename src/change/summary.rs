@@ -9,7 +9,7 @@ use crate::domain::change::outcome::Ended;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::coverage::Coverage;
 use crate::exit::{self, Stop};
-use crate::render::{coverage, escape};
+use crate::render::{coverage, document};
 
 /// Shows what was found and done, where JSON is wanted: one object, in one line with `jsonl`.
 ///
@@ -18,10 +18,10 @@ use crate::render::{coverage, escape};
 pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
     let text = match output {
         Output::Table => return Ok(()),
-        Output::Json => serde_json::to_string_pretty(value)?,
-        Output::Jsonl => value.to_string(),
+        Output::Json => document::pretty(value),
+        Output::Jsonl => document::line(value),
     };
-    context.ui.data(format!("{}\n", escape::json(text)))?;
+    context.ui.data(text)?;
     Ok(context.ui.flush()?)
 }
 

@@ -16,7 +16,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::coverage::Coverage;
 use crate::exit::Exit;
-use crate::render::health;
+use crate::render::plugin;
 use crate::store::read::records;
 use crate::store::{Head, Reader, Walk};
 
@@ -59,7 +59,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if found.gap.is_none() && found.records + found.foreign == 0 && !catalog.is_named() {
         found.gap = nothing_covered(&reader).await?;
     }
-    context.ui.data(health::line(&found, limits))?;
+    context.ui.data(plugin::health(&found, limits))?;
     context.ui.flush()?;
     say_coverage(context, &met, &catalog);
     Ok(Exit::Command(found.status(limits).code()))

@@ -10,19 +10,18 @@ use clap::Args as ClapArgs;
 
 use self::choice::Choice;
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
-use crate::change::{self, Play};
+use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual;
 use crate::domain::manual::{Completion, Given};
-use crate::domain::record::Record;
 use crate::domain::record::age;
 use crate::domain::record::response::Response;
 use crate::domain::schema::Meaning;
 use crate::domain::step::next_request::Answer;
 use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
-use crate::render::change::step::Report;
+use crate::render::change::Report;
 use crate::render::{escape, words};
 
 /// Store the response of an operation whose worker could not, so that retries get it
@@ -70,10 +69,6 @@ pub struct Args {
     step: StepArgs,
 }
 
-/// Runs `idemctl complete`.
-///
-/// # Errors
-/// Usage and refusals, a record that changed, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let body = args.body.as_deref().map(body::read).transpose()?;
     let given = Given { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
@@ -90,9 +85,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "complete",
         record: &record,
-        foretold: manual::foretell_complete(&record, &choice.owner, hold.as_deref()),
+        predicted: manual::foretell_complete(&record, &choice.owner, hold.as_deref()),
         owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
-        done: None,
     };
     if given.is_broken_json() {
         context.ui.warning("the body is not JSON, although its content type says so");
@@ -100,30 +94,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.output == Output::Table {
         explain(context, &report, &choice, &request);
     }
-    if args.step.change.dry_run {
-        return change::rehearsed(context, &args.step, &report);
-    }
-    let writer = context.writer(&args.step.change).await?;
-    args.step.change.confirm(context, "Store this response?", &writer.name())?;
-    let told = |now: &Record| manual::was_stored(&record, now, &request);
-    let play = Play {
-        command: "complete",
-        what: "completed",
+    let step = ManualStep {
         step: &schema.complete,
-        record: &record,
+        report,
+        what: "completed",
         request: request.clone(),
         hold,
         slot: schema.result_slot(),
+        question: "Store this response?",
+        afterwards: None,
     };
-    let played = change::play(context, &args.step, &writer, &play, told).await?;
-    let exit = change::told(context, &args.step, report, &played)?;
-    writer.replicas_have_it()?;
-    Ok(exit)
+    step.perform(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
 }
 
 fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>) {
     let (record, schema) = (report.record, &report.record.schema);
-    if report.foretold != Meaning::Stored {
+    if report.predicted != Meaning::Stored {
         let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
         context.ui.status(&format!("The service will refuse to store it{owner}."));
         return;

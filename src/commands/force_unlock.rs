@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -18,9 +18,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::domain::step::fencing;
 use crate::exit::{Exit, Stop};
-use crate::render::record::View;
-use crate::render::style::Palette;
-use crate::render::{escape, json, record, words};
+use crate::render::{document, escape, record, record_json, words};
 use crate::store::backup::writer::About;
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Action, Change, Head, Outcome, Writer};
@@ -115,9 +113,7 @@ fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record,
 }
 
 fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
-    let palette = Palette::new(context.ui.is_colored());
-    let view = View { palette, width: context.ui.width(), reveal: false };
-    context.ui.data(record::view(record, view))?;
+    context.ui.data(record::page(record, context.ui.view(), false))?;
     context.ui.flush()?;
     let redis_key = escape::text(&record.seen.slots[slot].redis_key);
     if record.state == State::Completed {
@@ -174,7 +170,7 @@ async fn finish(
         // They came with an error.
         Outcome::Refused | Outcome::Unknown => Err(Stop::new(Exit::Bug, "nothing is known of the lock").into()),
         Outcome::Done | Outcome::FoundDone => {
-            report(context, args, record, "unlocked", backup.as_ref())?;
+            report(context, args, record, "unlocked", backup.as_deref())?;
             let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
             change::say_read_back(context, u64::from(outcome == Outcome::FoundDone));
             context.ui.status(&format!("Unlocked {}{kept}", escape::text(&record.key)));
@@ -197,17 +193,13 @@ async fn read_back(context: &mut Context, record: &Record) {
     }
 }
 
-fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, backup: Option<&PathBuf>) -> Result<()> {
-    if args.output == Output::Table {
-        return Ok(());
-    }
-    let mut value = json::record(record, false);
-    if args.output == Output::Json {
-        value = json!({ "format": 1, "records": [value], "outcome": outcome, "backup": backup });
-    } else if let Some(fields) = value.as_object_mut() {
-        fields.insert("outcome".to_owned(), json!(outcome));
-        fields.insert("backup".to_owned(), json!(backup));
-    }
-    context.ui.data(format!("{}\n", escape::json(value.to_string())))?;
-    Ok(())
+fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, backup: Option<&Path>) -> Result<()> {
+    let record = record_json::value(record);
+    let first = match args.output {
+        Output::Table => return Ok(()),
+        Output::Json => json!({ "format": 1, "records": [record] }),
+        Output::Jsonl => record,
+    };
+    let more = document::fields(json!({ "outcome": outcome, "backup": backup }));
+    Ok(context.ui.data(document::line(&document::with(first, more)))?)
 }

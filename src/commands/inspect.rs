@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args as ClapArgs, ValueEnum};
+use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs, ThresholdArgs};
 use crate::context::Context;
@@ -16,9 +17,8 @@ use crate::domain::schema::State;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::{Exit, Stop};
 use crate::files;
-use crate::render::record::View;
-use crate::render::style::Palette;
-use crate::render::{escape, json, record, stranger};
+use crate::render::record_json::RecordJson;
+use crate::render::{escape, record, stranger};
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Head, Reader};
 
@@ -180,28 +180,15 @@ fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
 
 fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
-    match args.output {
-        Output::Json => {
-            let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
-            let complete = found.iter().all(|found| found.unread.is_none());
-            context.ui.data(json::document(&records, args.reveal, (unclaimed, complete)))?;
-        }
-        Output::Jsonl => {
-            for record in records {
-                context.ui.data(format!("{}\n", json::line(record, args.reveal)))?;
-            }
-        }
-        Output::Table => {
-            let view =
-                View { palette: Palette::new(context.ui.is_colored()), width: context.ui.width(), reveal: args.reveal };
-            for (index, shown) in records.iter().enumerate() {
-                let gap = if index > 0 { "\n" } else { "" };
-                context.ui.data(format!("{gap}{}", record::view(shown, view)))?;
-            }
-        }
-    }
-    context.ui.flush()?;
-    Ok(())
+    let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
+    let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
+    let complete = found.iter().all(|found| found.unread.is_none());
+    let of_all = Map::from_iter([("unclaimed".to_owned(), unclaimed), ("complete".to_owned(), complete.into())]);
+    let table = |view| {
+        let pages: Vec<_> = records.iter().map(|record| record::page(record, view, args.reveal)).collect();
+        pages.join("\n")
+    };
+    Ok(context.show(args.output, ("records", &shown, &of_all), table)?)
 }
 
 /// Says what the records alone do not: keys without one, keys with several, Redis keys that may not be read.

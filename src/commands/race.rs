@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
+use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::context::Context;
@@ -13,7 +14,6 @@ use crate::domain::schema::{Origin, Schema};
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
-use crate::render::style::Palette;
 use crate::sim::{self, Ended, NoTrack, Raced, TEST_KEYS_LIVE, Track};
 use crate::store::Link;
 
@@ -126,13 +126,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             runs.push(one_run(context, &mut track, schema, (strategy, &plan), &interrupt).await?);
         }
     }
-    let palette = Palette::new(context.ui.is_colored());
-    let shown = match args.output {
-        Output::Table => render::text(&runs, context.ui.width(), palette),
-        Output::Json => render::document(&runs),
-        Output::Jsonl => render::lines(&runs),
-    };
-    context.ui.data(shown)?;
+    let shown: Vec<_> = runs.iter().map(render::run).collect();
+    context.show(args.output, ("runs", &shown, &Map::new()), |view| render::text(&runs, view))?;
     Ok(exit(&runs))
 }
 

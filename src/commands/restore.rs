@@ -13,7 +13,7 @@ use clap::Args as ClapArgs;
 use self::rows::Rows;
 use self::source::Source;
 use crate::args::{ConfirmArgs, Output};
-use crate::change::{self, Noted, Trail};
+use crate::change::{self, AuditTrail, Noted};
 use crate::context::Context;
 use crate::domain::schema::Slot;
 use crate::exit::{self, Exit, Stop};
@@ -108,7 +108,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 enum Hand {
     Looks(Box<Link>),
     /// Brings it back and notes it.
-    Restores(Box<Writer>, Trail),
+    Restores(Box<Writer>, AuditTrail),
 }
 
 impl Hand {
@@ -120,7 +120,7 @@ impl Hand {
             return Ok(Self::Looks(Box::new(link)));
         }
         let writer = context.writer(&args.change).await?;
-        let trail = Trail::open(context, &args.change, "restore")?;
+        let trail = AuditTrail::open(context, &args.change, "restore")?;
         source.may_go_to(context, &writer.provenance().await?, args.elsewhere)?;
         let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
         args.change.confirm(context, &question, &writer.name())?;
@@ -201,7 +201,7 @@ fn next_batch(source: &mut Source, args: &Args) -> Result<Vec<Held>, Stop> {
 async fn note<'a>(
     context: &Context,
     args: &Args,
-    (writer, trail): (&Writer, &mut Trail),
+    (writer, trail): (&Writer, &mut AuditTrail),
     held: impl Iterator<Item = &'a Held>,
     what: &'static str,
 ) -> Result<()> {

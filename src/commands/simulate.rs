@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValue;
+use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
-use crate::domain::simulation::{Accepted, Difference, Story};
+use crate::domain::simulation::{Accepted, Cell, Difference};
 use crate::exit::{Exit, Stop};
 use crate::files;
 use crate::interrupt::Interrupt;
-use crate::render::simulation::{self as render, Shown};
+use crate::render::simulation::{self as render, Simulation};
 use crate::render::style::Palette;
 use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simulate};
 
@@ -90,17 +91,16 @@ fn scenario_names() -> Vec<PossibleValue> {
 /// # Errors
 /// Usage, a server that cannot be reached or refuses, interrupted.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let palette = Palette::new(context.ui.is_colored());
     if args.scenarios.iter().any(|name| name == LIST) {
-        let stories: Vec<Story> = SCENARIOS.iter().map(|scenario| scenario.story).collect();
-        context.ui.data(render::list(&stories, context.ui.width(), palette))?;
+        let list = render::list(SCENARIOS.iter().map(|scenario| scenario.story), context.ui.view());
+        context.ui.data(list)?;
         return Ok(Exit::Done);
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     let plan = plan(context, &args)?;
     let simulated = play(context, &plan).await?;
     let differences = accepted.map(|accepted| accepted.differences(&simulated.cells));
-    show(context, &args, &simulated, differences.as_deref(), palette)?;
+    show(context, &args, &simulated.cells, differences.as_deref())?;
     let bad = match &differences {
         Some(differences) => !differences.is_empty(),
         None => simulated.cells.iter().any(|cell| cell.judgement.verdict.is_bad()),
@@ -132,27 +132,17 @@ async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     Ok(simulated)
 }
 
-fn show(
-    context: &mut Context,
-    args: &Args,
-    simulated: &Simulated,
-    differences: Option<&[Difference]>,
-    palette: Palette,
-) -> Result<()> {
-    let cells = &simulated.cells;
-    let shown = match args.output {
-        Output::Table => {
-            render::text(Shown { cells, timeline: args.timeline, differences }, context.ui.width(), palette)
-        }
-        Output::Json => render::document(cells, differences),
-        Output::Jsonl => {
-            if let Some(differences) = differences {
-                context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
-            }
-            render::lines(cells)
-        }
-    };
-    Ok(context.ui.data(shown)?)
+fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<&[Difference]>) -> Result<()> {
+    if let (Output::Jsonl, Some(differences)) = (args.output, differences) {
+        context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
+    }
+    let mut of_all = Map::new();
+    if let Some(differences) = differences {
+        of_all.insert("differences".to_owned(), differences.iter().map(render::difference).collect());
+    }
+    let values: Vec<_> = cells.iter().map(render::cell).collect();
+    let table = |view| render::text(Simulation { cells, timeline: args.timeline, differences }, view);
+    Ok(context.show(args.output, ("cells", &values, &of_all), table)?)
 }
 
 fn plan(context: &Context, args: &Args) -> Result<Plan> {

@@ -13,9 +13,9 @@ use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::Exit;
-use crate::render::record::View;
+use crate::render::record_json::RecordJson;
 use crate::render::style::Palette;
-use crate::render::{escape, json, record, words};
+use crate::render::{document, escape, record, words};
 use crate::store::Reader;
 use crate::store::read::records::{Found, Lookup};
 
@@ -77,28 +77,27 @@ fn show(context: &mut Context, key: &[u8], first: bool, now: &[Record], how: &Ho
     let time = humantime::format_rfc3339_seconds(context.now());
     match how.output {
         Output::Table => {
-            let palette = Palette::new(context.ui.is_colored());
-            let view = View { palette, width: context.ui.width(), reveal: how.reveal };
-            let stamp = palette.dim(&time.to_string());
+            let view = context.ui.view();
+            let stamp = view.palette.dim(&time.to_string());
             if now.is_empty() {
-                let state = palette.state(State::Absent);
+                let state = view.palette.state(State::Absent);
                 context.ui.data(format!("{stamp}  {}  {state}: the next request executes\n", escape::text(key)))?;
             }
             for shown in now {
                 if first {
-                    context.ui.data(record::view(shown, view))?;
+                    context.ui.data(record::page(shown, view, how.reveal))?;
                 } else {
-                    context.ui.data(format!("{stamp}  {}\n", line(shown, palette)))?;
+                    context.ui.data(format!("{stamp}  {}\n", line(shown, view.palette)))?;
                 }
             }
         }
         Output::Json | Output::Jsonl => {
             if now.is_empty() {
                 let absent = serde_json::json!({ "key": escape::text(key), "state": State::Absent.word() });
-                context.ui.data(format!("{}\n", escape::json(absent.to_string())))?;
+                context.ui.data(document::line(&absent))?;
             }
             for shown in now {
-                context.ui.data(format!("{}\n", json::line(shown, how.reveal)))?;
+                context.ui.data(document::line(&RecordJson::of(shown, how.reveal)))?;
             }
         }
     }

@@ -10,7 +10,6 @@ use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::exit::Exit;
-use crate::render::style::Palette;
 use crate::render::{change, coverage};
 
 /// What is chosen, before anybody is asked, or, where nobody is, after.
@@ -34,8 +33,7 @@ pub(super) fn show(context: &mut Context, args: &Args, choice: &Choice, survey: 
 
 fn show_chosen(context: &mut Context, args: &Args, choice: &Choice, survey: &Found) -> Result<()> {
     if args.output == Output::Table {
-        let palette = Palette::new(context.ui.is_colored());
-        context.ui.data(change::records(&survey.tally, palette, context.ui.width()))?;
+        context.ui.data(change::records(&survey.tally, context.ui.view()))?;
         context.ui.flush()?;
     }
     context.ui.status("The next request with each of these keys executes the operation.");

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::args::Output;
 use crate::context::Context;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::Slot;
 use crate::render::change::restored;
 use crate::store::backup::writer::Held;
@@ -74,8 +75,8 @@ impl Rows {
 
     fn row(&self, held: &Held, fate: Fate) -> String {
         let (word, left) = match fate {
-            Fate::Restored(left) if self.dry_run => ("would-restore", Some(left)),
-            Fate::Restored(left) | Fate::FoundBack(left) => ("restored", Some(left)),
+            Fate::Restored(left) if self.dry_run => ("would-restore", Some(left.map_or(Expiry::Never, Expiry::In))),
+            Fate::Restored(left) | Fate::FoundBack(left) => ("restored", Some(left.map_or(Expiry::Never, Expiry::In))),
             Fate::Present => ("present", None),
             Fate::Barred if is_lock(held) => ("completed", None),
             Fate::Barred => ("locked", None),

@@ -10,8 +10,7 @@ use crate::change::{came_to_its_end, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::Exit;
-use crate::render::style::Palette;
-use crate::render::{change, coverage};
+use crate::render::{change, coverage, plugin};
 use crate::store::Reader;
 
 /// Says in one line what was found; no when it is anything.
@@ -26,7 +25,7 @@ pub(super) fn check(
     swept: &Account,
 ) -> Result<Exit> {
     match args.output {
-        Output::Table => context.ui.data(change::check(&found.tally, &orphans.sought, found.looked_at))?,
+        Output::Table => context.ui.data(plugin::orphans(&found.tally, &orphans.sought, found.looked_at))?,
         Output::Json | Output::Jsonl => report(context, args, orphans, found, swept)?,
     }
     Ok(if found.tally.total() == 0 { Exit::Done } else { Exit::No })
@@ -50,8 +49,7 @@ pub(super) fn show(
         return Ok(());
     }
     if args.output == Output::Table {
-        let palette = Palette::new(context.ui.is_colored());
-        context.ui.data(change::orphans(&found.tally, palette, context.ui.width()))?;
+        context.ui.data(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
     }
     if left > 0 {
