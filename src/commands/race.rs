@@ -14,7 +14,7 @@ use crate::domain::schema::{Origin, Schema};
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
-use crate::sim::{self, Ended, NoTrack, Raced, TEST_KEYS_LIVE, Track};
+use crate::sim::{self, Connections, Ended, NotConnected, Raced, TEST_KEYS_LIVE};
 use crate::store::Link;
 
 /// The most workers, each of which is a connection.
@@ -118,12 +118,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (link, server) = context.arena("Racing").await?;
-    let mut track = Track::open(&link, &server, plan.concurrency).await.map_err(no_track)?;
+    let mut connections = Connections::open(&link, &server, plan.concurrency).await.map_err(not_connected)?;
     let schemas = runnable(context, &link, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
         for strategy in strategies(&args.strategy) {
-            runs.push(one_run(context, &mut track, schema, (strategy, &plan), &interrupt).await?);
+            runs.push(one_run(context, &mut connections, schema, strategy, &plan, &interrupt).await?);
         }
     }
     let shown: Vec<_> = runs.iter().map(render::run).collect();
@@ -143,16 +143,17 @@ fn exit(runs: &[Run]) -> Exit {
 
 async fn one_run(
     context: &mut Context,
-    track: &mut Track,
+    connections: &mut Connections,
     schema: &Schema,
-    (strategy, plan): (Strategy, &Plan),
+    strategy: Strategy,
+    plan: &Plan,
     interrupt: &Interrupt,
 ) -> Result<Run> {
     let what = format!("{}, {}", schema.name, strategy.word());
     let progress = context.ui.progress(&format!("racing {what}: rounds"));
     let on_round = || progress.inc(1);
     let Raced { run, ended, left_behind } =
-        sim::race(track, schema, (strategy, plan.clone()), interrupt, on_round).await;
+        sim::race(connections, schema, strategy, plan.clone(), interrupt, on_round).await;
     progress.finish_and_clear();
     if let Some(error) = &left_behind {
         context.ui.warning(&format!("keys idemctl-race-* may be left behind until their TTL ends: {error}"));
@@ -229,7 +230,7 @@ fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<Plan> {
     })
 }
 
-fn no_track(error: NoTrack) -> anyhow::Error {
+fn not_connected(error: NotConnected) -> anyhow::Error {
     if error.open == 0 {
         return error.error.into();
     }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use super::environment::{Played, Stage};
+use super::abort::Played;
+use super::environment::Environment;
 use crate::domain::simulation::Story;
 
 /// A story in the making.
@@ -16,7 +17,7 @@ pub struct Scenario {
     /// What it tells.
     pub story: Story,
     /// Plays it.
-    pub(super) play: for<'a, 's> fn(&'a Stage<'s>) -> Playing<'a>,
+    pub(super) play: for<'a, 's> fn(&'a Environment<'s>) -> Playing<'a>,
 }
 
 impl fmt::Debug for Scenario {
