@@ -20,19 +20,15 @@ use crate::terminal::ui::Ui;
 /// How long is waited for replicas, unless the operator says.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What a command gets.
 pub struct Context {
     /// What flags, variables and config file come to.
     pub settings: Settings,
-    /// The printer.
     pub ui: Ui,
     sandbox: Option<Sandbox>,
-    /// The context's name was shown.
     placed: bool,
 }
 
 impl Context {
-    /// Puts it together.
     pub fn new(settings: Settings, ui: Ui) -> Self {
         Self { settings, ui, sandbox: None, placed: false }
     }
@@ -81,7 +77,6 @@ impl Context {
         self.ui.flush()
     }
 
-    /// Connects, to read.
     pub async fn reader(&mut self) -> Result<Reader> {
         Ok(self.link().await?.reader())
     }
@@ -222,16 +217,12 @@ impl Context {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// This machine's name.
     pub fn host(&self) -> String {
         rustix::system::uname().nodename().to_string_lossy().into_owned()
     }
 }
 
 /// Runs what can be given up at any moment, until the operator interrupts.
-///
-/// # Errors
-/// Interrupted; else as the work itself.
 pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         done = work => done,

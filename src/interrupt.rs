@@ -5,15 +5,11 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Whether the operator wants to stop.
 #[derive(Debug, Clone)]
 pub struct Interrupt(watch::Sender<bool>);
 
 impl Interrupt {
     /// Listens for Ctrl-C, which from then on ends nothing by itself.
-    ///
-    /// # Errors
-    /// When the system does not let it.
     pub fn listen() -> io::Result<Self> {
         let interrupt = Self(watch::Sender::new(false));
         interrupt.heed(SignalKind::interrupt())?;
@@ -22,9 +18,6 @@ impl Interrupt {
 
     /// Listens for SIGTERM too, for what is to come has to end in good order. Before, it ends the process at once, at a
     /// prompt too.
-    ///
-    /// # Errors
-    /// When the system does not let it.
     pub fn heed_terminate(&self) -> io::Result<()> {
         self.heed(SignalKind::terminate())
     }
@@ -39,7 +32,6 @@ impl Interrupt {
         Ok(())
     }
 
-    /// True once Ctrl-C came.
     pub fn is_raised(&self) -> bool {
         *self.0.borrow()
     }

@@ -27,19 +27,13 @@ pub struct AuditTrail {
 
 /// A Redis key that was changed, and whose record it is.
 pub struct Noted<'a> {
-    /// The schema's name.
     pub schema: &'a str,
-    /// The idempotency key.
     pub key: &'a [u8],
-    /// The Redis key.
     pub redis_key: &'a [u8],
 }
 
 impl AuditTrail {
     /// Makes sure, before anything is changed, that it can be noted after.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
     pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
         let log = context.settings.state_dir()?.join("audit.jsonl");
         writer::prepare(&log)?;

@@ -30,9 +30,6 @@ impl ConfirmArgs {
 
     /// Asks for leave to a change of many records: the server's or the context's name has to be typed, or given with
     /// `--confirm`. `--yes` is enough but for a protected context, whose own name it has to be.
-    ///
-    /// # Errors
-    /// As [`ConfirmArgs::confirm`].
     pub fn confirm_by_name(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
         let name = context.settings.context_name().map(str::to_owned);
         match &name {
@@ -75,9 +72,6 @@ impl ConfirmArgs {
 
 impl ChangeArgs {
     /// The backup's file, unless there is to be none.
-    ///
-    /// # Errors
-    /// When there is no folder for it.
     pub fn backup_file(&self, context: &mut Context, command: &str) -> Result<Option<PathBuf>, Stop> {
         if self.no_backup {
             context.ui.warning("no backup is kept: what is removed cannot be restored");

@@ -28,13 +28,11 @@ pub struct ManualStep<'a> {
     pub hold: Option<Vec<u8>>,
     /// The slot whose Redis key the audit log names.
     pub slot: usize,
-    /// What the operator is asked before the step.
     pub question: &'static str,
     /// What is said after a step that was done.
     pub afterwards: Option<String>,
 }
 
-/// What came of a step.
 pub struct StepResult {
     /// What the service's reply means; `None` where its schema does not know the reply.
     pub means: Option<Meaning>,
@@ -45,7 +43,6 @@ pub struct StepResult {
 }
 
 impl StepResult {
-    /// True when the step did what it is for.
     pub fn is_done(&self) -> bool {
         matches!(self.means, Some(Meaning::Acquired | Meaning::Stored | Meaning::Released))
     }

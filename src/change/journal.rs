@@ -23,9 +23,6 @@ pub struct Journal {
 
 impl Journal {
     /// Opens both before anything is changed. Only a removal needs a backup.
-    ///
-    /// # Errors
-    /// When either cannot be written.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
         let trail = AuditTrail::open(context, args, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };

@@ -54,9 +54,6 @@ fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
 }
 
 /// Shows the record, for people.
-///
-/// # Errors
-/// When stdout cannot be written.
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
         context.ui.data(record::page(of, context.ui.view(), false))?;

@@ -40,9 +40,6 @@ pub fn of_lock(
 
 /// The owner of a lock that is taken anew: the one that was given, or that the record names, or nobody yet. Empty where
 /// the schema knows no owners.
-///
-/// # Errors
-/// Usage: one was given, and the schema knows no owners.
 pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<String, Stop> {
     let stored = record.owner().filter(|_| keep).map(|owner| String::from_utf8_lossy(owner).into_owned());
     match (record.schema.names_owner(), given) {

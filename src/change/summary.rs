@@ -12,9 +12,6 @@ use crate::exit::{self, Stop};
 use crate::render::{coverage, document};
 
 /// Shows what was found and done, where JSON is wanted: one object, in one line with `jsonl`.
-///
-/// # Errors
-/// When stdout cannot be written.
 pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
     let text = match output {
         Output::Table => return Ok(()),

@@ -39,10 +39,6 @@ pub struct Args {
     output: Output,
 }
 
-/// Runs `idemctl audit`.
-///
-/// # Errors
-/// When the log is there and cannot be read.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let path = context.settings.state_dir()?.join("audit.jsonl");
     let found = read(&path, &args, context.now())
@@ -73,7 +69,6 @@ fn columns(logged: &Logged) -> [&str; 8] {
     [at, who, server, command, what, schema, key, reason.as_deref().unwrap_or("-")]
 }
 
-/// What the log holds.
 #[derive(Default)]
 struct Found {
     exists: bool,

@@ -46,10 +46,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// Runs `idemctl check`.
-///
-/// # Errors
-/// Usage, and whatever the server says before anything is read: the status is unknown then.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let limits = Limits { warning: args.warning, critical: args.critical };
     let catalog = context.catalog(&args.schemas)?;

@@ -1,7 +1,7 @@
 //! `idemctl complete`: the service's own complete step, by hand.
 
-mod body;
 mod choice;
+mod given_body;
 
 use std::ffi::OsString;
 
@@ -70,7 +70,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let body = args.body.as_deref().map(body::read).transpose()?;
+    let body = args.body.as_deref().map(given_body::read).transpose()?;
     let given = Given { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
     let record = change::find(context, &args.step).await?;
     let schema = record.schema.clone();
@@ -135,7 +135,6 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
     }
 }
 
-/// The parts of a response that are there.
 fn response_in_words(response: &Response) -> String {
     let mut parts: Vec<_> = response.status.iter().map(|status| format!("status {status}")).collect();
     match response.headers.len() {

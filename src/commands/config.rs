@@ -33,10 +33,6 @@ enum What {
     },
 }
 
-/// Runs `idemctl config`.
-///
-/// # Errors
-/// Usage: a schema that cannot be read, or a setting without effect; when stdout cannot be written.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let What::Show { origin, output } = args.what;
     context.catalog(&SchemaArgs::default())?;

@@ -52,10 +52,6 @@ enum What {
     },
 }
 
-/// Runs `idemctl context`.
-///
-/// # Errors
-/// Usage: there is no such context, or the file cannot be written.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.what {
         What::List { output } => list(context, output),

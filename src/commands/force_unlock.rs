@@ -53,10 +53,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// Runs `idemctl force-unlock`.
-///
-/// # Errors
-/// Usage and refusals, a record that changed, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let key = args.key.clone().into_vec();

@@ -1,7 +1,7 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
 
-mod body;
 mod watch;
+mod write_body;
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -96,10 +96,6 @@ impl From<Until> for State {
     }
 }
 
-/// Runs `idemctl inspect`.
-///
-/// # Errors
-/// Usage, and whatever the server says.
 pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let interval = watch_interval(&mut args);
     let keys = keys(&args)?;
@@ -128,7 +124,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         Exit::Done
     };
     match &args.body {
-        Some(file) => body::write(context, &found, file, args.force)?,
+        Some(file) => write_body::write(context, &found, file, args.force)?,
         None => show(context, &found, &args)?,
     }
     tell(context, &catalog, &reader, &found);

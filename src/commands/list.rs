@@ -125,10 +125,6 @@ impl From<Sort> for Order {
     }
 }
 
-/// Runs `idemctl list`.
-///
-/// # Errors
-/// Usage, and whatever the server says; partial when it says it in the middle.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
@@ -170,7 +166,6 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// How the walk ended.
 enum Ended {
     Whole,
     Interrupted,

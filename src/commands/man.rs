@@ -45,10 +45,6 @@ const FILES: [(&str, &str); 4] = [
     ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line for each change"),
 ];
 
-/// Runs `idemctl man` for the whole command line.
-///
-/// # Errors
-/// When the folder cannot be written.
 pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
     let shown = args.folder.display();
     let pages = pages(root)?;

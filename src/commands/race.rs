@@ -17,7 +17,6 @@ use crate::render::race as render;
 use crate::sim::{self, Connections, Ended, NotConnected, Raced, TEST_KEYS_LIVE};
 use crate::store::Link;
 
-/// The most workers, each of which is a connection.
 const MOST_WORKERS: u64 = 1_000;
 
 /// `--schema` takes this word for every schema there is.
@@ -108,10 +107,6 @@ impl From<StrategyArg> for Strategy {
     }
 }
 
-/// Runs `idemctl race`.
-///
-/// # Errors
-/// Usage, a server that cannot be reached or refuses, interrupted.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schemas = schemas(context, &args.schemas)?;
     let plan = plan(&args, &schemas)?;
@@ -189,7 +184,6 @@ fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -
     Ok(schemas)
 }
 
-/// The schemas to race.
 fn schemas(context: &Context, args: &SchemaArgs) -> Result<Vec<Arc<Schema>>> {
     let all = args.schema.iter().any(|name| name == ALL);
     let named: Vec<_> = args.schema.iter().filter(|name| *name != ALL).cloned().collect();

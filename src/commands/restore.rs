@@ -84,11 +84,6 @@ impl Args {
     }
 }
 
-/// Runs `idemctl restore`.
-///
-/// # Errors
-/// Usage: a file that is no whole backup, or one of another server; refusals; partial when the audit log cannot be
-/// written; whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut source = Source::open(context, &args)?;
     let mut hand = Hand::over(context, &args, &source).await?;
@@ -104,7 +99,6 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if rows.kept_away() + source.left_out > 0 { Exit::Partial } else { Exit::Done })
 }
 
-/// What is done with a batch.
 enum Hand {
     Looks(Box<Link>),
     /// Brings it back and notes it.

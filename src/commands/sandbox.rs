@@ -39,10 +39,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// Runs `idemctl sandbox`.
-///
-/// # Errors
-/// No server program, one that does not come up, a command that cannot be started.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let db = context.settings.target().db;

@@ -67,10 +67,6 @@ enum Command {
     },
 }
 
-/// Runs `idemctl schema`.
-///
-/// # Errors
-/// A schema that cannot be read, a name that is not known.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output, folder } => list(context, output, folder),

@@ -86,10 +86,6 @@ fn scenario_names() -> Vec<PossibleValue> {
     [list].into_iter().chain(SCENARIOS.iter().map(scenario)).collect()
 }
 
-/// Runs `idemctl simulate`.
-///
-/// # Errors
-/// Usage, a server that cannot be reached or refuses, interrupted.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.scenarios.iter().any(|name| name == LIST) {
         let list = render::list(SCENARIOS.iter().map(|scenario| scenario.story), context.ui.view());

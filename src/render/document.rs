@@ -52,7 +52,6 @@ pub fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// An object's fields, and further ones behind them.
 pub fn with(first: Value, more: Map<String, Value>) -> Value {
     let mut all = fields(first);
     all.extend(more);

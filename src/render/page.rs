@@ -5,10 +5,8 @@ use std::fmt::Write as _;
 use super::fold::fold;
 use super::style::View;
 
-/// Columns of a label.
 const LABEL: usize = 14;
 
-/// A page in the making.
 pub(super) struct Page {
     pub(super) text: String,
     pub(super) view: View,

@@ -4,7 +4,6 @@ use crate::domain::diagnosis::health::{Health, Limits, Status};
 use crate::domain::select::tally::Tally;
 use crate::render::{escape, words};
 
-/// The line of `check`.
 pub fn health(health: &Health, limits: Limits) -> String {
     let status = health.status(limits);
     let words = match status {

@@ -27,7 +27,6 @@ pub struct NamedContext {
     pub schemas: Vec<String>,
     /// True when the name has to be typed before anything is changed.
     pub protected: bool,
-    /// True when nothing can be changed.
     pub read_only: bool,
     pub color: Option<String>,
 }

@@ -6,10 +6,8 @@ use comfy_table::{
 
 use super::style::{Palette, View};
 
-/// Spaces between two columns.
 pub(super) const GAP: usize = 2;
 
-/// A table in the making.
 pub(super) struct Table {
     cells: Cells,
     palette: Palette,

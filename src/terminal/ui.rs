@@ -29,7 +29,6 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// Looks at the process's streams.
     pub fn new(color: Color) -> Self {
         let out = io::stdout();
         let out_is_terminal = out.is_terminal();
@@ -50,12 +49,10 @@ impl Ui {
         View { palette: Palette::new(self.colored), width: self.width }
     }
 
-    /// True when an operator can be asked.
     pub fn is_interactive(&self) -> bool {
         self.interactive
     }
 
-    /// True when stderr is a terminal.
     pub fn err_is_terminal(&self) -> bool {
         self.err_is_terminal
     }
@@ -83,7 +80,6 @@ impl Ui {
         self.out.flush()
     }
 
-    /// Says what goes on.
     pub fn status(&mut self, sentence: &str) {
         self.say("", "", sentence);
     }
@@ -93,12 +89,10 @@ impl Ui {
         self.say("\u{1b}[1;33m", "warning: ", text);
     }
 
-    /// Says why the command ends.
     pub fn error(&mut self, text: &str) {
         self.say("\u{1b}[1;31m", "error: ", text);
     }
 
-    /// Says what to do next.
     pub fn hint(&mut self, text: &str) {
         self.say("\u{1b}[1;36m", "hint: ", text);
     }

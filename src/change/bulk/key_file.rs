@@ -23,9 +23,6 @@ pub struct KeyFile {
 impl KeyFile {
     /// Opens a file, or stdin for `-`. What cannot be read twice, such as a pipe, is kept in a file without a name in
     /// `temp_dir`.
-    ///
-    /// # Errors
-    /// Usage: it cannot be read.
     pub fn open(path: &Path, null: bool, temp_dir: &Path) -> Result<Self, Stop> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
@@ -36,17 +33,11 @@ impl KeyFile {
     }
 
     /// Starts again at the first key.
-    ///
-    /// # Errors
-    /// Usage: it cannot be read.
     pub fn rewind(&mut self) -> Result<(), Stop> {
         self.file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
     }
 
     /// The next keys, at most so many; none at the end. Empty lines are no keys.
-    ///
-    /// # Errors
-    /// Usage: it cannot be read.
     pub fn next(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
         let mut keys = Vec::with_capacity(most);
         while keys.len() < most {

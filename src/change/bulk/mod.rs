@@ -2,6 +2,7 @@
 //! long as they are what was seen, and accounted for.
 
 mod ahead;
+mod bulk_run;
 mod flow;
 mod key_file;
 mod narrowing;
@@ -9,13 +10,12 @@ mod owners;
 mod place;
 mod removal;
 mod rule;
-mod run;
 mod second_look;
 mod source;
 mod survey;
 
+pub use self::bulk_run::{BulkRun, How};
 pub use self::key_file::KeyFile;
 pub use self::narrowing::Narrowing;
 pub use self::owners::Owners;
 pub use self::rule::{Chosen, Rule, Scope, Verdict};
-pub use self::run::{BulkRun, How};

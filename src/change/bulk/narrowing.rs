@@ -7,11 +7,8 @@ use crate::exit::Stop;
 
 /// What narrows a change down to keys that the operator knows.
 pub struct Narrowing<'a> {
-    /// `--match`.
     pub glob: Option<&'a [u8]>,
-    /// True with `--key-file`.
     pub has_key_file: bool,
-    /// The options that choose schemas.
     pub schemas: &'a SchemaArgs,
 }
 

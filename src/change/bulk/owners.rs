@@ -14,7 +14,6 @@ use tokio::time::timeout;
 use crate::exit::Stop;
 use crate::render::escape;
 
-/// Commands that run at a time.
 const AT_A_TIME: usize = 8;
 
 /// How long the command may take; an owner that it says nothing of in that time counts as alive.

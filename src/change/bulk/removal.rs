@@ -13,7 +13,6 @@ use crate::domain::record::observation::Content;
 use crate::store::backup::writer::About;
 use crate::store::{Action, Change, Outcome, Writer};
 
-/// A record on its way.
 pub(super) struct Removal {
     action: Action,
     steps: VecDeque<Change>,

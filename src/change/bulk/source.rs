@@ -19,7 +19,6 @@ const PAGE: usize = 200;
 /// that are chosen costs more than the bytes of those that are not.
 const CHOSEN_IN: usize = 4;
 
-/// What a page holds.
 pub struct Page<G> {
     /// Records of the schemas, chosen or not.
     pub records: usize,
@@ -27,7 +26,6 @@ pub struct Page<G> {
     pub chosen: Vec<(Record, Chosen<G>)>,
 }
 
-/// The records, page by page.
 pub struct Source<'a> {
     from: Origin<'a>,
     /// Why nodes of a cluster were left out.
@@ -43,9 +41,6 @@ enum Origin<'a> {
 
 impl<'a> Source<'a> {
     /// Starts at the beginning of the keyspace, or of the file where there is one.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn open(rule: &impl Rule, reader: Reader, file: Option<&'a mut KeyFile>) -> Result<Self> {
         let from = match file {
             None => Origin::Walk(Box::new(walk(rule, reader).await?)),
@@ -84,9 +79,6 @@ impl<'a> Source<'a> {
     }
 
     /// The next page, perhaps without any record; `None` at the end, be it that of the nodes that answer.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn next<R: Rule>(&mut self, rule: &R) -> Result<Option<Page<R::Group>>> {
         let records = match self.records(rule).await {
             Ok(Some(records)) => records,
@@ -108,9 +100,6 @@ impl<'a> Source<'a> {
     }
 
     /// The next page of a run that changes what is chosen: from then on the pages bring values whole, where many are.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn next_whole<R: Rule>(&mut self, rule: &R) -> Result<Option<Page<R::Group>>> {
         let page = self.next(rule).await?;
         page.iter().for_each(|page| self.bring_values(page));

@@ -18,7 +18,6 @@ use crate::store::{Reader, StoreError};
 /// Memory stays flat.
 pub(super) const CHUNK: usize = 10_000;
 
-/// What was found.
 pub struct Survey<G> {
     /// The chosen records.
     pub tally: Tally<G>,
@@ -48,9 +47,6 @@ impl<G: Ord> Default for Survey<G> {
 
 impl<G: Ord + Clone> Survey<G> {
     /// Counts what a source gives. Records that end by themselves are kept only where `keeps_ending`.
-    ///
-    /// # Errors
-    /// Interrupted, or whatever the server says; nothing was changed then.
     pub async fn take<R: Rule<Group = G>>(
         context: &Context,
         rule: &R,
@@ -79,7 +75,6 @@ impl<G: Ord + Clone> Survey<G> {
         self.coverage = source.coverage().clone();
     }
 
-    /// Counts a page.
     pub(super) fn add(&mut self, page: &Page<G>, looked_at: u64) {
         self.records += page.records as u64;
         for (record, chosen) in &page.chosen {

@@ -23,9 +23,6 @@ pub(super) struct Choice {
 
 impl Choice {
     /// Decides, and asks for the owner where it takes one.
-    ///
-    /// # Errors
-    /// Why this record is not to be completed like this.
     pub(super) fn of(context: &mut Context, args: &Args, record: &Record) -> Result<Self> {
         let leave = Leave { create: args.create, replace: args.replace };
         let completion = manual::of_record(record, leave).map_err(|why| refused(record, &why))?;
@@ -65,9 +62,6 @@ impl Choice {
     }
 
     /// The lock to take for the step, where there is none and it wants one.
-    ///
-    /// # Errors
-    /// Usage: no lock would do.
     pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, Stop> {
         match self.completion {
             Completion::OfLock => Ok(None),

@@ -19,15 +19,10 @@ use crate::render::{document, escape, record, words};
 use crate::store::Reader;
 use crate::store::read::records::{Found, Lookup};
 
-/// How to follow.
 pub(super) struct How {
-    /// How often to look.
     pub interval: Duration,
-    /// The state that ends it.
     pub until: Option<State>,
-    /// How to show.
     pub output: Output,
-    /// Show credentials.
     pub reveal: bool,
 }
 

@@ -14,13 +14,10 @@ use crate::render::{escape, record_json};
 
 /// Which rows are kept.
 pub(super) enum Kept {
-    /// The first that come.
     First(usize),
-    /// The first of an order.
     Sorted(Order, usize),
 }
 
-/// Rows on their way to stdout.
 pub(super) struct Rows {
     output: Output,
     reveal: bool,
@@ -44,7 +41,6 @@ impl Rows {
         Self { output, reveal, listing, top, limit, shown: 0, cut: false, page: String::new() }
     }
 
-    /// Rows that were shown.
     pub(super) fn shown(&self) -> usize {
         self.shown
     }

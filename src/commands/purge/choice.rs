@@ -148,9 +148,6 @@ impl Choice {
     }
 
     /// Passes where the choice is narrow enough to be changed.
-    ///
-    /// # Errors
-    /// Refused for safety.
     pub(super) fn check_narrow(&self, args: &ChoiceArgs, schemas: &SchemaArgs) -> Result<(), Stop> {
         let glob = self.selection.key_glob.as_deref();
         let narrowing = Narrowing { glob, has_key_file: args.key_file.is_some(), schemas };

@@ -17,7 +17,6 @@ pub(super) struct Rows {
     restored: u64,
     /// Those among them whose reply was lost, and of which reading back told.
     pub read_back: u64,
-    /// Redis keys that were there already.
     present: u64,
     /// Results beside which a lock stands.
     locked: u64,
@@ -115,9 +114,6 @@ impl Rows {
     }
 
     /// Closes the document.
-    ///
-    /// # Errors
-    /// What stdout said to any of it.
     pub(super) fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
         std::mem::replace(&mut self.shown, Ok(()))?;
         if self.output == Output::Json {
@@ -132,7 +128,6 @@ impl Rows {
         context.ui.flush()
     }
 
-    /// How many came back.
     pub(super) fn restored(&self) -> u64 {
         self.restored
     }

@@ -82,9 +82,6 @@ impl Source {
     }
 
     /// The next Redis key of the backup, wanted or not.
-    ///
-    /// # Errors
-    /// Usage: the file cannot be read any more.
     pub(super) fn next(&mut self) -> Result<Option<Held>, Stop> {
         self.reader.next_held().map_err(not_a_backup)
     }

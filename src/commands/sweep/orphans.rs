@@ -91,9 +91,6 @@ impl Orphans {
     }
 
     /// Passes where the choice is narrow enough to be changed.
-    ///
-    /// # Errors
-    /// Refused for safety.
     pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
         let narrowing = Narrowing { glob: self.key_glob.as_deref(), has_key_file: false, schemas };
         narrowing.check(&self.scope.catalog, self.sought.contains(&UNREADABLE))

@@ -4,7 +4,6 @@ use crate::domain::select::tally::{Group, Tally};
 use crate::render::style::View;
 use crate::render::{escape, table, words};
 
-/// Orphaned locks by finding.
 pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
     let rows = tally.groups().map(|(code, group)| {
         let keys = group.sample.iter().map(|sample| format!("{} ({})", escape::text(&sample.key), sample.schema));
@@ -13,7 +12,6 @@ pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
     table::grid(view, 0, &["FINDING", "COUNT", "OLDEST", "SAMPLE"], rows)
 }
 
-/// Records by schema and state.
 pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
     let rows = tally.groups().map(|((schema, state), group)| {
         row(&[schema, state], group, group.sample.iter().map(|sample| escape::text(&sample.key)).collect())

@@ -32,7 +32,6 @@ fn columns(outcome: &str, ttl: &str, state: &str, schema: &str, redis_key: &str)
     format!("{outcome:<13}  {ttl:<7}  {state:<11}  {schema:<16}  {redis_key}\n")
 }
 
-/// One JSON object.
 pub fn json(row: &Row<'_>) -> String {
     let mut value = json!({
         "outcome": row.outcome,

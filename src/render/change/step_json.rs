@@ -10,19 +10,15 @@ use crate::domain::step::reply::StepReply;
 use crate::render::document::{fields, line, pretty, with};
 use crate::render::{record_json, words};
 
-/// A step, and what came of the step.
 pub struct Report<'a> {
-    /// The step's name, which is also the command's.
     pub name: &'static str,
     /// The record as it was shown.
     pub record: &'a Record,
-    /// What the service is predicted to answer.
     pub predicted: Meaning,
     /// In whose name the step is done, where the schema knows owners.
     pub owner: Option<&'a str>,
 }
 
-/// What came of a step.
 pub struct Outcome<'a> {
     /// What the reply means; `None` where the schema does not know the reply.
     pub means: Option<Meaning>,

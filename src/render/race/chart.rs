@@ -3,7 +3,6 @@
 use crate::domain::race::Run;
 use crate::render::words::latency;
 
-/// Rows of a chart.
 const ROWS: usize = 8;
 
 /// The longest bar, however wide the terminal.

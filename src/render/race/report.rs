@@ -8,7 +8,6 @@ use crate::domain::race::{Plan, Run, Strategy, Verdict};
 use crate::domain::record::age::millis;
 use crate::render::style::View;
 
-/// The whole report.
 pub fn text(runs: &[Run], view: View) -> String {
     let mut parts = vec![heading(runs), table::text(runs, view)];
     if runs.iter().all(|run| run.schema == runs[0].schema) {

@@ -11,7 +11,6 @@ use crate::render::words::latency;
 /// From this width on both halves of the table stand side by side.
 const WIDE: usize = 120;
 
-/// Characters of the little chart.
 const SPARKS: usize = 12;
 
 const COUNTS: [&str; 5] = ["WINNERS", "MANY", "CONFLICTS", "REPLAYS", "WRONG"];

@@ -18,7 +18,6 @@ const ROOMY: usize = 100;
 /// From this width on there is room for the summary.
 const WIDE: usize = 160;
 
-/// Schemas, one a row.
 pub fn table(schemas: &[Arc<Schema>], view: View) -> String {
     let at_least = |columns: usize| view.width.is_none_or(|width| width >= columns);
     let mut heading = vec!["SCHEMA", "REDIS KEYS", "LOCK", "RESULT", "OWNER", "BEGIN"];

@@ -52,7 +52,6 @@ pub(super) fn words(cell: &Cell) -> String {
     }
 }
 
-/// How a verdict looks.
 pub(super) fn style(verdict: Verdict) -> Style {
     match verdict {
         Verdict::NotApplicable => Style::new().dimmed(),

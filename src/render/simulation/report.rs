@@ -9,7 +9,6 @@ use crate::render::{escape, table};
 /// What to show of a simulation.
 #[derive(Clone, Copy)]
 pub struct Simulation<'a> {
-    /// The cells, by schema.
     pub cells: &'a [Cell],
     /// True when each cell's sequence is shown.
     pub timeline: bool,
@@ -23,7 +22,6 @@ pub fn list(stories: impl Iterator<Item = Story>, view: View) -> String {
     table::grid(view, 0, &["SCENARIO", "STORY"], rows)
 }
 
-/// The whole report.
 pub fn text(simulation: Simulation<'_>, view: View) -> String {
     let Simulation { cells, timeline, differences } = simulation;
     let palette = view.palette;

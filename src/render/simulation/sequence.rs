@@ -7,7 +7,6 @@ use crate::render::simulation::matrix::{style, words};
 use crate::render::style::View;
 use crate::render::table;
 
-/// Characters of a reply that are shown.
 const LONGEST_REPLY: usize = 48;
 
 /// A cell's verdict, the reason for the verdict, and each take's sequence.

@@ -26,7 +26,6 @@ pub struct Connections {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open {wanted} connections, {open} are open: {error}")]
 pub struct NotConnected {
-    /// Connections that are open.
     pub open: usize,
     pub wanted: usize,
     /// Why the next connection was not opened.
@@ -66,7 +65,6 @@ impl Connections {
         Ok(())
     }
 
-    /// Removes Redis keys.
     pub(super) async fn remove(&mut self, redis_keys: &[Vec<u8>]) -> Result<(), StoreError> {
         // The keys of several rounds are in several slots, which no command may name together.
         let at_once = if self.link.is_cluster() { 1 } else { REMOVED_AT_ONCE };

@@ -12,7 +12,6 @@ const ONE_IN: u64 = 4;
 /// Records of a schema that may be huge: a large seed is to stay small in memory.
 const HUGE_UNTIL: u64 = 100;
 
-/// The situations of all records.
 pub(super) struct Distribution {
     /// By schema: what can ail its records.
     ailments: Vec<Vec<Situation>>,

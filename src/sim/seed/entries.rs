@@ -29,7 +29,6 @@ pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterato
     })
 }
 
-/// A record in the making.
 struct Record<'a> {
     schema: &'a Schema,
     number: u64,

@@ -19,5 +19,4 @@ impl From<StoreError> for Abort {
     }
 }
 
-/// What playing gives.
 pub(super) type Played<T = ()> = Result<T, Abort>;

@@ -118,7 +118,6 @@ enum Served {
     Made,
     /// It was told what there is to tell.
     Told,
-    /// Not at all.
     Never,
 }
 

@@ -16,7 +16,6 @@ use crate::store::{Wire, Writable, pack};
 /// How long a node may take to serve; it takes some two seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The node.
 pub(super) struct Cluster {
     server: PrivateServer,
     wire: Mutex<Wire>,
@@ -44,7 +43,6 @@ impl Cluster {
         Err(Abort::NotApplicable("a private node with cluster-enabled did not come up".to_owned()))
     }
 
-    /// How it is reached.
     pub(super) fn target(&self) -> &Writable {
         &self.server.target
     }

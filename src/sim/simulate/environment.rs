@@ -23,25 +23,20 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// How many names are tried for a key that a cluster's node serves.
 const MOST_NAMES: usize = 10_000;
 
-/// The operator's server.
 #[derive(Clone, Copy)]
 pub(super) struct Venue<'s> {
-    /// The way to it.
     pub(super) link: &'s Link,
     /// The server, or in a cluster the master that is played on.
     pub(super) target: &'s Writable,
 }
 
-/// One scenario, one schema.
 pub(super) struct Environment<'s> {
     /// The schema whose service plays, with the TTLs that it plays with.
     pub(super) schema: &'s Schema,
     /// The same schema with its own TTLs: those that are told of.
     pub(super) own: &'s Schema,
-    /// Every schema there is.
     pub(super) all: &'s [Arc<Schema>],
     pub(super) venue: Venue<'s>,
-    /// Where private servers come from.
     pub(super) servers: &'s Servers,
     /// How long a lock lives that is to run out.
     pub(super) lock_ttl: Duration,
@@ -90,7 +85,6 @@ impl<'s> Environment<'s> {
         Ok(Rc::new(run))
     }
 
-    /// What happened each time.
     pub(super) fn histories(self) -> Vec<History> {
         self.histories.into_inner().iter().map(|history| history.take()).collect()
     }

@@ -17,24 +17,19 @@ use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::simulate::scenario::Scenario;
 use crate::store::{Link, StoreError, Wire, Writable, pack};
 
-/// How many scenarios are played at a time.
 const AT_ONCE: usize = 40;
 
 /// How long locks live that are to run out. Where the machine is too slow for the first, the next is played.
 const LOCK_TTLS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(10)];
 
-/// How many Redis keys are removed at once.
 const REMOVED_AT_ONCE: usize = 100;
 
-/// What is played.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The schemas whose services play.
     pub schemas: Vec<Arc<Schema>>,
     /// Every schema there is, for some share Redis keys.
     pub all: Vec<Arc<Schema>>,
-    /// The scenarios.
     pub scenarios: Vec<Scenario>,
     /// How often what depends on chance is played.
     pub repeat: usize,
@@ -42,14 +37,12 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// What was played.
 #[derive(Debug)]
 pub struct Simulated {
     /// One cell a schema and scenario, by schema; fewer after an interrupt or an error.
     pub cells: Vec<Cell>,
     /// The error that ended the simulation early.
     pub failed: Option<StoreError>,
-    /// True when the operator stopped the simulation.
     pub interrupted: bool,
     /// Why Redis keys may be left behind, if they are; each still has a TTL.
     pub left_behind: Option<StoreError>,

@@ -10,7 +10,6 @@ use crate::store::{Sandbox, SandboxError, Setup, Target, Writable, free_port};
 /// How often a server is started, should its port be taken between choosing the port and starting.
 const TRIES: usize = 3;
 
-/// Where private servers come from.
 #[derive(Debug, Clone)]
 pub struct Servers {
     /// The folders in which a server program is looked for.
@@ -23,7 +22,6 @@ pub struct Servers {
 
 /// A private server, gone when dropped.
 pub(super) struct PrivateServer {
-    /// How it is reached.
     pub(super) target: Writable,
     /// Its port, where it has one.
     pub(super) port: Option<u16>,
@@ -59,7 +57,6 @@ impl Servers {
     }
 }
 
-/// A password that nobody guesses.
 pub(super) fn password() -> String {
     Uuid::new_v4().simple().to_string()
 }

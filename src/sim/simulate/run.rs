@@ -22,7 +22,6 @@ use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::{Service, words};
 use crate::store::{Packed, StoreError, Wire, Writable, pack};
 
-/// The story once.
 pub(super) struct Run<'s> {
     pub(super) service: Service<'s>,
     pub(super) key: Vec<u8>,
@@ -89,7 +88,6 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// The schema whose service plays.
     pub(super) fn schema(&self) -> &'s Schema {
         self.service.schema
     }
@@ -119,7 +117,6 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// The Redis key of the lock.
     fn lock(&self) -> Vec<u8> {
         self.schema().slots[self.schema().lock_slot()].template.redis_key(&self.key)
     }

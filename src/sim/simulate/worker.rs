@@ -47,7 +47,6 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// The begin step.
     pub(super) async fn begins(&mut self) -> Played<Begun> {
         self.calls.forget();
         self.begins_again().await
@@ -59,7 +58,6 @@ impl<'s> Worker<'s> {
         self.begins_with(0..calls).await.map(|begun| begun.unwrap_or_else(|| Begun::Fails("no reply decided".into())))
     }
 
-    /// How many calls the begin step has.
     pub(super) fn begin_calls(&self) -> usize {
         self.calls.run.schema().begin.calls.len()
     }
@@ -165,7 +163,6 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// The worker is gone.
     pub(super) fn crashes(self) {
         self.calls.note("crashes", None, None);
     }

@@ -12,7 +12,6 @@ use crate::domain::step::request::{Request, Template};
 use crate::sim::service::{Prepared, words};
 use crate::store::{StoreError, Wire, nowhere};
 
-/// What a call came to.
 pub(super) enum Met {
     /// A reply that the schema knows.
     Said(Said),
@@ -40,7 +39,6 @@ impl Met {
         }
     }
 
-    /// What Redis answered.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Said(said) => format!("{} ({})", said.words, said.means.word()),
@@ -74,7 +72,6 @@ impl Met {
 /// What sends a worker's calls, and tells the sequence of them.
 pub(super) struct Calls<'s> {
     pub(super) run: Rc<Run<'s>>,
-    /// The worker's name.
     pub(super) name: String,
     /// `None` for a worker that is cut off from Redis.
     pub(super) wire: Option<Wire>,

@@ -24,7 +24,6 @@ pub(super) const SCENARIO: Scenario = Scenario {
     play: |environment| Box::pin(play(environment)),
 };
 
-/// How many requests come at the same moment.
 const REQUESTS: usize = 8;
 
 /// How far apart they may be, in microseconds.

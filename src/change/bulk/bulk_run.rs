@@ -26,7 +26,6 @@ pub struct BulkRun<'a, R: Rule> {
     reader: Reader,
     /// `None` when the run only shows what it finds, and once the change has begun.
     writer: Option<Writer>,
-    /// The server's name.
     pub server: String,
     key_file: Option<KeyFile>,
     interrupt: Interrupt,
@@ -48,7 +47,6 @@ pub struct How {
     pub grace: Duration,
     /// Whom to ask whether an owner is alive.
     pub owners: Option<Owners>,
-    /// Records that are changed at most.
     pub limit: u64,
 }
 
@@ -73,9 +71,6 @@ impl<'a, R: Rule> BulkRun<'a, R> {
     }
 
     /// Counts what the rule chooses. Records that end by themselves are kept to be changed only where `keeps_ending`.
-    ///
-    /// # Errors
-    /// Interrupted, or whatever the server says; nothing was changed then.
     pub async fn look(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
         let source = Source::open(self.rule, self.reader.clone(), self.key_file.as_mut()).await?;
         let reader = &mut self.reader.clone();
@@ -85,9 +80,6 @@ impl<'a, R: Rule> BulkRun<'a, R> {
     }
 
     /// Ends a run that changes nothing.
-    ///
-    /// # Errors
-    /// Partial: nodes of a cluster were left out.
     pub fn end_unchanged(self, context: &mut Context) -> Result<Exit> {
         if self.writer.is_none() {
             context.ui.status("dry run: nothing was changed");
