@@ -8,13 +8,12 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::choice::Choice;
+use self::choice::{Asked, Choice};
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
-use crate::domain::manual;
-use crate::domain::manual::{Completion, Given};
+use crate::domain::manual::{self, Completion, Given, Leave};
 use crate::domain::record::age;
 use crate::domain::record::response::Response;
 use crate::domain::schema::Meaning;
@@ -79,7 +78,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         None => Stop::usage(misfit.message),
     })?;
     change::show(context, args.step.output, &record)?;
-    let choice = Choice::of(context, &args, &record)?;
+    let asked = Asked {
+        overrides: Leave { create: args.create, replace: args.replace },
+        owner: args.owner.as_deref(),
+        fingerprint: args.fingerprint.as_deref(),
+        dry_run: args.step.change.dry_run,
+    };
+    let choice = Choice::of(context, asked, &record)?;
     let request = choice.request(&record, &response, args.error.as_deref())?;
     let hold = choice.hold(&record, &request)?;
     let report = Report {

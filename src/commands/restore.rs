@@ -3,22 +3,17 @@
 mod rows;
 mod source;
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::rows::Rows;
-use self::source::Source;
+use self::source::{Source, SourceArgs};
 use crate::args::{ConfirmArgs, Output};
 use crate::change::{self, AuditTrail, Noted};
 use crate::context::Context;
-use crate::domain::schema::Slot;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::store::backup::writer::{Beside, Held};
+use crate::store::backup::writer::Held;
 use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
 
 /// Redis keys a round trip brings back, and the bytes after which it takes no more.
@@ -43,26 +38,8 @@ const APART: &str = "this cluster keeps lock and result in different slots: whet
 /// keys asked for.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Backup to restore from
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Only this idempotency key or Redis key; can be given more than once
-    #[arg(long = "only", value_name = "KEY")]
-    keys: Vec<OsString>,
-
-    /// Restore to another server, service, cluster or database than the backup was taken from
-    #[arg(long)]
-    elsewhere: bool,
-
-    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
-    /// holder overwrites it
-    #[arg(long)]
-    replace_locked: bool,
-
-    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
-    #[arg(long)]
-    skip_damaged: bool,
+    #[command(flatten)]
+    source: SourceArgs,
 
     /// How to show what became of each Redis key
     #[arg(short, long, value_enum, default_value_t)]
@@ -72,20 +49,8 @@ pub struct Args {
     change: ConfirmArgs,
 }
 
-impl Args {
-    fn wants(&self, held: &Held) -> bool {
-        let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
-        self.keys.is_empty() || self.keys.iter().any(is)
-    }
-
-    fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
-        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Slot::Lock));
-        Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
-    }
-}
-
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let mut source = Source::open(context, &args)?;
+    let mut source = Source::open(context, &args.source)?;
     let mut hand = Hand::over(context, &args, &source).await?;
     let mut rows = Rows::new(args.output, args.change.dry_run);
     let mut ended = restore(context, &args, &mut source, &mut hand, &mut rows).await;
@@ -110,13 +75,13 @@ impl Hand {
     async fn over(context: &mut Context, args: &Args, source: &Source) -> Result<Self> {
         if args.change.dry_run {
             let link = context.link().await?;
-            source.may_go_to(context, &link.provenance().await?, args.elsewhere)?;
+            source.may_go_to(context, &link.provenance().await?, args.source.elsewhere)?;
             return Ok(Self::Looks(Box::new(link)));
         }
         let writer = context.writer(&args.change).await?;
         let trail = AuditTrail::open(context, &args.change, "restore")?;
-        source.may_go_to(context, &writer.provenance().await?, args.elsewhere)?;
-        let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
+        source.may_go_to(context, &writer.provenance().await?, args.source.elsewhere)?;
+        let question = format!("Restore {} Redis keys from {}?", source.wanted, args.source.file.display());
         args.change.confirm(context, &question, &writer.name())?;
         Ok(Self::Restores(Box::new(writer), trail))
     }
@@ -149,7 +114,7 @@ async fn restore(
         if interrupt.is_raised() {
             return Ok(false);
         }
-        let wanted: Vec<_> = batch.iter().map(|held| args.wanted(held)).collect();
+        let wanted: Vec<_> = batch.iter().map(|held| args.source.wanted(held)).collect();
         if !told_apart && hand.looks_ahead(&wanted) {
             told_apart = true;
             progress.suspend(|| context.ui.warning(APART));
@@ -182,7 +147,7 @@ fn next_batch(source: &mut Source, args: &Args) -> Result<Vec<Held>, Stop> {
     while batch.len() < BATCH.0 && bytes < BATCH.1 {
         match source.next()? {
             None => break,
-            Some(held) if args.wants(&held) => {
+            Some(held) if args.source.wants(&held) => {
                 bytes += held.saved.dump.len();
                 batch.push(held);
             }
@@ -200,7 +165,7 @@ async fn note<'a>(
     what: &'static str,
 ) -> Result<()> {
     let noted = held.map(|held| Noted { schema: &held.schema, key: &held.key, redis_key: &held.saved.redis_key });
-    let file = args.file.display().to_string();
+    let file = args.source.file.display().to_string();
     Ok(trail.note(noted, what, &writer.name(), Some(&file), context.now()).await?)
 }
 

@@ -1,15 +1,58 @@
 //! What a restore brings back: the backup, how whole it is, and whether it was taken from this server.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use clap::Args;
 
-use super::Args;
 use crate::context::Context;
 use crate::domain::change::provenance::{Likeness, Provenance};
+use crate::domain::schema::Slot;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
-use crate::store::backup::writer::{BackupError, BackupReader, Damage, Held};
+use crate::store::Return;
+use crate::store::backup::writer::{BackupError, BackupReader, Beside, Damage, Held};
+
+/// The options that say what is restored.
+#[derive(Debug, Args)]
+pub(super) struct SourceArgs {
+    /// Backup to restore from
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+
+    /// Only this idempotency key or Redis key; can be given more than once
+    #[arg(long = "only", value_name = "KEY")]
+    pub(super) keys: Vec<OsString>,
+
+    /// Restore to another server, service, cluster or database than the backup was taken from
+    #[arg(long)]
+    pub(super) elsewhere: bool,
+
+    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
+    /// holder overwrites it
+    #[arg(long)]
+    pub(super) replace_locked: bool,
+
+    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
+    #[arg(long)]
+    pub(super) skip_damaged: bool,
+}
+
+impl SourceArgs {
+    pub(super) fn wants(&self, held: &Held) -> bool {
+        let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
+        self.keys.is_empty() || self.keys.iter().any(is)
+    }
+
+    /// How a Redis key comes back, and what bars it.
+    pub(super) fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
+        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Slot::Lock));
+        Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
+    }
+}
 
 /// A backup that was checked from its beginning to its end.
 pub(super) struct Source {
@@ -30,7 +73,7 @@ impl Source {
     ///
     /// # Errors
     /// Usage: no backup, a newer one, one that is damaged in the middle. No: it holds none of the keys asked for.
-    pub(super) fn open(context: &mut Context, args: &Args) -> Result<Self, Stop> {
+    pub(super) fn open(context: &mut Context, args: &SourceArgs) -> Result<Self, Stop> {
         let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
         let look = |held: &Held| {
             if !args.wants(held) {
@@ -88,7 +131,7 @@ impl Source {
 }
 
 /// Says which lines are left out, and gives how many, where one of them may have held what was changed.
-fn left_out(context: &mut Context, args: &Args, file: &str, damage: &Damage) -> Result<u64, Stop> {
+fn left_out(context: &mut Context, args: &SourceArgs, file: &str, damage: &Damage) -> Result<u64, Stop> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
         let more = if gap.lines > 1 {
             format!("; {} are damaged, and whole lines follow", gap.words())
