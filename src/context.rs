@@ -1,6 +1,7 @@
 //! What a command gets: settings, the printer, the clock, and the way to the server.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
@@ -8,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::{ConfirmArgs, Output, SchemaArgs};
+use crate::domain::schema::Schema;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::{Exit, Stop};
 use crate::render::document;
@@ -58,6 +60,26 @@ impl Context {
             return Err(Stop::usage("--prefix: none of the chosen schemas takes a prefix").into());
         }
         Ok(catalog)
+    }
+
+    /// The schemas to play, where the name `all` stands for every schema idemctl knows; else those that `is_default` takes,
+    /// unless schemas are named.
+    ///
+    /// # Errors
+    /// As [`Context::catalog`].
+    pub fn schemas_to_play(
+        &self,
+        args: &SchemaArgs,
+        is_default: impl Fn(&Schema) -> bool,
+    ) -> Result<(Vec<Arc<Schema>>, Catalog)> {
+        let is_all = |name: &&String| *name == "all";
+        let named = args.schema.iter().filter(|name| !is_all(name)).cloned().collect();
+        let catalog = self.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
+        if args.schema.iter().any(|name| is_all(&name)) {
+            return Ok((catalog.all().to_vec(), catalog));
+        }
+        let is_wanted = |schema: &&Arc<Schema>| catalog.is_named() || is_default(schema);
+        Ok((catalog.chosen().iter().filter(is_wanted).cloned().collect(), catalog))
     }
 
     /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one

@@ -21,7 +21,7 @@ pub struct AuditTrail {
     host: String,
     command: &'static str,
     reason: Option<String>,
-    /// The notes that are on their way to the disk.
+    /// The last notes, which are being written to the disk.
     writing: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
@@ -33,7 +33,7 @@ pub struct Noted<'a> {
 }
 
 impl AuditTrail {
-    /// Makes sure, before anything is changed, that it can be noted after.
+    /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
         let log = context.settings.state_dir()?.join("audit.jsonl");
         writer::prepare(&log)?;
@@ -47,11 +47,11 @@ impl AuditTrail {
         })
     }
 
-    /// Notes that `what` was done at `now` on this server, in one write, which goes on after this returns:
-    /// [`AuditTrail::settle`] waits for the last one.
+    /// Notes that `what` was done at `now` on this server. All notes go out in one write, which goes on after this returns;
+    /// [`AuditTrail::settle`] waits for the last write.
     ///
     /// # Errors
-    /// Partial: changes were made before that could not be noted.
+    /// Partial: earlier changes could not be noted.
     pub async fn note<'a>(
         &mut self,
         changed: impl Iterator<Item = Noted<'a>>,

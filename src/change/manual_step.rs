@@ -68,7 +68,7 @@ impl ManualStep<'_> {
         let noted = match self.noted_as(&result) {
             Some(what) => {
                 let redis_key = &record.seen.slots[self.slot].redis_key;
-                journal.note_step(writer, (&about, redis_key), what, now).await
+                journal.note_step(writer, &about, redis_key, what, now).await
             }
             None => {
                 journal.nothing_changed(&record.seen);

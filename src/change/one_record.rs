@@ -14,7 +14,7 @@ use crate::exit::Stop;
 use crate::render::{escape, record};
 use crate::store::Head;
 
-/// Reads the record of a key under the one schema that was chosen, whatever is there; the absent one, too.
+/// Reads the record of a key under the one schema that was chosen, in whatever state the record is, absent included.
 ///
 /// # Errors
 /// Usage: several schemas, no key, a KEY that names two records; else as every read.
@@ -33,7 +33,7 @@ pub async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     for (place, seen) in places.iter().zip(seen) {
         records.extend(locate::record_at(&catalog, place, seen?, &Thresholds::default()));
     }
-    // Where nothing is there, a KEY that looks like a Redis key is one.
+    // Where no record is there, a KEY that looks like a Redis key is taken for one.
     let there: Vec<_> = records.iter().filter(|record| !record.seen.is_absent()).cloned().collect();
     if there.len() > 1 {
         let keys: Vec<_> = there.iter().map(|record| escape::text(&record.seen.slots[0].redis_key)).collect();

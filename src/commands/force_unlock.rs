@@ -136,8 +136,7 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let change = Change { slot, seen: record.seen.clone(), about };
     let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
     let now = context.now();
-    let (outcomes, ended) =
-        journal.apply(writer, std::slice::from_ref(&change), (Action::Remove, "unlocked"), now).await;
+    let (outcomes, ended) = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;
     let (kept, ended) = journal.close(ended).await;
     match outcomes.first() {
         // What was done is told also when something came after it.

@@ -3,14 +3,16 @@
 mod watch;
 mod write_body;
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Map;
 
-use crate::args::{Output, SchemaArgs, ThresholdArgs};
+use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
@@ -36,7 +38,7 @@ const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
 pub struct Args {
     /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
     #[arg(value_name = "KEY")]
-    keys: Vec<std::ffi::OsString>,
+    keys: Vec<OsString>,
 
     /// Keys on stdin end with NUL instead of a newline
     #[arg(short = '0', long)]
@@ -64,8 +66,8 @@ pub struct Args {
     force: bool,
 
     /// Follow the record, looking every INTERVAL [default: 1s]
-    #[arg(long, value_name = "INTERVAL", num_args = 0..=1)]
-    watch: Option<Option<std::ffi::OsString>>,
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
+    watch: Option<OsString>,
 
     /// Follow the record until it is in this state, then end
     #[arg(long, value_name = "STATE", value_enum)]
@@ -131,19 +133,17 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     Ok(exit)
 }
 
-/// `--watch KEY` gives the key to the option that may have a value: what is no duration is a key.
-fn watch_interval(args: &mut Args) -> Option<std::time::Duration> {
-    const DEFAULT: std::time::Duration = std::time::Duration::from_secs(1);
-    match args.watch.take() {
-        Some(Some(word)) => match word.to_str().and_then(|text| crate::args::parse_duration(text).ok()) {
-            Some(interval) => Some(interval.max(std::time::Duration::from_millis(10))),
-            None => {
-                args.keys.insert(0, word);
-                Some(DEFAULT)
-            }
-        },
-        Some(None) => Some(DEFAULT),
-        None => args.until.map(|_| DEFAULT),
+/// How often to look, where a record is followed. Of `--watch KEY` clap takes the key for the interval: a word that is no
+/// duration is a key.
+fn watch_interval(args: &mut Args) -> Option<Duration> {
+    const DEFAULT: Duration = Duration::from_secs(1);
+    let Some(word) = args.watch.take() else { return args.until.map(|_| DEFAULT) };
+    match word.to_str().and_then(|text| parse_duration(text).ok()) {
+        Some(interval) => Some(interval.max(Duration::from_millis(10))),
+        None => {
+            args.keys.insert(0, word);
+            Some(DEFAULT)
+        }
     }
 }
 

@@ -19,9 +19,6 @@ use crate::store::Link;
 
 const MOST_WORKERS: u64 = 1_000;
 
-/// `--schema` takes this word for every schema there is.
-const ALL: &str = "all";
-
 /// Race simultaneous requests with one idempotency key and say whether exactly one got through
 ///
 /// In each round every worker, on a connection of its own, performs the schema's begin step on one fresh key at the
@@ -108,7 +105,8 @@ impl From<StrategyArg> for Strategy {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let schemas = schemas(context, &args.schemas)?;
+    let demonstrates = |schema: &Schema| schema.origin == Origin::BuiltIn && schema.begins_with_a_script();
+    let (schemas, _) = context.schemas_to_play(&args.schemas, demonstrates)?;
     let plan = plan(&args, &schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
@@ -182,18 +180,6 @@ fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -
         context.ui.warning(&format!("{name} is left out: {why}"));
     }
     Ok(schemas)
-}
-
-fn schemas(context: &Context, args: &SchemaArgs) -> Result<Vec<Arc<Schema>>> {
-    let all = args.schema.iter().any(|name| name == ALL);
-    let named: Vec<_> = args.schema.iter().filter(|name| *name != ALL).cloned().collect();
-    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
-    if all {
-        return Ok(catalog.all().to_vec());
-    }
-    let demonstrates = |schema: &Schema| schema.origin == Origin::BuiltIn && schema.begins_with_a_script();
-    let wanted = |schema: &&Arc<Schema>| catalog.is_named() || demonstrates(schema);
-    Ok(catalog.chosen().iter().filter(wanted).cloned().collect())
 }
 
 fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {

@@ -17,9 +17,6 @@ use crate::render::simulation::{self as render, Simulation};
 use crate::render::style::Palette;
 use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simulate};
 
-/// `--schema` takes this word for every schema there is.
-const ALL: &str = "all";
-
 /// Larger than any matrix.
 const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 
@@ -142,10 +139,7 @@ fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<
 }
 
 fn plan(context: &Context, args: &Args) -> Result<Plan> {
-    let every = args.schemas.schema.iter().any(|name| name == ALL);
-    let named = args.schemas.schema.iter().filter(|name| *name != ALL).cloned().collect();
-    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.schemas.clone() })?;
-    let schemas = if every { catalog.all() } else { catalog.chosen() }.to_vec();
+    let (schemas, catalog) = context.schemas_to_play(&args.schemas, |_| true)?;
     let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
     let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
     let repeat = usize::try_from(args.repeat)?;

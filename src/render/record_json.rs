@@ -94,11 +94,16 @@ struct FindingJson<'a> {
 struct Response<'a> {
     status: Option<i64>,
     headers: Headers<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<Option<&'a str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body_base64: Option<String>,
+    #[serde(flatten)]
+    body: Body<'a>,
     whole: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Body<'a> {
+    Text { body: Option<&'a str> },
+    Bytes { body_base64: String },
 }
 
 /// Each header's name with the list of its values; credentials are hidden unless `reveal`.
@@ -158,13 +163,15 @@ impl<'a> FindingJson<'a> {
 
 impl<'a> Response<'a> {
     fn new(response: &'a response::Response, reveal: bool) -> Self {
-        let unread = !response.whole && response.body.is_empty();
-        let body = std::str::from_utf8(&response.body).ok().map(|body| Some(body).filter(|_| !unread));
+        let was_read = response.whole || !response.body.is_empty();
+        let body = match std::str::from_utf8(&response.body) {
+            Ok(body) => Body::Text { body: Some(body).filter(|_| was_read) },
+            Err(_) => Body::Bytes { body_base64: STANDARD.encode(&response.body) },
+        };
         Self {
             status: response.status,
             headers: Headers { headers: &response.headers, reveal },
             body,
-            body_base64: body.is_none().then(|| STANDARD.encode(&response.body)),
             whole: response.whole,
         }
     }

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::store::{Gait, Reader, Writer};
 
-/// A run, what it found, and what became of that.
+/// A run, what the run found, and what became of the records.
 pub struct BulkRun<'a, R: Rule> {
     rule: &'a R,
     reader: Reader,
@@ -70,11 +70,12 @@ impl<'a, R: Rule> BulkRun<'a, R> {
         Ok(Self { rule, reader, writer, server, key_file, interrupt, found, is_counted: false, account })
     }
 
-    /// Counts what the rule chooses. Records that end by themselves are kept to be changed only where `keeps_ending`.
+    /// Counts what the rule chooses. Records that end by themselves are kept for the change only where `keeps_ending`. Nothing
+    /// is changed, whatever the error.
     pub async fn look(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
         let source = Source::open(self.rule, self.reader.clone(), self.key_file.as_mut()).await?;
         let reader = &mut self.reader.clone();
-        self.found = Survey::take(context, self.rule, source, reader, (keeps_ending, &self.interrupt)).await?;
+        self.found = Survey::take(context, self.rule, source, reader, keeps_ending, &self.interrupt).await?;
         self.is_counted = true;
         Ok(())
     }

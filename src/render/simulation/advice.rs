@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use crate::domain::simulation::{Cell, Verdict};
 use crate::render::escape;
 use crate::render::fold::fold;
-use crate::render::simulation::matrix::{style, words};
+use crate::render::simulation::matrix::{measure, style};
 use crate::render::style::View;
 
 /// Cells with the same scenario, verdict and reason.
@@ -68,15 +68,9 @@ fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Group<'a>> {
 }
 
 impl Group<'_> {
-    /// The schemas; beside each what its own verdict says beyond the verdict's word.
+    /// The schemas, with what each one's cell says beyond the verdict.
     fn schemas(&self) -> String {
-        let one = |cell: &&Cell| {
-            let schema = escape::text(cell.schema.as_bytes());
-            match words(cell).strip_prefix(cell.judgement.verdict.word()) {
-                Some(more) if !more.is_empty() => format!("{schema}{more}"),
-                _ => schema,
-            }
-        };
+        let one = |cell: &&Cell| escape::text(cell.schema.as_bytes()) + &measure(cell);
         self.cells.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }

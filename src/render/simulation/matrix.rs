@@ -44,11 +44,16 @@ pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
 
 /// A cell's verdict in words: `blocked 30s`, `duplicate x3`.
 pub(super) fn words(cell: &Cell) -> String {
+    cell.judgement.verdict.word().to_owned() + &measure(cell)
+}
+
+/// What a cell says beyond its verdict: how long it blocks, or how often the operation was made.
+pub(super) fn measure(cell: &Cell) -> String {
     let judgement = &cell.judgement;
     match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
-        (Verdict::Blocked, Some(ms), _) => format!("blocked {}", duration::short(ms)),
-        (Verdict::Duplicate, _, effects) if effects > 2 => format!("duplicate x{effects}"),
-        (verdict, ..) => verdict.word().to_owned(),
+        (Verdict::Blocked, Some(ms), _) => format!(" {}", duration::short(ms)),
+        (Verdict::Duplicate, _, effects) if effects > 2 => format!(" x{effects}"),
+        _ => String::new(),
     }
 }
 

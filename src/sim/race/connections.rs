@@ -5,13 +5,11 @@ use uuid::Uuid;
 
 use super::worker::Worker;
 use crate::domain::step::reply::StepReply;
-use crate::store::{Link, Packed, StoreError, Wire, Writable, pack};
+use crate::sim::test_keys::removals;
+use crate::store::{Link, Packed, StoreError, Wire, Writable};
 
 /// How many connections are opened at a time: servers queue a few hundred, some fewer.
 const OPENED_AT_ONCE: usize = 32;
-
-/// How many Redis keys are removed at once: enough to be quick, few enough to keep nobody waiting.
-const REMOVED_AT_ONCE: usize = 100;
 
 /// The workers with their connections, and one connection that cleans up behind them.
 pub struct Connections {
@@ -66,10 +64,8 @@ impl Connections {
     }
 
     pub(super) async fn remove(&mut self, redis_keys: &[Vec<u8>]) -> Result<(), StoreError> {
-        // The keys of several rounds are in several slots, which no command may name together.
-        let at_once = if self.link.is_cluster() { 1 } else { REMOVED_AT_ONCE };
-        for batch in redis_keys.chunks(at_once) {
-            self.ask(&pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)))).await?;
+        for removal in removals(redis_keys, self.link.is_cluster()) {
+            self.ask(&removal).await?;
         }
         Ok(())
     }

@@ -10,8 +10,8 @@ use super::witness::Witness;
 use crate::domain::race::{Plan, Round, Run, Strategy, Ttls};
 use crate::domain::schema::Schema;
 use crate::interrupt::Interrupt;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::Service;
+use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::StoreError;
 
 /// Names that are tried at most for a key that a cluster's node serves: of a hundred masters each serves one in a hundred.

@@ -6,8 +6,8 @@ use super::abort::Played;
 use super::worker::Worker;
 use crate::domain::schema::Schema;
 use crate::domain::step::request::Request;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::words;
+use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::pack;
 
 impl Worker<'_> {

@@ -13,17 +13,15 @@ use super::private_servers::Servers;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::Cell;
 use crate::interrupt::Interrupt;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::simulate::scenario::Scenario;
-use crate::store::{Link, StoreError, Wire, Writable, pack};
+use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
+use crate::store::{Link, StoreError, Wire, Writable};
 
 const AT_ONCE: usize = 40;
 
 /// How long locks live that are to run out. Where the machine is too slow for the first, the next is played.
 const LOCK_TTLS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(10)];
-
-const REMOVED_AT_ONCE: usize = 100;
 
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -137,10 +135,8 @@ async fn remove(venue: Venue<'_>, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), St
         return Ok(());
     }
     let mut wire = Wire::connect(venue.target).await?;
-    // The keys of several takes are in several slots, which no command may name together.
-    let at_once = if venue.link.is_cluster() { 1 } else { REMOVED_AT_ONCE };
-    for batch in redis_keys.chunks(at_once) {
-        wire.ask(&pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)))).await?;
+    for removal in removals(&redis_keys, venue.link.is_cluster()) {
+        wire.ask(&removal).await?;
     }
     Ok(())
 }

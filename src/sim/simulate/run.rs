@@ -18,8 +18,8 @@ use crate::domain::schema::Schema;
 use crate::domain::simulation::{Event, History, Told};
 use crate::domain::step::next_request;
 use crate::domain::step::reply::StepReply;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::{Service, words};
+use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Packed, StoreError, Wire, Writable, pack};
 
 pub(super) struct Run<'s> {
