@@ -19,7 +19,7 @@ use crate::settings::{Secret, Settings};
 use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
 use crate::terminal::ui::Ui;
 
-/// How long is waited for replicas, unless the operator says.
+/// How long is waited for replicas, unless the operator says how long.
 const WAIT: Duration = Duration::from_secs(1);
 
 pub struct Context {
@@ -119,7 +119,7 @@ impl Context {
         Ok(self.link().await?.writer(&permit).waiting_for(replicas))
     }
 
-    /// The leave to change anything: in a read-only context there is none to be had.
+    /// The leave to change anything, which a read-only context does not give.
     fn permit(&self) -> Result<Permit, Stop> {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
@@ -129,9 +129,8 @@ impl Context {
         }
     }
 
-    /// A server to be put under load with records that nobody needs: the one that the command line names, else a
-    /// throw-away one, whatever variables and the config file name. People are told which before the load starts, in a
-    /// sentence that begins with what is done there.
+    /// A server to put under load with records that nobody needs: the server that the command line names, else a throw-away
+    /// one, whatever variables and the config file name. Says which server, in a sentence that begins with `doing`.
     ///
     /// # Errors
     /// Refused for safety in a context that is read-only or protected; else as [`Context::link`].
@@ -194,7 +193,7 @@ impl Context {
         Ok(link)
     }
 
-    /// The server as people are told of it, behind the name of its context, in its colour.
+    /// The server's name for people, behind the name of its context in the context's colour.
     pub fn place(&self, server: &str) -> String {
         match self.settings.context_name() {
             Some(name) => format!("{} at {server}", self.ui.colored_name(name, self.settings.color())),
@@ -202,7 +201,7 @@ impl Context {
         }
     }
 
-    /// Once, and to a person: a context with a colour is one not to be taken for another.
+    /// Shows the server once where its context has a colour: the operator does not want to take it for another one.
     fn show_place(&mut self) {
         if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.placed {
             let place = self.place(&self.settings.target().to_string());
@@ -228,12 +227,12 @@ impl Context {
         Ok(self.sandbox.insert(sandbox))
     }
 
-    /// The local time, for file names and the audit log; never for what Redis says of time.
+    /// The local time, for file names and the audit log; never compared with times of Redis.
     pub fn now(&self) -> SystemTime {
         SystemTime::now()
     }
 
-    /// The same in milliseconds since the epoch.
+    /// The local time in milliseconds since the epoch.
     pub fn now_ms(&self) -> u64 {
         let since = self.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -244,7 +243,7 @@ impl Context {
     }
 }
 
-/// Runs what can be given up at any moment, until the operator interrupts.
+/// Runs work that can be given up at any moment, until Ctrl-C.
 pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         done = work => done,

@@ -60,7 +60,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut reader = context.reader().await?;
     let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
     let records = match found {
-        // Nobody knows whether there is one.
+        // There may be a record, or none.
         Some(Found { unread: Some(error), records, .. }) if records.is_empty() => return Err(error.into()),
         Some(found) => found.records,
         None => Vec::new(),
@@ -139,7 +139,7 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let (outcomes, ended) = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;
     let (kept, ended) = journal.close(ended).await;
     match outcomes.first() {
-        // What was done is told also when something came after it.
+        // A change that was made is told even where an error followed.
         Some(outcome) if outcome.is_done() || ended.is_ok() => {
             let exit = finish(context, args, record, *outcome, kept).await?;
             ended.map(|()| exit)
@@ -162,7 +162,7 @@ async fn finish(
         Outcome::Absent => {
             Err(Stop::new(Exit::Changed, "the lock is gone since it was shown; nothing was done").into())
         }
-        // They came with an error.
+        // Both come with an error.
         Outcome::Refused | Outcome::Unknown => Err(Stop::new(Exit::Bug, "nothing is known of the lock").into()),
         Outcome::Done | Outcome::FoundDone => {
             report(context, args, record, "unlocked", backup.as_deref())?;

@@ -27,7 +27,7 @@ use crate::store::{Head, Reader};
 /// Bytes of a value that are read unless `--full` asks for all.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Bytes of keys that are taken from stdin: what is found is kept until all of it is shown.
+/// Bytes of keys that are taken from stdin at most: all records are kept until they are shown.
 const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Show a key's records, what is wrong with them, and what the next request with the key gets
@@ -118,7 +118,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let exit = if found.iter().any(|found| found.silent().is_some()) {
         Exit::Partial
     } else if found.iter().any(|found| found.records.is_empty() && found.unread.is_some()) {
-        // Nobody knows that there is nothing where the user may not look.
+        // There may be a record where the user may not look.
         Exit::Permission
     } else if found.iter().any(|found| found.records.is_empty()) {
         Exit::No
@@ -187,7 +187,7 @@ fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
     Ok(context.show(args.output, ("records", &shown, &of_all), table)?)
 }
 
-/// Says what the records alone do not: keys without one, keys with several, Redis keys that may not be read.
+/// Says what the records alone do not tell: keys without a record, keys with several, Redis keys that may not be read.
 fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Found]) {
     for found in found {
         let key = escape::text(&found.key);

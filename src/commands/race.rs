@@ -124,7 +124,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(exit(&runs))
 }
 
-/// What a schema's own steps came to decides; another strategy is there to lose.
+/// The exit code of the schemas' own steps; other strategies are there to lose.
 fn exit(runs: &[Run]) -> Exit {
     let any = |verdict| runs.iter().any(|run| run.strategy == Strategy::Schema && run.verdict() == verdict);
     match () {
@@ -164,7 +164,7 @@ async fn one_run(
     }
 }
 
-/// Those of the schemas whose scripts can run where the race is.
+/// The schemas whose scripts can run on this server.
 fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -> Result<Vec<Arc<Schema>>> {
     if !link.is_cluster() {
         return Ok(schemas);
@@ -189,7 +189,7 @@ fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
             strategies.push(strategy);
         }
     }
-    // What is raced comes before what it is set against.
+    // A schema's own steps come before the strategies they are compared with.
     strategies.sort_by_key(|strategy| *strategy != Strategy::Schema);
     if strategies.is_empty() { vec![Strategy::Schema, Strategy::CheckThenAct] } else { strategies }
 }

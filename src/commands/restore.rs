@@ -16,10 +16,13 @@ use crate::interrupt::Interrupt;
 use crate::store::backup::writer::Held;
 use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
 
-/// Redis keys a round trip brings back, and the bytes after which it takes no more.
-const BATCH: (usize, usize) = (100, 4 << 20);
+/// Redis keys that a round trip brings back at most.
+const BATCH: usize = 100;
 
-/// Said once of a cluster that keeps lock and result apart.
+/// Bytes of values after which a round trip takes no more Redis keys.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The warning for a cluster that keeps lock and result apart.
 const APART: &str = "this cluster keeps lock and result in different slots: whether one stands beside the other is looked \
                      at right before a Redis key comes back, not in the same step";
 
@@ -51,10 +54,10 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut source = Source::open(context, &args.source)?;
-    let mut hand = Hand::over(context, &args, &source).await?;
+    let mut mode = Mode::over(context, &args, &source).await?;
     let mut rows = Rows::new(args.output, args.change.dry_run);
-    let mut ended = restore(context, &args, &mut source, &mut hand, &mut rows).await;
-    if let Hand::Restores(_, trail) = &mut hand {
+    let mut ended = restore(context, &args, &mut source, &mut mode, &mut rows).await;
+    if let Mode::Restores(_, trail) = &mut mode {
         let noted = trail.settle().await;
         ended = ended.and_then(|whole| Ok(noted.map(|()| whole)?));
     }
@@ -64,14 +67,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if rows.kept_away() + source.left_out > 0 { Exit::Partial } else { Exit::Done })
 }
 
-enum Hand {
+enum Mode {
     Looks(Box<Link>),
     /// Brings it back and notes it.
     Restores(Box<Writer>, AuditTrail),
 }
 
-impl Hand {
-    /// Connects, to the server that the backup came from, and asks for leave where something is to be changed.
+impl Mode {
+    /// Connects to the server that the backup came from, and asks for leave unless this is a dry run.
     async fn over(context: &mut Context, args: &Args, source: &Source) -> Result<Self> {
         if args.change.dry_run {
             let link = context.link().await?;
@@ -94,12 +97,12 @@ impl Hand {
     }
 }
 
-/// True at the end of the backup, false when interrupted before.
+/// Brings the backup's Redis keys back; false when Ctrl-C came before the end.
 async fn restore(
     context: &mut Context,
     args: &Args,
     source: &mut Source,
-    hand: &mut Hand,
+    mode: &mut Mode,
     rows: &mut Rows,
 ) -> Result<bool> {
     let interrupt = Interrupt::listen()?;
@@ -115,19 +118,19 @@ async fn restore(
             return Ok(false);
         }
         let wanted: Vec<_> = batch.iter().map(|held| args.source.wanted(held)).collect();
-        if !told_apart && hand.looks_ahead(&wanted) {
+        if !told_apart && mode.looks_ahead(&wanted) {
             told_apart = true;
             progress.suspend(|| context.ui.warning(APART));
         }
-        let (fates, ended) = match hand {
-            Hand::Looks(link) => (link.would_restore(&wanted).await?, Ok(())),
-            Hand::Restores(writer, trail) => {
+        let (fates, ended) = match mode {
+            Mode::Looks(link) => (link.would_restore(&wanted).await?, Ok(())),
+            Mode::Restores(writer, trail) => {
                 let (restored, ended) = writer.restore(&wanted).await;
                 let mut ended = ended.map_err(anyhow::Error::from);
                 for (what, which) in [("restored", is_back as fn(&Became) -> bool), ("outcome-unknown", is_unknown)] {
                     let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
-                    // What is back is shown whether it could be noted or not.
-                    ended = ended.and(note(context, args, (writer, trail), noted.map(|(held, _)| held), what).await);
+                    // A Redis key that is back is shown even where the change could not be noted.
+                    ended = ended.and(note(context, args, writer, trail, noted.map(|(held, _)| held), what).await);
                 }
                 (restored, ended)
             }
@@ -144,7 +147,7 @@ async fn restore(
 fn next_batch(source: &mut Source, args: &Args) -> Result<Vec<Held>, Stop> {
     let mut batch = Vec::new();
     let mut bytes = 0;
-    while batch.len() < BATCH.0 && bytes < BATCH.1 {
+    while batch.len() < BATCH && bytes < BATCH_BYTES {
         match source.next()? {
             None => break,
             Some(held) if args.source.wants(&held) => {
@@ -160,7 +163,8 @@ fn next_batch(source: &mut Source, args: &Args) -> Result<Vec<Held>, Stop> {
 async fn note<'a>(
     context: &Context,
     args: &Args,
-    (writer, trail): (&Writer, &mut AuditTrail),
+    writer: &Writer,
+    trail: &mut AuditTrail,
     held: impl Iterator<Item = &'a Held>,
     what: &'static str,
 ) -> Result<()> {
@@ -177,7 +181,7 @@ fn is_unknown(became: &Became) -> bool {
     matches!(became, Err(StoreError::OutcomeUnknown { .. }))
 }
 
-/// Says how far it got; on to the error there was.
+/// Says how far the restore got, and passes its error on.
 fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, source: &Source) -> Result<()> {
     let so_far = rows.summary(source.wanted);
     change::say_read_back(context, rows.read_back);
@@ -195,7 +199,7 @@ fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, 
     Ok(())
 }
 
-/// The backup's own checksum holds, so a server that refuses the bytes is one that does not know their format.
+/// A refusal of the values' bytes. The backup's own checksum holds, so the server does not know the format of the bytes.
 fn refused(error: StoreError) -> anyhow::Error {
     let text = error.to_string();
     if !text.contains("DUMP payload version") && !text.contains("Bad data format") {

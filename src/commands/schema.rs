@@ -125,7 +125,7 @@ fn check(context: &mut Context, folder: PathBuf) -> Result<Exit> {
     Ok(if reports.iter().any(Report::is_wrong) { Exit::No } else { Exit::Done })
 }
 
-/// One line a problem, as compilers write them, and one for the verdict.
+/// A line for each problem, as compilers write them, and a line for the verdict.
 fn lines(report: &Report) -> String {
     let mut text = String::new();
     for problem in &report.problems {

@@ -20,7 +20,7 @@ use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simula
 /// Larger than any matrix.
 const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 
-/// In place of a scenario: show which there are.
+/// The word in place of a scenario that lists the scenarios.
 const LIST: &str = "list";
 
 /// Play the ways in which idempotency fails, and say who is hurt

@@ -26,7 +26,7 @@ pub(super) struct How {
     pub reveal: bool,
 }
 
-/// Shows the record, then each change of it, until it is in the wanted state or the operator ends it.
+/// Shows the record, then each of its changes, until the record is in the wanted state or the operator stops.
 pub(super) async fn follow(
     context: &mut Context,
     reader: &mut Reader,
@@ -40,7 +40,7 @@ pub(super) async fn follow(
     loop {
         let mut found = lookup.find(reader, catalog, vec![key.clone()]).await?;
         let now = match found.pop() {
-            // Nobody knows whether it is absent.
+            // The record may be absent, or not.
             Some(Found { unread: Some(error), records, .. }) if records.is_empty() => return Err(error.into()),
             Some(found) => found.records,
             None => Vec::new(),
@@ -60,7 +60,7 @@ pub(super) async fn follow(
     }
 }
 
-/// True when something changed but the passing of time.
+/// True when more changed than the time that is left.
 fn differs(before: &[Record], now: &[Record]) -> bool {
     let is_another = |before: &Record, now: &Record| {
         before.schema.name != now.schema.name || Identity::of(&before.seen).differs(&now.seen)

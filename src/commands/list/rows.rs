@@ -26,7 +26,7 @@ pub(super) struct Rows {
     limit: usize,
     shown: usize,
     cut: bool,
-    /// The last page, for its room.
+    /// The last page, kept for its memory.
     page: String,
 }
 
@@ -45,7 +45,7 @@ impl Rows {
         self.shown
     }
 
-    /// True when sorting left rows out that nobody asked to leave out.
+    /// True when sorting left out rows beyond the default limit.
     pub(super) fn was_cut(&self) -> bool {
         self.cut
     }

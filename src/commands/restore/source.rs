@@ -1,4 +1,4 @@
-//! What a restore brings back: the backup, how whole it is, and whether it was taken from this server.
+//! What a restore brings back: the backup, which of its lines are damaged, and whether it was taken from this server.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -56,15 +56,15 @@ impl SourceArgs {
 
 /// A backup that was checked from its beginning to its end.
 pub(super) struct Source {
-    /// The Redis keys that are wanted, how many.
+    /// How many Redis keys are wanted.
     pub(super) wanted: u64,
-    /// Lines that are left out and may have held a Redis key that was changed.
+    /// Lines that are left out although they may hold a Redis key that was changed.
     pub(super) left_out: u64,
     file: String,
     reader: BackupReader,
-    /// Where the wanted ones were taken from, each place once.
+    /// Where the wanted Redis keys were taken from, each server once.
     places: Vec<Arc<Provenance>>,
-    /// Those of which nobody knows where they were taken from.
+    /// Wanted Redis keys of which the backup does not say where they were taken from.
     from_nowhere: u64,
 }
 
@@ -95,7 +95,7 @@ impl Source {
         Ok(Self { wanted, left_out, file, reader, places, from_nowhere })
     }
 
-    /// Passes where the backup was taken from this place, or the operator says that it may be another.
+    /// Passes where the backup was taken from this server, or the operator allows another one.
     ///
     /// # Errors
     /// Refused for safety: it was taken somewhere else.
@@ -130,7 +130,7 @@ impl Source {
     }
 }
 
-/// Says which lines are left out, and gives how many, where one of them may have held what was changed.
+/// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was changed, else 0.
 fn left_out(context: &mut Context, args: &SourceArgs, file: &str, damage: &Damage) -> Result<u64, Stop> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
         let more = if gap.lines > 1 {
