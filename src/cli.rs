@@ -14,9 +14,10 @@ use crate::commands::{
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::health::Status;
 use crate::exit::{self, Exit, Stop};
-use crate::render::health;
+use crate::render::plugin;
+use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
-use crate::terminal::ui::{Color, Ui};
+use crate::terminal::ui::Ui;
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]
@@ -50,8 +51,8 @@ struct Options {
     help: Option<bool>,
 }
 
-/// A command's options are put together only when it is the one that runs: they are most of what clap costs. For the
-/// list of commands the first line of each one's help is therefore here, too.
+/// The options of a command are built only when the command runs, for building them is most of what clap costs. Therefore the
+/// first line of each command's help stands here, too, for the list of commands.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
@@ -125,9 +126,8 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     }
 }
 
-/// Clap copies every option that all commands share into each of them, which would be most of what a start costs. So it
-/// is told of the commands only whose names are among the words: whatever is wrong, or asked of idemctl itself, it is
-/// told of all of them.
+/// Clap copies the options that all commands share into each command, which would be most of what a start costs. Therefore clap
+/// first gets only the commands whose names are among the words. Where that fails, clap gets all commands.
 fn parse(words: &[OsString]) -> Result<Root, clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let named = all.get_subcommands().filter(|command| words.iter().any(|word| word == command.get_name()));
@@ -138,7 +138,7 @@ fn parse(words: &[OsString]) -> Result<Root, clap::Error> {
 
 fn settings(root: &Root) -> Result<Settings, Stop> {
     match root.command {
-        // It mends what stops every other command: a context that is not there.
+        // `context use` mends a default context that is not there, which stops every other command.
         Command::Context(_) => Settings::of_file(&root.options.connection, Environment::capture()),
         _ => Settings::resolve(&root.options.connection, Environment::capture()),
     }
@@ -198,8 +198,8 @@ fn names_check(words: &[OsString]) -> bool {
 
 /// Monitoring reads one line on stdout, and the exit codes of plugins.
 fn unknown(ui: &mut Ui, why: &str) -> Exit {
-    // Who reads no stdout reads the exit code.
-    let _ = ui.data(health::unknown(why)).and_then(|()| ui.flush());
+    // Monitoring that cannot read stdout still gets the exit code.
+    let _ = ui.data(plugin::unknown(why)).and_then(|()| ui.flush());
     Exit::Command(Status::Unknown.code())
 }
 

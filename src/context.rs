@@ -1,33 +1,36 @@
 //! What a command gets: settings, the printer, the clock, and the way to the server.
 
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::args::{ConfirmArgs, SchemaArgs};
+use crate::args::{ConfirmArgs, Output, SchemaArgs};
+use crate::domain::schema::Schema;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::{Exit, Stop};
+use crate::render::document;
+use crate::render::style::View;
 use crate::schemas;
 use crate::settings::{Secret, Settings};
 use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
 use crate::terminal::ui::Ui;
 
-/// How long is waited for replicas, unless the operator says.
+/// How long is waited for replicas, unless the operator says how long.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What a command gets.
 pub struct Context {
     /// What flags, variables and config file come to.
     pub settings: Settings,
-    /// The printer.
     pub ui: Ui,
     sandbox: Option<Sandbox>,
-    /// The context's name was shown.
     placed: bool,
 }
 
 impl Context {
-    /// Puts it together.
     pub fn new(settings: Settings, ui: Ui) -> Self {
         Self { settings, ui, sandbox: None, placed: false }
     }
@@ -59,10 +62,43 @@ impl Context {
         Ok(catalog)
     }
 
-    /// Connects, to read.
+    /// The schemas to play, where the name `all` stands for every schema idemctl knows; else those that `is_default` takes,
+    /// unless schemas are named.
     ///
     /// # Errors
-    /// As [`store::connect`].
+    /// As [`Context::catalog`].
+    pub fn schemas_to_play(
+        &self,
+        args: &SchemaArgs,
+        is_default: impl Fn(&Schema) -> bool,
+    ) -> Result<(Vec<Arc<Schema>>, Catalog)> {
+        let is_all = |name: &&String| *name == "all";
+        let named = args.schema.iter().filter(|name| !is_all(name)).cloned().collect();
+        let catalog = self.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
+        if args.schema.iter().any(|name| is_all(&name)) {
+            return Ok((catalog.all().to_vec(), catalog));
+        }
+        let is_wanted = |schema: &&Arc<Schema>| catalog.is_named() || is_default(schema);
+        Ok((catalog.chosen().iter().filter(is_wanted).cloned().collect(), catalog))
+    }
+
+    /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one
+    /// JSON object a line. What is said of all values stands in the document alone.
+    pub fn show<T: Serialize>(
+        &mut self,
+        output: Output,
+        (name, values, of_all): (&str, &[T], &Map<String, Value>),
+        table: impl FnOnce(View) -> String,
+    ) -> io::Result<()> {
+        let view = self.ui.view();
+        match output {
+            Output::Table => self.ui.data(table(view))?,
+            Output::Json => self.ui.data(document::document(name, values, of_all))?,
+            Output::Jsonl => values.iter().try_for_each(|value| self.ui.data(document::line(value)))?,
+        }
+        self.ui.flush()
+    }
+
     pub async fn reader(&mut self) -> Result<Reader> {
         Ok(self.link().await?.reader())
     }
@@ -83,7 +119,7 @@ impl Context {
         Ok(self.link().await?.writer(&permit).waiting_for(replicas))
     }
 
-    /// The leave to change anything: in a read-only context there is none to be had.
+    /// The leave to change anything, which a read-only context does not give.
     fn permit(&self) -> Result<Permit, Stop> {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
@@ -93,9 +129,8 @@ impl Context {
         }
     }
 
-    /// A server to be put under load with records that nobody needs: the one that the command line names, else a
-    /// throw-away one, whatever variables and the config file name. People are told which before the load starts, in a
-    /// sentence that begins with what is done there.
+    /// A server to put under load with records that nobody needs: the server that the command line names, else a throw-away
+    /// one, whatever variables and the config file name. Says which server, in a sentence that begins with `doing`.
     ///
     /// # Errors
     /// Refused for safety in a context that is read-only or protected; else as [`Context::link`].
@@ -158,7 +193,7 @@ impl Context {
         Ok(link)
     }
 
-    /// The server as people are told of it, behind the name of its context, in its colour.
+    /// The server's name for people, behind the name of its context in the context's colour.
     pub fn place(&self, server: &str) -> String {
         match self.settings.context_name() {
             Some(name) => format!("{} at {server}", self.ui.colored_name(name, self.settings.color())),
@@ -166,7 +201,7 @@ impl Context {
         }
     }
 
-    /// Once, and to a person: a context with a colour is one not to be taken for another.
+    /// Shows the server once where its context has a colour: the operator does not want to take it for another one.
     fn show_place(&mut self) {
         if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.placed {
             let place = self.place(&self.settings.target().to_string());
@@ -192,27 +227,23 @@ impl Context {
         Ok(self.sandbox.insert(sandbox))
     }
 
-    /// The local time, for file names and the audit log; never for what Redis says of time.
+    /// The local time, for file names and the audit log; never compared with times of Redis.
     pub fn now(&self) -> SystemTime {
         SystemTime::now()
     }
 
-    /// The same in milliseconds since the epoch.
+    /// The local time in milliseconds since the epoch.
     pub fn now_ms(&self) -> u64 {
         let since = self.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// This machine's name.
     pub fn host(&self) -> String {
         rustix::system::uname().nodename().to_string_lossy().into_owned()
     }
 }
 
-/// Runs what can be given up at any moment, until the operator interrupts.
-///
-/// # Errors
-/// Interrupted; else as the work itself.
+/// Runs work that can be given up at any moment, until Ctrl-C.
 pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         done = work => done,

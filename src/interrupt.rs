@@ -1,56 +1,47 @@
-//! Ctrl-C, heeded between two steps of a piece of work: the one in hand ends, and what was done is known.
+//! Ctrl-C, heeded between two pieces of work: the piece in hand ends, and what was done is known.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-/// Whether the operator wants to stop.
+/// Tells whether the operator wants to stop.
 #[derive(Debug, Clone)]
-pub struct Interrupt(watch::Sender<bool>);
+pub struct Interrupt(CancellationToken);
 
 impl Interrupt {
     /// Listens for Ctrl-C, which from then on ends nothing by itself.
-    ///
-    /// # Errors
-    /// When the system does not let it.
     pub fn listen() -> io::Result<Self> {
-        let interrupt = Self(watch::Sender::new(false));
+        let interrupt = Self(CancellationToken::new());
         interrupt.heed(SignalKind::interrupt())?;
         Ok(interrupt)
     }
 
-    /// Listens for SIGTERM too, for what is to come has to end in good order. Before, it ends the process at once, at a
-    /// prompt too.
-    ///
-    /// # Errors
-    /// When the system does not let it.
+    /// Listens for SIGTERM, too, for what comes next has to end in good order. Before this call SIGTERM ends the process at
+    /// once, even at a prompt.
     pub fn heed_terminate(&self) -> io::Result<()> {
         self.heed(SignalKind::terminate())
     }
 
     fn heed(&self, kind: SignalKind) -> io::Result<()> {
         let mut signals = signal(kind)?;
-        let raise = self.0.clone();
+        let token = self.0.clone();
         tokio::spawn(async move {
             signals.recv().await;
-            raise.send_replace(true);
+            token.cancel();
         });
         Ok(())
     }
 
-    /// True once Ctrl-C came.
     pub fn is_raised(&self) -> bool {
-        *self.0.borrow()
+        self.0.is_cancelled()
     }
 
-    /// Does what can be given up at any moment: `None` when Ctrl-C comes first.
+    /// Does work that can be given up at any moment; `None` when Ctrl-C comes first, or at the same moment.
     pub async fn unless_raised<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut raised = self.0.subscribe();
         tokio::select! {
             biased;
-            // It cannot fail, for the sender is here.
-            _ = raised.wait_for(|raised| *raised) => None,
+            () = self.0.cancelled() => None,
             done = work => Some(done),
         }
     }

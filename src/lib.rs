@@ -4,17 +4,17 @@
 //! `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows Redis, `ui` alone prints.
 
 pub mod args;
-pub mod change;
+mod change;
 pub mod cli;
 mod commands;
-pub mod context;
+mod context;
 pub mod domain;
 pub mod exit;
 mod files;
-pub mod interrupt;
-pub mod render;
+mod interrupt;
+mod render;
 pub mod schemas;
 pub mod settings;
 pub mod sim;
 pub mod store;
-pub mod terminal;
+mod terminal;

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::terminal::ui::Color;
+use crate::render::style::Color;
 
 /// How things are shown, on every command.
 #[derive(Debug, Clone, Default, Args)]

@@ -15,31 +15,25 @@ use crate::store::audit::writer;
 use crate::store::audit::writer::{Entry, Lines};
 
 /// Who changes what with which command, and why.
-pub struct Trail {
+pub struct AuditTrail {
     log: PathBuf,
     who: String,
     host: String,
     command: &'static str,
     reason: Option<String>,
-    /// The notes that are on their way to the disk.
+    /// The last notes, which are being written to the disk.
     writing: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
 /// A Redis key that was changed, and whose record it is.
 pub struct Noted<'a> {
-    /// The schema's name.
     pub schema: &'a str,
-    /// The idempotency key.
     pub key: &'a [u8],
-    /// The Redis key.
     pub redis_key: &'a [u8],
 }
 
-impl Trail {
-    /// Makes sure, before anything is changed, that it can be noted after.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
+impl AuditTrail {
+    /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
         let log = context.settings.state_dir()?.join("audit.jsonl");
         writer::prepare(&log)?;
@@ -53,11 +47,11 @@ impl Trail {
         })
     }
 
-    /// Notes that `what` was done at `now` on this server, in one write, which goes on after this returns:
-    /// [`Trail::settle`] waits for the last one.
+    /// Notes that `what` was done at `now` on this server. All notes go out in one write, which goes on after this returns;
+    /// [`AuditTrail::settle`] waits for the last write.
     ///
     /// # Errors
-    /// Partial: changes were made before that could not be noted.
+    /// Partial: earlier changes could not be noted.
     pub async fn note<'a>(
         &mut self,
         changed: impl Iterator<Item = Noted<'a>>,

@@ -1,4 +1,4 @@
-//! Leave to change: asking the operator, and where the backup goes.
+//! The operator's leave to change, and the file of the backup.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::exit::Stop;
 
 impl ConfirmArgs {
-    /// Asks for leave. In a protected context its name has to be typed, or given with `--confirm`; `--yes` is not
-    /// enough there.
+    /// Asks for leave. In a protected context the context's name has to be typed, or given with `--confirm`; there `--yes` is
+    /// not enough.
     ///
     /// # Errors
     /// Refused for safety, or interrupted.
@@ -16,7 +16,7 @@ impl ConfirmArgs {
         let protected = context.settings.context_name().filter(|_| context.settings.is_protected()).map(str::to_owned);
         match protected {
             Some(name) => self.confirm_name(context, question, server, &[&name]),
-            // A script that names where it means to be is not to go ahead elsewhere.
+            // A script that names its server with --confirm must not go ahead on another one.
             None if self.confirm.is_some() => {
                 let name = context.settings.context_name().map(str::to_owned);
                 let names: Vec<_> = name.iter().map(String::as_str).chain([server]).collect();
@@ -28,11 +28,8 @@ impl ConfirmArgs {
         }
     }
 
-    /// Asks for leave to a change of many records: the server's or the context's name has to be typed, or given with
-    /// `--confirm`. `--yes` is enough but for a protected context, whose own name it has to be.
-    ///
-    /// # Errors
-    /// As [`ConfirmArgs::confirm`].
+    /// Asks for leave to change many records: the server's or the context's name has to be typed, or given with `--confirm`.
+    /// `--yes` is enough, except in a protected context, where the context's name is needed.
     pub fn confirm_by_name(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
         let name = context.settings.context_name().map(str::to_owned);
         match &name {
@@ -48,7 +45,7 @@ impl ConfirmArgs {
         self.confirm.is_none() && (!self.yes || context.settings.is_protected())
     }
 
-    /// Any of the names will do.
+    /// Asks for one of these names, unless `--confirm` gives it.
     fn confirm_name(&self, context: &mut Context, question: &str, server: &str, names: &[&str]) -> Result<(), Stop> {
         let name = names[0];
         let typed = match &self.confirm {
@@ -74,10 +71,7 @@ impl ConfirmArgs {
 }
 
 impl ChangeArgs {
-    /// The backup's file, unless there is to be none.
-    ///
-    /// # Errors
-    /// When there is no folder for it.
+    /// The backup's file; `None` where the operator wants no backup.
     pub fn backup_file(&self, context: &mut Context, command: &str) -> Result<Option<PathBuf>, Stop> {
         if self.no_backup {
             context.ui.warning("no backup is kept: what is removed cannot be restored");

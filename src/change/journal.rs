@@ -1,11 +1,11 @@
-//! Accounting for changes: what goes is in the backup before it goes, and in the audit log after.
+//! Accounting for changes: a value is in the backup before it is removed, and the change is in the audit log afterwards.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Result;
 
-use super::audit_trail::{Noted, Trail};
+use super::audit_trail::{AuditTrail, Noted};
 use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::record::observation::{Content, Observation};
@@ -15,33 +15,31 @@ use crate::store::{Action, Change, Outcome, StoreError, Writer};
 
 /// The backup and the audit log of one run of a command.
 pub struct Journal {
-    trail: Trail,
+    trail: AuditTrail,
     backup: Option<Backup>,
-    /// Why a master of a cluster was left out; the others' changes were made.
+    /// Why a master of a cluster was left out; the changes on the other masters were made.
     silence: Option<StoreError>,
 }
 
 impl Journal {
-    /// Opens both before anything is changed. Only a removal needs a backup.
-    ///
-    /// # Errors
-    /// When either cannot be written.
+    /// Opens the backup and the audit log before anything is changed. Only a removal needs a backup.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
-        let trail = Trail::open(context, args, command)?;
+        let trail = AuditTrail::open(context, args, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };
         Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()?, silence: None })
     }
 
-    /// Makes changes, each against exactly what was seen, and notes `what` was done at `now`. Gives one outcome a
-    /// change, in order, and the error that came in between: of the changes after these outcomes none was made. That a
-    /// master of a cluster does not answer keeps nobody from going on, and is told by [`Journal::close`].
+    /// Makes changes, each only where the record is exactly what was seen, and notes that `what` was done at `now`. Gives the
+    /// outcomes in the order of the changes, and the error that stopped them: no change without an outcome was made. A master
+    /// of a cluster that does not answer stops nothing; [`Journal::close`] tells of it.
     ///
-    /// The error is that of [`Writer::apply`], or partial when changes were made before that could not be noted.
+    /// The error is the error of [`Writer::apply`], or partial where earlier changes could not be noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
         changes: &[Change],
-        (action, what): (Action, &'static str),
+        action: Action,
+        what: &'static str,
         now: SystemTime,
     ) -> (Vec<Outcome>, Result<()>) {
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
@@ -80,10 +78,10 @@ impl Journal {
         Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
     }
 
-    /// Backs up every Redis key of a record that a step may change, before it does.
+    /// Backs up every Redis key of a record before a step that may change them.
     ///
     /// # Errors
-    /// When they cannot be read or written down; nothing is to be changed then.
+    /// The Redis keys cannot be read, or the backup cannot be written; then the step must not be made.
     pub async fn back_up(&mut self, writer: &Writer, seen: &Observation, about: &About) -> Result<()> {
         match &mut self.backup {
             Some(backup) => Ok(writer.back_up_record(seen, about, backup).await?),
@@ -94,11 +92,12 @@ impl Journal {
     /// Notes that `what` was done to one Redis key of a record.
     ///
     /// # Errors
-    /// Partial: it was done and could not be noted.
+    /// Partial: the change was made and could not be noted.
     pub async fn note_step(
         &mut self,
         writer: &Writer,
-        (about, redis_key): (&About, &[u8]),
+        about: &About,
+        redis_key: &[u8],
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
@@ -107,7 +106,7 @@ impl Journal {
         Ok(self.trail.note(std::iter::once(noted), what, &writer.name(), backup.as_deref(), now).await?)
     }
 
-    /// Takes a record's backup back, for the step changed nothing.
+    /// Removes a record from the backup, for the step changed nothing.
     pub fn nothing_changed(&mut self, seen: &Observation) {
         let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
         if let Some(backup) = &mut self.backup {
@@ -115,13 +114,13 @@ impl Journal {
         }
     }
 
-    /// The backup, where it holds anything that was removed, else there is none any more; and how the run `ended`.
+    /// The backup's file, where the backup holds anything that was removed, else the file is deleted; and how the run `ended`.
     ///
-    /// The error is that of the run, or partial when its last changes could not be noted.
+    /// The error is the run's own, or partial where the last changes could not be noted.
     pub async fn close<T>(mut self, ended: Result<T>) -> (Option<PathBuf>, Result<T>) {
         let noted = self.trail.settle().await;
         let ended = match (ended, self.silence) {
-            // That an outcome is unknown weighs more than why it ended.
+            // An unknown outcome weighs more than the reason for the end.
             (Err(why), Some(unknown @ StoreError::OutcomeUnknown { .. })) => both(Err(unknown.into()), Err(why)),
             (Ok(_), Some(silence)) => Err(silence.into()),
             (ended, _) => ended,
@@ -130,8 +129,7 @@ impl Journal {
     }
 }
 
-/// How a run ended, and what went wrong besides, e.g. that its changes could not be noted: neither hides the other, and the
-/// first says the exit code.
+/// How a run ended, with what went wrong besides: both messages are kept, and the run's own error gives the exit code.
 fn both<T>(ended: Result<T>, besides: Result<()>) -> Result<T> {
     match (ended, besides) {
         (Err(error), Err(besides)) => {

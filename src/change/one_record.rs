@@ -11,12 +11,10 @@ use crate::domain::record::Record;
 use crate::domain::record::locate;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::Stop;
-use crate::render::record::View;
-use crate::render::style::Palette;
 use crate::render::{escape, record};
 use crate::store::Head;
 
-/// Reads the record of a key under the one schema that was chosen, whatever is there; the absent one, too.
+/// Reads the record of a key under the one schema that was chosen, in whatever state the record is, absent included.
 ///
 /// # Errors
 /// Usage: several schemas, no key, a KEY that names two records; else as every read.
@@ -35,7 +33,7 @@ pub async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     for (place, seen) in places.iter().zip(seen) {
         records.extend(locate::record_at(&catalog, place, seen?, &Thresholds::default()));
     }
-    // Where nothing is there, a KEY that looks like a Redis key is one.
+    // Where no record is there, a KEY that looks like a Redis key is taken for one.
     let there: Vec<_> = records.iter().filter(|record| !record.seen.is_absent()).cloned().collect();
     if there.len() > 1 {
         let keys: Vec<_> = there.iter().map(|record| escape::text(&record.seen.slots[0].redis_key)).collect();
@@ -56,14 +54,9 @@ fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
 }
 
 /// Shows the record, for people.
-///
-/// # Errors
-/// When stdout cannot be written.
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
-        let palette = Palette::new(context.ui.is_colored());
-        let view = View { palette, width: context.ui.width(), reveal: false };
-        context.ui.data(record::view(of, view))?;
+        context.ui.data(record::page(of, context.ui.view(), false))?;
         context.ui.flush()?;
     }
     Ok(())

@@ -9,8 +9,8 @@ use crate::domain::schema::Step;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 
-/// The owner that a step on a lock goes by: the one that was given, or that an operator names when asked, where the
-/// service checks it; else whoever the lock itself names. A dry run asks nobody.
+/// The owner in whose name a step is done to a lock. Where the service checks the owner: the owner that was given, or that
+/// the operator names when asked. Else: the owner whom the lock names. A dry run asks nobody.
 ///
 /// # Errors
 /// Usage: none was given and nobody can be asked, or the schema knows no owners. No: it is not the lock's.
@@ -38,11 +38,8 @@ pub fn of_lock(
     }
 }
 
-/// The owner of a lock that is taken anew: the one that was given, or that the record names, or nobody yet. Empty where
-/// the schema knows no owners.
-///
-/// # Errors
-/// Usage: one was given, and the schema knows no owners.
+/// The owner of a lock that is taken anew: the owner that was given, else the record's where `keep`, else a new UUID. Empty
+/// where the schema knows no owners.
 pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<String, Stop> {
     let stored = record.owner().filter(|_| keep).map(|owner| String::from_utf8_lossy(owner).into_owned());
     match (record.schema.names_owner(), given) {

@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::domain::select::rate::Rate;
 
 /// Records dealt with at a time: as many as are backed up with one sync of the disk.
-pub const BATCH: usize = 500;
+const BATCH: usize = 500;
 
 /// Spreads batches over time.
 #[derive(Debug)]

@@ -9,30 +9,27 @@ use crate::domain::change::outcome::Ended;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::coverage::Coverage;
 use crate::exit::{self, Stop};
-use crate::render::{coverage, escape};
+use crate::render::{coverage, document};
 
-/// Shows what was found and done, where JSON is wanted: one object, in one line with `jsonl`.
-///
-/// # Errors
-/// When stdout cannot be written.
+/// Writes what was found and done, where JSON is wanted: one object, which is one line with `jsonl`.
 pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
     let text = match output {
         Output::Table => return Ok(()),
-        Output::Json => serde_json::to_string_pretty(value)?,
-        Output::Jsonl => value.to_string(),
+        Output::Json => document::pretty(value),
+        Output::Jsonl => document::line(value),
     };
-    context.ui.data(format!("{}\n", escape::json(text)))?;
+    context.ui.data(text)?;
     Ok(context.ui.flush()?)
 }
 
-/// Says what was left out, and which assumptions do not hold.
+/// Says what was left out, and which default TTLs do not hold.
 pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     for line in coverage::lines(of, catalog) {
         context.ui.status(&line);
     }
 }
 
-/// Says of how many Redis keys only reading back told that the change was made.
+/// Says how many Redis keys were changed without a reply, as reading back showed.
 pub fn say_read_back(context: &mut Context, count: u64) {
     let keys = if count == 1 { "key" } else { "keys" };
     if count > 0 {
@@ -40,10 +37,10 @@ pub fn say_read_back(context: &mut Context, count: u64) {
     }
 }
 
-/// Passes when the run came to its end after so many changes.
+/// Passes when the run came to its end after `done` changes.
 ///
 /// # Errors
-/// Interrupted, or what came in between; both say how far it got and how to go on.
+/// Interrupted, or the error that stopped the run; both say how far the run got and how to go on.
 pub fn came_to_its_end(ended: Result<()>, outcome: Ended, done: u64, so_far: &str) -> Result<()> {
     if let Err(error) = ended {
         return Err(exit::between(&error, done > 0, so_far).into());

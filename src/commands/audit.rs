@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use serde_json::Map;
 
 use crate::args::{Output, parse_duration};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
-use crate::render::style::Palette;
 use crate::render::{audit, escape};
 use crate::store::audit::writer::{Log, Logged};
 
@@ -39,33 +39,16 @@ pub struct Args {
     output: Output,
 }
 
-/// Runs `idemctl audit`.
-///
-/// # Errors
-/// When the log is there and cannot be read.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let path = context.settings.state_dir()?.join("audit.jsonl");
     let found = read(&path, &args, context.now())
         .map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))?;
     let newest: Vec<_> = found.newest.into();
-    match args.output {
-        Output::Table if newest.is_empty() => {}
-        Output::Table => {
-            let palette = Palette::new(context.ui.is_colored());
-            let rows = newest.iter().map(row).collect();
-            context.ui.data(audit::table(palette, context.ui.width(), rows))?;
-        }
-        Output::Json => {
-            let document = serde_json::json!({ "format": 1, "changes": newest });
-            context.ui.data(format!("{}\n", escape::json(serde_json::to_string_pretty(&document)?)))?;
-        }
-        Output::Jsonl => {
-            for logged in &newest {
-                context.ui.data(format!("{}\n", escape::json(serde_json::to_string(logged)?)))?;
-            }
-        }
-    }
-    context.ui.flush()?;
+    let table = |view| match newest.is_empty() {
+        true => String::new(),
+        false => audit::table(view, newest.iter().map(columns)),
+    };
+    context.show(args.output, ("changes", &newest, &Map::new()), table)?;
     if let Some(first) = found.first_damaged {
         let (count, path) = (found.damaged, escape::text(path.as_os_str().as_bytes()));
         context.ui.warning(&format!("damaged lines of {path} that are not shown: {count}, the first is line {first}"));
@@ -81,20 +64,11 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn row(logged: &Logged) -> audit::Row<'_> {
-    audit::Row {
-        at: &logged.at,
-        who: &logged.who,
-        server: &logged.server,
-        command: &logged.command,
-        what: &logged.what,
-        schema: &logged.schema,
-        key: &logged.key,
-        reason: logged.reason.as_deref(),
-    }
+fn columns(logged: &Logged) -> [&str; 8] {
+    let Logged { at, who, server, command, what, schema, key, reason, .. } = logged;
+    [at, who, server, command, what, schema, key, reason.as_deref().unwrap_or("-")]
 }
 
-/// What the log holds.
 #[derive(Default)]
 struct Found {
     exists: bool,

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
-use crate::change::{self, Play};
+use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::record::age;
@@ -13,7 +13,7 @@ use crate::domain::schema::Meaning;
 use crate::domain::step::request::Request;
 use crate::domain::{duration, manual};
 use crate::exit::{Exit, Stop};
-use crate::render::change::step::Report;
+use crate::render::change::Report;
 use crate::render::escape;
 
 /// Take a key's lock as the service does, or learn what a request gets
@@ -35,10 +35,6 @@ pub struct Args {
     step: StepArgs,
 }
 
-/// Runs `idemctl begin`.
-///
-/// # Errors
-/// Usage and refusals, a record that changed, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find(context, &args.step).await?;
     let (schema, response) = (record.schema.clone(), Response::default());
@@ -49,42 +45,27 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         now_ms: record.seen.server_ms.unwrap_or_default(),
         ..Request::new(&schema, &record.key, &owner, &response)
     };
-    let report = Report {
-        name: "begin",
-        record: &record,
-        foretold: manual::foretell_begin(&record, &fingerprint),
-        owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
-        done: None,
-    };
+    let owner = Some(owner.as_str()).filter(|owner| !owner.is_empty());
+    let report =
+        Report { name: "begin", record: &record, predicted: manual::foretell_begin(&record, &fingerprint), owner };
     change::show(context, args.step.output, &record)?;
     if args.step.output == Output::Table {
         explain(context, &report);
     }
-    if args.step.change.dry_run {
-        return change::rehearsed(context, &args.step, &report);
-    }
-    let writer = context.writer(&args.step.change).await?;
-    args.step.change.confirm(context, "Begin with this key?", &writer.name())?;
-    let play = Play {
-        command: "begin",
-        what: "begun",
+    let step = ManualStep {
         step: &schema.begin,
-        record: &record,
+        report,
+        what: "begun",
         request,
         hold: None,
         slot: schema.lock_slot(),
+        question: "Begin with this key?",
+        afterwards: owner.map(|owner| {
+            let owner = escape::text(owner.as_bytes());
+            format!("The lock is {owner}'s: complete and release take --owner {owner}")
+        }),
     };
-    let told = |now: &Record| manual::was_acquired(&record, now, &owner);
-    let played = change::play(context, &args.step, &writer, &play, told).await?;
-    let exit = change::told(context, &args.step, report, &played)?;
-    if let (Exit::Done, Some(owner)) = (exit, report.owner) {
-        context.ui.status(&format!(
-            "The lock is {0}'s: complete and release take --owner {0}",
-            escape::text(owner.as_bytes())
-        ));
-    }
-    writer.replicas_have_it()?;
-    Ok(exit)
+    step.perform(context, &args.step, |now| manual::was_acquired(&record, now, owner.unwrap_or_default())).await
 }
 
 fn fingerprint(args: &Args, record: &Record) -> Result<String, Stop> {
@@ -99,8 +80,8 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, Stop> {
 
 fn explain(context: &mut Context, report: &Report<'_>) {
     let schema = &report.record.schema;
-    if report.foretold != Meaning::Acquired {
-        context.ui.status(&format!("The service will answer {}: this takes no lock.", report.foretold.as_str()));
+    if report.predicted != Meaning::Acquired {
+        context.ui.status(&format!("The service will answer {}: this takes no lock.", report.predicted.as_str()));
         return;
     }
     let redis_key = escape::text(&report.record.seen.slots[schema.lock_slot()].redis_key);

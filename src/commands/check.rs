@@ -16,7 +16,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::coverage::Coverage;
 use crate::exit::Exit;
-use crate::render::health;
+use crate::render::plugin;
 use crate::store::read::records;
 use crate::store::{Head, Reader, Walk};
 
@@ -46,10 +46,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// Runs `idemctl check`.
-///
-/// # Errors
-/// Usage, and whatever the server says before anything is read: the status is unknown then.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let limits = Limits { warning: args.warning, critical: args.critical };
     let catalog = context.catalog(&args.schemas)?;
@@ -59,13 +55,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if found.gap.is_none() && found.records + found.foreign == 0 && !catalog.is_named() {
         found.gap = nothing_covered(&reader).await?;
     }
-    context.ui.data(health::line(&found, limits))?;
+    context.ui.data(plugin::health(&found, limits))?;
     context.ui.flush()?;
     say_coverage(context, &met, &catalog);
     Ok(Exit::Command(found.status(limits).code()))
 }
 
-/// Walks all records. What ends the walk too early is a gap: what is known by then counts all the same.
+/// Walks over all records. An error that ends the walk is kept as a gap, and what was counted until then counts.
 async fn examine(catalog: &Catalog, reader: Reader, met: &mut Coverage) -> Result<Health> {
     let mut walk = Walk::start(reader, catalog, Head::Bytes(HEAD_BYTES)).await?.without_lengths();
     let (thresholds, mut found, mut own) = (Thresholds::default(), Health::default(), BTreeMap::new());
@@ -97,7 +93,7 @@ fn count(record: &Record, found: &mut Health, own: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// The schemas under whose prefix more foreign records are than the schema's own, or those of another release of it.
+/// The schemas under whose prefix more foreign records are than records of the schema or of its other releases.
 fn outnumbered(catalog: &Catalog, met: &Coverage, own: &BTreeMap<String, u64>) -> Vec<(String, u64, u64)> {
     let of = |(name, foreign): (&String, &u64)| {
         let schema = catalog.all().iter().find(|schema| schema.name == *name)?;
@@ -108,7 +104,7 @@ fn outnumbered(catalog: &Catalog, met: &Coverage, own: &BTreeMap<String, u64>) -
     met.foreign().iter().filter_map(of).collect()
 }
 
-/// That no Redis key there is any schema's, where there are any.
+/// The message that no Redis key of the server is any schema's; `None` where the server has no Redis keys.
 async fn nothing_covered(reader: &Reader) -> Result<Option<String>> {
     let held = reader.keys_held().await?;
     let why = format!(

@@ -1,28 +1,26 @@
 //! `idemctl complete`: the service's own complete step, by hand.
 
-mod body;
 mod choice;
+mod given_body;
 
 use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::choice::Choice;
+use self::choice::{Asked, Choice};
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
-use crate::change::{self, Play};
+use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
-use crate::domain::manual;
-use crate::domain::manual::{Completion, Given};
-use crate::domain::record::Record;
+use crate::domain::manual::{self, Completion, Given, Leave};
 use crate::domain::record::age;
 use crate::domain::record::response::Response;
 use crate::domain::schema::Meaning;
 use crate::domain::step::next_request::Answer;
 use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
-use crate::render::change::step::Report;
+use crate::render::change::Report;
 use crate::render::{escape, words};
 
 /// Store the response of an operation whose worker could not, so that retries get it
@@ -70,12 +68,8 @@ pub struct Args {
     step: StepArgs,
 }
 
-/// Runs `idemctl complete`.
-///
-/// # Errors
-/// Usage and refusals, a record that changed, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let body = args.body.as_deref().map(body::read).transpose()?;
+    let body = args.body.as_deref().map(given_body::read).transpose()?;
     let given = Given { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
     let record = change::find(context, &args.step).await?;
     let schema = record.schema.clone();
@@ -84,15 +78,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         None => Stop::usage(misfit.message),
     })?;
     change::show(context, args.step.output, &record)?;
-    let choice = Choice::of(context, &args, &record)?;
+    let asked = Asked {
+        overrides: Leave { create: args.create, replace: args.replace },
+        owner: args.owner.as_deref(),
+        fingerprint: args.fingerprint.as_deref(),
+        dry_run: args.step.change.dry_run,
+    };
+    let choice = Choice::of(context, asked, &record)?;
     let request = choice.request(&record, &response, args.error.as_deref())?;
     let hold = choice.hold(&record, &request)?;
     let report = Report {
         name: "complete",
         record: &record,
-        foretold: manual::foretell_complete(&record, &choice.owner, hold.as_deref()),
+        predicted: manual::foretell_complete(&record, &choice.owner, hold.as_deref()),
         owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
-        done: None,
     };
     if given.is_broken_json() {
         context.ui.warning("the body is not JSON, although its content type says so");
@@ -100,30 +99,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.output == Output::Table {
         explain(context, &report, &choice, &request);
     }
-    if args.step.change.dry_run {
-        return change::rehearsed(context, &args.step, &report);
-    }
-    let writer = context.writer(&args.step.change).await?;
-    args.step.change.confirm(context, "Store this response?", &writer.name())?;
-    let told = |now: &Record| manual::was_stored(&record, now, &request);
-    let play = Play {
-        command: "complete",
-        what: "completed",
+    let step = ManualStep {
         step: &schema.complete,
-        record: &record,
+        report,
+        what: "completed",
         request: request.clone(),
         hold,
         slot: schema.result_slot(),
+        question: "Store this response?",
+        afterwards: None,
     };
-    let played = change::play(context, &args.step, &writer, &play, told).await?;
-    let exit = change::told(context, &args.step, report, &played)?;
-    writer.replicas_have_it()?;
-    Ok(exit)
+    step.perform(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
 }
 
 fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>) {
     let (record, schema) = (report.record, &report.record.schema);
-    if report.foretold != Meaning::Stored {
+    if report.predicted != Meaning::Stored {
         let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
         context.ui.status(&format!("The service will refuse to store it{owner}."));
         return;
@@ -149,7 +140,6 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
     }
 }
 
-/// The parts of a response that are there.
 fn response_in_words(response: &Response) -> String {
     let mut parts: Vec<_> = response.status.iter().map(|status| format!("status {status}")).collect();
     match response.headers.len() {

@@ -20,10 +20,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Runs `idemctl completions` for the whole command line.
-///
-/// # Errors
-/// When stdout cannot be written.
 pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut root, "idemctl", &mut script);

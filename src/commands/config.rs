@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
+use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::settings::{self as render, Setting};
-use crate::render::style::Palette;
 
 /// Show what flags, variables and the config file come to
 ///
@@ -33,21 +33,12 @@ enum What {
     },
 }
 
-/// Runs `idemctl config`.
-///
-/// # Errors
-/// Usage: a schema that cannot be read, or a setting without effect; when stdout cannot be written.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let What::Show { origin, output } = args.what;
     context.catalog(&SchemaArgs::default())?;
     let rows = context.settings.rows();
     let settings: Vec<_> =
         rows.iter().map(|row| Setting { name: &row.name, value: row.value.as_deref(), origin: &row.origin }).collect();
-    let palette = Palette::new(context.ui.is_colored());
-    context.ui.data(match output {
-        Output::Table => render::settings(palette, context.ui.width(), &settings, origin),
-        Output::Json => render::settings_document(&settings),
-        Output::Jsonl => render::settings_lines(&settings),
-    })?;
+    context.show(output, ("settings", &settings, &Map::new()), |view| render::settings(&settings, origin, view))?;
     Ok(Exit::Done)
 }

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
+use serde_json::Map;
 
 use crate::args::Output;
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
-use crate::render::settings::{self as render, Place};
-use crate::render::style::Palette;
+use crate::render::settings::{self as render, NamedContext};
 use crate::settings::{self, ContextConfig};
 
 /// List the contexts of the config file, show one, or choose the one that is used
@@ -52,10 +52,6 @@ enum What {
     },
 }
 
-/// Runs `idemctl context`.
-///
-/// # Errors
-/// Usage: there is no such context, or the file cannot be written.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.what {
         What::List { output } => list(context, output),
@@ -66,20 +62,18 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 fn list(context: &mut Context, output: Output) -> Result<Exit> {
     let used = context.settings.context_name().map(str::to_owned);
-    let contexts = context.settings.file().contexts().iter();
-    let places: Vec<_> = contexts.map(|(name, config)| place(name, config, used.as_deref() == Some(name))).collect();
-    let palette = Palette::new(context.ui.is_colored());
-    context.ui.data(match output {
-        Output::Table if places.is_empty() => String::new(),
-        Output::Table => render::places(palette, context.ui.width(), &places),
-        Output::Json => render::places_document(&places),
-        Output::Jsonl => render::places_lines(&places),
-    })?;
-    if places.is_empty() {
+    let configs = context.settings.file().contexts().iter();
+    let contexts: Vec<_> = configs.map(|(name, config)| named(name, config, used.as_deref() == Some(name))).collect();
+    let table = |view| match contexts.is_empty() {
+        true => String::new(),
+        false => render::contexts(&contexts, view),
+    };
+    context.show(output, ("contexts", &contexts, &Map::new()), table)?;
+    if contexts.is_empty() {
         let file = context.settings.file().path().map(|path| path.display().to_string()).unwrap_or_default();
         context.ui.status(&format!("No contexts: [contexts.NAME] in {file} makes one."));
     }
-    if let Some(missing) = used.filter(|used| !places.iter().any(|place| place.name == *used)) {
+    if let Some(missing) = used.filter(|used| !contexts.iter().any(|context| context.name == *used)) {
         context.ui.warning(&format!("the context to use is `{missing}`, which is not there"));
     }
     Ok(Exit::Done)
@@ -89,13 +83,8 @@ fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<E
     let used = context.settings.context_name().map(str::to_owned);
     let name = name.or_else(|| used.clone()).ok_or_else(|| Stop::usage("no context is used: which one?"))?;
     let config = context.settings.file().context(&name)?;
-    let place = place(&name, config, used.as_ref() == Some(&name));
-    let palette = Palette::new(context.ui.is_colored());
-    context.ui.data(match output {
-        Output::Table => render::place(palette, &place),
-        Output::Json => render::places_document(std::slice::from_ref(&place)),
-        Output::Jsonl => render::places_lines(std::slice::from_ref(&place)),
-    })?;
+    let named = [named(&name, config, used.as_ref() == Some(&name))];
+    context.show(output, ("contexts", &named, &Map::new()), |view| render::context(&named[0], view))?;
     Ok(Exit::Done)
 }
 
@@ -108,8 +97,8 @@ fn choose(context: &mut Context, name: &str) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn place(name: &str, config: &ContextConfig, used: bool) -> Place {
-    Place {
+fn named(name: &str, config: &ContextConfig, used: bool) -> NamedContext {
+    NamedContext {
         name: name.to_owned(),
         used,
         server: config.server(),

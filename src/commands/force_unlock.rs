@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -18,9 +18,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::domain::step::fencing;
 use crate::exit::{Exit, Stop};
-use crate::render::record::View;
-use crate::render::style::Palette;
-use crate::render::{escape, json, record, words};
+use crate::render::{document, escape, record, record_json, words};
 use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Action, Change, Head, Outcome, Writer};
@@ -55,10 +53,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// Runs `idemctl force-unlock`.
-///
-/// # Errors
-/// Usage and refusals, a record that changed, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let key = args.key.clone().into_vec();
@@ -66,7 +60,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut reader = context.reader().await?;
     let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
     let records = match found {
-        // Nobody knows whether there is one.
+        // There may be a record, or none.
         Some(Found { unread: Some(error), records, .. }) if records.is_empty() => return Err(error.into()),
         Some(found) => found.records,
         None => Vec::new(),
@@ -115,9 +109,7 @@ fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record,
 }
 
 fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
-    let palette = Palette::new(context.ui.is_colored());
-    let view = View { palette, width: context.ui.width(), reveal: false };
-    context.ui.data(record::view(record, view))?;
+    context.ui.data(record::page(record, context.ui.view(), false))?;
     context.ui.flush()?;
     let redis_key = escape::text(&record.seen.slots[slot].redis_key);
     if record.state == State::Completed {
@@ -144,11 +136,10 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let change = Change { slot, seen: record.seen.clone(), about };
     let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
     let now = context.now();
-    let (outcomes, ended) =
-        journal.apply(writer, std::slice::from_ref(&change), (Action::Remove, "unlocked"), now).await;
+    let (outcomes, ended) = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;
     let (kept, ended) = journal.close(ended).await;
     match outcomes.first() {
-        // What was done is told also when something came after it.
+        // A change that was made is told even where an error followed.
         Some(outcome) if outcome.is_done() || ended.is_ok() => {
             let exit = finish(context, args, record, *outcome, kept).await?;
             ended.map(|()| exit)
@@ -171,10 +162,10 @@ async fn finish(
         Outcome::Absent => {
             Err(Stop::new(Exit::Changed, "the lock is gone since it was shown; nothing was done").into())
         }
-        // They came with an error.
+        // Both come with an error.
         Outcome::Refused | Outcome::Unknown => Err(Stop::new(Exit::Bug, "nothing is known of the lock").into()),
         Outcome::Done | Outcome::FoundDone => {
-            report(context, args, record, "unlocked", backup.as_ref())?;
+            report(context, args, record, "unlocked", backup.as_deref())?;
             let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
             change::say_read_back(context, u64::from(outcome == Outcome::FoundDone));
             context.ui.status(&format!("Unlocked {}{kept}", escape::text(&record.key)));
@@ -197,17 +188,13 @@ async fn read_back(context: &mut Context, record: &Record) {
     }
 }
 
-fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, backup: Option<&PathBuf>) -> Result<()> {
-    if args.output == Output::Table {
-        return Ok(());
-    }
-    let mut value = json::record(record, false);
-    if args.output == Output::Json {
-        value = json!({ "format": 1, "records": [value], "outcome": outcome, "backup": backup });
-    } else if let Some(fields) = value.as_object_mut() {
-        fields.insert("outcome".to_owned(), json!(outcome));
-        fields.insert("backup".to_owned(), json!(backup));
-    }
-    context.ui.data(format!("{}\n", escape::json(value.to_string())))?;
-    Ok(())
+fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, backup: Option<&Path>) -> Result<()> {
+    let record = record_json::value(record);
+    let first = match args.output {
+        Output::Table => return Ok(()),
+        Output::Json => json!({ "format": 1, "records": [record] }),
+        Output::Jsonl => record,
+    };
+    let more = document::fields(json!({ "outcome": outcome, "backup": backup }));
+    Ok(context.ui.data(document::line(&document::with(first, more)))?)
 }

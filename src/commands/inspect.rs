@@ -1,31 +1,33 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
 
-mod body;
 mod watch;
+mod write_body;
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::{Args as ClapArgs, ValueEnum};
+use serde_json::Map;
 
-use crate::args::{Output, SchemaArgs, ThresholdArgs};
+use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::{Exit, Stop};
 use crate::files;
-use crate::render::record::View;
-use crate::render::style::Palette;
-use crate::render::{escape, json, record, stranger};
+use crate::render::record_json::RecordJson;
+use crate::render::{escape, record, stranger};
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Head, Reader};
 
 /// Bytes of a value that are read unless `--full` asks for all.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Bytes of keys that are taken from stdin: what is found is kept until all of it is shown.
+/// Bytes of keys that are taken from stdin at most: all records are kept until they are shown.
 const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Show a key's records, what is wrong with them, and what the next request with the key gets
@@ -36,7 +38,7 @@ const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
 pub struct Args {
     /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
     #[arg(value_name = "KEY")]
-    keys: Vec<std::ffi::OsString>,
+    keys: Vec<OsString>,
 
     /// Keys on stdin end with NUL instead of a newline
     #[arg(short = '0', long)]
@@ -64,8 +66,8 @@ pub struct Args {
     force: bool,
 
     /// Follow the record, looking every INTERVAL [default: 1s]
-    #[arg(long, value_name = "INTERVAL", num_args = 0..=1)]
-    watch: Option<Option<std::ffi::OsString>>,
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
+    watch: Option<OsString>,
 
     /// Follow the record until it is in this state, then end
     #[arg(long, value_name = "STATE", value_enum)]
@@ -96,10 +98,6 @@ impl From<Until> for State {
     }
 }
 
-/// Runs `idemctl inspect`.
-///
-/// # Errors
-/// Usage, and whatever the server says.
 pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let interval = watch_interval(&mut args);
     let keys = keys(&args)?;
@@ -120,7 +118,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let exit = if found.iter().any(|found| found.silent().is_some()) {
         Exit::Partial
     } else if found.iter().any(|found| found.records.is_empty() && found.unread.is_some()) {
-        // Nobody knows that there is nothing where the user may not look.
+        // There may be a record where the user may not look.
         Exit::Permission
     } else if found.iter().any(|found| found.records.is_empty()) {
         Exit::No
@@ -128,26 +126,24 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         Exit::Done
     };
     match &args.body {
-        Some(file) => body::write(context, &found, file, args.force)?,
+        Some(file) => write_body::write(context, &found, file, args.force)?,
         None => show(context, &found, &args)?,
     }
     tell(context, &catalog, &reader, &found);
     Ok(exit)
 }
 
-/// `--watch KEY` gives the key to the option that may have a value: what is no duration is a key.
-fn watch_interval(args: &mut Args) -> Option<std::time::Duration> {
-    const DEFAULT: std::time::Duration = std::time::Duration::from_secs(1);
-    match args.watch.take() {
-        Some(Some(word)) => match word.to_str().and_then(|text| crate::args::parse_duration(text).ok()) {
-            Some(interval) => Some(interval.max(std::time::Duration::from_millis(10))),
-            None => {
-                args.keys.insert(0, word);
-                Some(DEFAULT)
-            }
-        },
-        Some(None) => Some(DEFAULT),
-        None => args.until.map(|_| DEFAULT),
+/// How often to look, where a record is followed. Of `--watch KEY` clap takes the key for the interval: a word that is no
+/// duration is a key.
+fn watch_interval(args: &mut Args) -> Option<Duration> {
+    const DEFAULT: Duration = Duration::from_secs(1);
+    let Some(word) = args.watch.take() else { return args.until.map(|_| DEFAULT) };
+    match word.to_str().and_then(|text| parse_duration(text).ok()) {
+        Some(interval) => Some(interval.max(Duration::from_millis(10))),
+        None => {
+            args.keys.insert(0, word);
+            Some(DEFAULT)
+        }
     }
 }
 
@@ -180,31 +176,18 @@ fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
 
 fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
-    match args.output {
-        Output::Json => {
-            let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
-            let complete = found.iter().all(|found| found.unread.is_none());
-            context.ui.data(json::document(&records, args.reveal, (unclaimed, complete)))?;
-        }
-        Output::Jsonl => {
-            for record in records {
-                context.ui.data(format!("{}\n", json::line(record, args.reveal)))?;
-            }
-        }
-        Output::Table => {
-            let view =
-                View { palette: Palette::new(context.ui.is_colored()), width: context.ui.width(), reveal: args.reveal };
-            for (index, shown) in records.iter().enumerate() {
-                let gap = if index > 0 { "\n" } else { "" };
-                context.ui.data(format!("{gap}{}", record::view(shown, view)))?;
-            }
-        }
-    }
-    context.ui.flush()?;
-    Ok(())
+    let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
+    let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
+    let complete = found.iter().all(|found| found.unread.is_none());
+    let of_all = Map::from_iter([("unclaimed".to_owned(), unclaimed), ("complete".to_owned(), complete.into())]);
+    let table = |view| {
+        let pages: Vec<_> = records.iter().map(|record| record::page(record, view, args.reveal)).collect();
+        pages.join("\n")
+    };
+    Ok(context.show(args.output, ("records", &shown, &of_all), table)?)
 }
 
-/// Says what the records alone do not: keys without one, keys with several, Redis keys that may not be read.
+/// Says what the records alone do not tell: keys without a record, keys with several, Redis keys that may not be read.
 fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Found]) {
     for found in found {
         let key = escape::text(&found.key);

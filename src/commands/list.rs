@@ -124,10 +124,6 @@ impl From<Sort> for Order {
     }
 }
 
-/// Runs `idemctl list`.
-///
-/// # Errors
-/// Usage, and whatever the server says; partial when it says it in the middle.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
@@ -136,17 +132,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let head = if args.full { Head::Whole } else { Head::Bytes(0) };
     let reader = context.reader().await?.walking(args.walk.gait());
     let server = reader.name();
-    let selection = selection(&args);
-    let mut walk = Walk::start(reader, &catalog, head).await?;
-    if !chooses_by_size(&args) {
-        walk = walk.without_lengths();
-    }
-    let mut met = Coverage::default();
+    let walk = Walk::start(reader, &catalog, head).await?;
+    let walk = if chooses_by_size(&args) { walk } else { walk.without_lengths() };
+    let (selection, thresholds) = (selection(&args), args.thresholds.thresholds());
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
-    let ended = walk_all(context, &catalog, (&args, &selection), (&mut walk, &mut met), &mut rows).await?;
-    let covered = coverage::fields(&met, &catalog, walk.looked_at());
+    let mut listing = Listing { catalog: &catalog, selection, thresholds, walk, coverage: Coverage::default() };
+    let ended = listing.show(context, &mut rows).await?;
+    let Listing { walk, coverage, .. } = listing;
+    let covered = coverage::fields(&coverage, &catalog, walk.looked_at());
     rows.close(context, matches!(ended, Ended::Whole), covered)?;
-    say_coverage(context, &met, &catalog);
+    say_coverage(context, &coverage, &catalog);
     if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (walk.forbidden(), &ended) {
         context.ui.warning(&forbidden);
     }
@@ -176,60 +171,60 @@ enum Ended {
     Broken(StoreError),
 }
 
-async fn walk_all(
-    context: &mut Context,
-    catalog: &Catalog,
-    (args, selection): (&Args, &Selection),
-    (walk, met): (&mut Walk, &mut Coverage),
-    rows: &mut Rows,
-) -> Result<Ended> {
-    let thresholds = args.thresholds.thresholds();
-    let progress = context.ui.progress("keys looked at");
-    let interrupt = Interrupt::listen()?;
-    let ended = loop {
-        let chosen = match interrupt.unless_raised(page((walk, met), catalog, selection, &thresholds)).await {
-            Some(Ok(Some(chosen))) => chosen,
-            Some(Ok(None)) => break Ended::Whole,
-            Some(Err(error)) => break Ended::Broken(error),
-            None => break Ended::Interrupted,
+/// A walk over the keyspace, and what the operator wants to see of it.
+struct Listing<'a> {
+    catalog: &'a Catalog,
+    selection: Selection,
+    thresholds: Thresholds,
+    walk: Walk,
+    coverage: Coverage,
+}
+
+impl Listing<'_> {
+    async fn show(&mut self, context: &mut Context, rows: &mut Rows) -> Result<Ended> {
+        let progress = context.ui.progress("keys looked at");
+        let interrupt = Interrupt::listen()?;
+        let ended = loop {
+            let chosen = match interrupt.unless_raised(self.next_page()).await {
+                Some(Ok(Some(chosen))) => chosen,
+                Some(Ok(None)) => break Ended::Whole,
+                Some(Err(error)) => break Ended::Broken(error),
+                None => break Ended::Interrupted,
+            };
+            progress.set_position(self.walk.looked_at());
+            if progress.suspend(|| rows.add(context, chosen))? {
+                break Ended::Whole;
+            }
         };
-        progress.set_position(walk.looked_at());
-        if progress.suspend(|| rows.add(context, chosen))? {
-            break Ended::Whole;
-        }
-    };
-    progress.finish_and_clear();
-    Ok(ended)
-}
-
-/// The next page's records that the operator wants, their lengths known.
-async fn page(
-    (walk, met): (&mut Walk, &mut Coverage),
-    catalog: &Catalog,
-    selection: &Selection,
-    thresholds: &Thresholds,
-) -> Result<Option<Vec<Record>>, StoreError> {
-    // Where two schemas read the same value the record is listed once, under the first.
-    let page = records::next_page(walk, catalog, thresholds, met, |key| selection.passes_key(key)).await?;
-    let Some(mut chosen) = page else { return Ok(None) };
-    chosen.retain(|record| {
-        met.contradictions.note(record);
-        let judged = selection.judge(record);
-        if let Judged::Unproven(missing) = judged {
-            met.unproven.add(missing);
-        }
-        judged == Judged::Passes
-    });
-    walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
-    for record in &mut chosen {
-        diagnosis::add_oversized(record, thresholds);
-        // A few bytes of a body tell nobody anything: --full reads it.
-        record.forget_cut_body();
+        progress.finish_and_clear();
+        Ok(ended)
     }
-    Ok(Some(chosen))
+
+    /// The records of the next page that the operator wants; `None` at the end. A value that two schemas read is listed once,
+    /// under the first of them.
+    async fn next_page(&mut self) -> Result<Option<Vec<Record>>, StoreError> {
+        let Self { catalog, selection, thresholds, walk, coverage } = self;
+        let page = records::next_page(walk, catalog, thresholds, coverage, |key| selection.passes_key(key)).await?;
+        let Some(mut chosen) = page else { return Ok(None) };
+        chosen.retain(|record| {
+            coverage.contradictions.note(record);
+            let judged = selection.judge(record);
+            if let Judged::Unproven(missing) = judged {
+                coverage.unproven.add(missing);
+            }
+            judged == Judged::Passes
+        });
+        walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
+        for record in &mut chosen {
+            diagnosis::add_oversized(record, thresholds);
+            // A few bytes of a body tell nobody anything: --full reads it.
+            record.forget_cut_body();
+        }
+        Ok(Some(chosen))
+    }
 }
 
-/// True when the lengths of values decide which records are shown, so that every one has to be asked for.
+/// True when the lengths of values decide which records are shown: each length has to be asked for then.
 fn chooses_by_size(args: &Args) -> bool {
     matches!(args.sort, Some(Sort::Size)) || args.finding.contains(&FindingCode::Oversized)
 }

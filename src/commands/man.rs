@@ -1,11 +1,11 @@
 //! `idemctl man`.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args as ClapArgs;
 use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -45,10 +45,6 @@ const FILES: [(&str, &str); 4] = [
     ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line for each change"),
 ];
 
-/// Runs `idemctl man` for the whole command line.
-///
-/// # Errors
-/// When the folder cannot be written.
 pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
     let shown = args.folder.display();
     let pages = pages(root)?;
@@ -74,41 +70,38 @@ fn pages(root: clap::Command) -> std::io::Result<Vec<(String, Vec<u8>)>> {
 fn add(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
     let is_root = command.get_display_name().is_none_or(|name| name == "idemctl");
     // No date: the pages of one version are the same whenever they are written.
-    let man = Man::new(command.clone()).source(source()).manual("idemctl");
+    let man = Man::new(command.clone()).source(concat!("idemctl ", env!("CARGO_PKG_VERSION"))).manual("idemctl");
     let mut page = Vec::new();
     man.render(&mut page)?;
-    page.extend(if is_root { root_sections() } else { see_also() }.into_bytes());
+    let mut more = Roff::new();
+    if is_root {
+        root_sections(&mut more)
+    } else {
+        see_also(&mut more)
+    }
+    page.extend(more.to_roff().into_bytes());
     pages.push((man.get_filename(), page));
     command.get_subcommands().filter(|command| !command.is_hide_set()).try_for_each(|command| add(command, pages))
 }
 
-fn source() -> String {
-    format!("idemctl {}", env!("CARGO_PKG_VERSION"))
-}
-
-fn root_sections() -> String {
-    let exits = Exit::ALL.map(|(exit, meaning)| (exit.code().to_string(), meaning));
-    let mut text = section("EXIT STATUS", exits.iter().map(|(code, meaning)| (code.as_str(), *meaning)));
-    text.push_str(".PP\n");
-    text.push_str(&escape("With a command to run, idemctl sandbox returns that command's own status."));
-    text.push('\n');
-    text + &section("ENVIRONMENT", ENVIRONMENT) + &section("FILES", FILES)
-}
-
-fn see_also() -> String {
-    format!(".SH \"SEE ALSO\"\n{}\n", escape("idemctl(1), for exit status, environment and files"))
-}
-
-fn section<'a>(title: &str, items: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let mut text = format!(".SH \"{title}\"\n");
-    for (term, meaning) in items {
-        let _ = writeln!(text, ".TP\n\\fB{}\\fR\n{}", escape(term), escape(meaning));
+fn root_sections(roff: &mut Roff) {
+    roff.control("SH", ["EXIT STATUS"]);
+    for (exit, meaning) in Exit::ALL {
+        term(roff, &exit.code().to_string(), meaning);
     }
-    text
+    roff.control("PP", []);
+    roff.text([roman("With a command to run, idemctl sandbox returns that command's own status.")]);
+    for (title, items) in [("ENVIRONMENT", &ENVIRONMENT[..]), ("FILES", &FILES[..])] {
+        roff.control("SH", [title]);
+        items.iter().for_each(|(name, meaning)| term(roff, name, meaning));
+    }
 }
 
-/// Text for roff: backslashes and hyphens as themselves, and no line that starts a request.
-fn escape(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-");
-    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+fn see_also(roff: &mut Roff) {
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([roman("idemctl(1), for exit status, environment and files")]);
+}
+
+fn term(roff: &mut Roff, term: &str, meaning: &str) {
+    roff.control("TP", []).text([bold(term)]).text([roman(meaning)]);
 }

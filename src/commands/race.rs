@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
+use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::context::Context;
@@ -14,15 +15,10 @@ use crate::domain::step::cluster_fit;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
-use crate::render::style::Palette;
-use crate::sim::{self, Ended, NoTrack, Raced, TEST_KEYS_LIVE, Track};
+use crate::sim::{self, Connections, Ended, NotConnected, Raced, TEST_KEYS_LIVE};
 use crate::store::Link;
 
-/// The most workers, each of which is a connection.
 const MOST_WORKERS: u64 = 1_000;
-
-/// `--schema` takes this word for every schema there is.
-const ALL: &str = "all";
 
 /// Race simultaneous requests with one idempotency key and say whether exactly one got through
 ///
@@ -109,35 +105,27 @@ impl From<StrategyArg> for Strategy {
     }
 }
 
-/// Runs `idemctl race`.
-///
-/// # Errors
-/// Usage, a server that cannot be reached or refuses, interrupted.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let schemas = schemas(context, &args.schemas)?;
+    let demonstrates = |schema: &Schema| schema.origin == Origin::BuiltIn && schema.begins_with_a_script();
+    let (schemas, _) = context.schemas_to_play(&args.schemas, demonstrates)?;
     let plan = plan(&args, &schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (link, server) = context.arena("Racing").await?;
-    let mut track = Track::open(&link, &server, plan.concurrency).await.map_err(no_track)?;
+    let mut connections = Connections::open(&link, &server, plan.concurrency).await.map_err(not_connected)?;
     let schemas = runnable(context, &link, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
         for strategy in strategies(&args.strategy) {
-            runs.push(one_run(context, &mut track, schema, (strategy, &plan), &interrupt).await?);
+            runs.push(one_run(context, &mut connections, schema, strategy, &plan, &interrupt).await?);
         }
     }
-    let palette = Palette::new(context.ui.is_colored());
-    let shown = match args.output {
-        Output::Table => render::text(&runs, context.ui.width(), palette),
-        Output::Json => render::document(&runs),
-        Output::Jsonl => render::lines(&runs),
-    };
-    context.ui.data(shown)?;
+    let shown: Vec<_> = runs.iter().map(render::run).collect();
+    context.show(args.output, ("runs", &shown, &Map::new()), |view| render::text(&runs, view))?;
     Ok(exit(&runs))
 }
 
-/// What a schema's own steps came to decides; another strategy is there to lose.
+/// The exit code of the schemas' own steps; other strategies are there to lose.
 fn exit(runs: &[Run]) -> Exit {
     let any = |verdict| runs.iter().any(|run| run.strategy == Strategy::Schema && run.verdict() == verdict);
     match () {
@@ -149,16 +137,17 @@ fn exit(runs: &[Run]) -> Exit {
 
 async fn one_run(
     context: &mut Context,
-    track: &mut Track,
+    connections: &mut Connections,
     schema: &Schema,
-    (strategy, plan): (Strategy, &Plan),
+    strategy: Strategy,
+    plan: &Plan,
     interrupt: &Interrupt,
 ) -> Result<Run> {
     let what = format!("{}, {}", schema.name, strategy.as_str());
     let progress = context.ui.progress(&format!("racing {what}: rounds"));
     let on_round = || progress.inc(1);
     let Raced { run, ended, left_behind } =
-        sim::race(track, schema, (strategy, plan.clone()), interrupt, on_round).await;
+        sim::race(connections, schema, strategy, plan.clone(), interrupt, on_round).await;
     progress.finish_and_clear();
     if let Some(error) = &left_behind {
         context.ui.warning(&format!("keys idemctl-race-* may be left behind until their TTL ends: {error}"));
@@ -176,7 +165,7 @@ async fn one_run(
     }
 }
 
-/// Those of the schemas whose scripts can run where the race is.
+/// The schemas whose scripts can run on this server.
 fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -> Result<Vec<Arc<Schema>>> {
     if !link.is_cluster() {
         return Ok(schemas);
@@ -194,19 +183,6 @@ fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -
     Ok(schemas)
 }
 
-/// The schemas to race.
-fn schemas(context: &Context, args: &SchemaArgs) -> Result<Vec<Arc<Schema>>> {
-    let all = args.schema.iter().any(|name| name == ALL);
-    let named: Vec<_> = args.schema.iter().filter(|name| *name != ALL).cloned().collect();
-    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
-    if all {
-        return Ok(catalog.all().to_vec());
-    }
-    let demonstrates = |schema: &Schema| schema.origin == Origin::BuiltIn && schema.begins_with_a_script();
-    let wanted = |schema: &&Arc<Schema>| catalog.is_named() || demonstrates(schema);
-    Ok(catalog.chosen().iter().filter(wanted).cloned().collect())
-}
-
 fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
     let mut strategies = Vec::new();
     for strategy in args.iter().copied().map(Strategy::from) {
@@ -214,7 +190,7 @@ fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
             strategies.push(strategy);
         }
     }
-    // What is raced comes before what it is set against.
+    // A schema's own steps come before the strategies they are compared with.
     strategies.sort_by_key(|strategy| *strategy != Strategy::Schema);
     if strategies.is_empty() { vec![Strategy::Schema, Strategy::CheckThenAct] } else { strategies }
 }
@@ -235,7 +211,7 @@ fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<Plan> {
     })
 }
 
-fn no_track(error: NoTrack) -> anyhow::Error {
+fn not_connected(error: NotConnected) -> anyhow::Error {
     if error.open == 0 {
         return error.error.into();
     }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
-use crate::change::{self, Play};
+use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::manual;
 use crate::domain::manual::Refusal;
@@ -14,7 +14,7 @@ use crate::domain::schema::{Meaning, State};
 use crate::domain::step::fencing;
 use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
-use crate::render::change::step::Report;
+use crate::render::change::Report;
 use crate::render::{escape, words};
 
 /// Give a lock up as the service does, so that the next request executes
@@ -33,45 +33,32 @@ pub struct Args {
     step: StepArgs,
 }
 
-/// Runs `idemctl release`.
-///
-/// # Errors
-/// Usage and refusals, a record that changed, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find(context, &args.step).await?;
     let (schema, response) = (record.schema.clone(), Response::default());
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
-    let dry_run = args.step.change.dry_run;
-    let owner = change::owner_of_lock(context, &record, step, args.owner.as_deref(), dry_run)?;
+    let owner = change::owner_of_lock(context, &record, step, args.owner.as_deref(), args.step.change.dry_run)?;
     let report = Report {
         name: "release",
         record: &record,
-        foretold: manual::foretell_release(&record, step, &owner),
+        predicted: manual::foretell_release(&record, step, &owner),
         owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
-        done: None,
     };
     if args.step.output == Output::Table {
         explain(context, &report);
     }
-    if dry_run {
-        return change::rehearsed(context, &args.step, &report);
-    }
-    let writer = context.writer(&args.step.change).await?;
-    args.step.change.confirm(context, "Release this lock?", &writer.name())?;
-    let play = Play {
-        command: "release",
-        what: "released",
+    let step = ManualStep {
         step,
-        record: &record,
+        report,
+        what: "released",
         request: Request::new(&schema, &record.key, &owner, &response),
         hold: None,
         slot: schema.lock_slot(),
+        question: "Release this lock?",
+        afterwards: None,
     };
-    let played = change::play(context, &args.step, &writer, &play, manual::was_released).await?;
-    let exit = change::told(context, &args.step, report, &played)?;
-    writer.replicas_have_it()?;
-    Ok(exit)
+    step.perform(context, &args.step, manual::was_released).await
 }
 
 fn refused(record: &Record, why: &Refusal) -> Stop {
@@ -94,7 +81,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
 fn explain(context: &mut Context, report: &Report<'_>) {
     let record = report.record;
     let redis_key = escape::text(&record.seen.slots[record.schema.lock_slot()].redis_key);
-    if report.foretold != Meaning::Released {
+    if report.predicted != Meaning::Released {
         let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
         context.ui.status(&format!("The service will refuse to release {redis_key}{owner}."));
     } else if record.state == State::Completed {

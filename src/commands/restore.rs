@@ -3,28 +3,26 @@
 mod rows;
 mod source;
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::rows::Rows;
-use self::source::Source;
+use self::source::{Source, SourceArgs};
 use crate::args::{ConfirmArgs, Output};
-use crate::change::{self, Noted, Trail};
+use crate::change::{self, AuditTrail, Noted};
 use crate::context::Context;
-use crate::domain::schema::Role;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::store::backup::{Beside, Held};
+use crate::store::backup::Held;
 use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
 
-/// Redis keys a round trip brings back, and the bytes after which it takes no more.
-const BATCH: (usize, usize) = (100, 4 << 20);
+/// Redis keys that a round trip brings back at most.
+const BATCH: usize = 100;
 
-/// Said once of a cluster that keeps lock and result apart.
+/// Bytes of values after which a round trip takes no more Redis keys.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The warning for a cluster that keeps lock and result apart.
 const APART: &str = "this cluster keeps lock and result in different slots: whether one stands beside the other is looked \
                      at right before a Redis key comes back, not in the same step";
 
@@ -43,26 +41,8 @@ const APART: &str = "this cluster keeps lock and result in different slots: whet
 /// keys asked for.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Backup to restore from
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Only this idempotency key or Redis key; can be given more than once
-    #[arg(long = "only", value_name = "KEY")]
-    keys: Vec<OsString>,
-
-    /// Restore to another server, service, cluster or database than the backup was taken from
-    #[arg(long)]
-    elsewhere: bool,
-
-    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
-    /// holder overwrites it
-    #[arg(long)]
-    replace_locked: bool,
-
-    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
-    #[arg(long)]
-    skip_damaged: bool,
+    #[command(flatten)]
+    source: SourceArgs,
 
     /// How to show what became of each Redis key
     #[arg(short, long, value_enum, default_value_t)]
@@ -72,29 +52,12 @@ pub struct Args {
     change: ConfirmArgs,
 }
 
-impl Args {
-    fn wants(&self, held: &Held) -> bool {
-        let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
-        self.keys.is_empty() || self.keys.iter().any(is)
-    }
-
-    fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
-        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Role::Lock));
-        Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
-    }
-}
-
-/// Runs `idemctl restore`.
-///
-/// # Errors
-/// Usage: a file that is no whole backup, or one of another server; refusals; partial when the audit log cannot be
-/// written; whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let mut source = Source::open(context, &args)?;
-    let mut hand = Hand::over(context, &args, &source).await?;
+    let mut source = Source::open(context, &args.source)?;
+    let mut mode = Mode::over(context, &args, &source).await?;
     let mut rows = Rows::new(args.output, args.change.dry_run);
-    let mut ended = restore(context, &args, &mut source, &mut hand, &mut rows).await;
-    if let Hand::Restores(_, trail) = &mut hand {
+    let mut ended = restore(context, &args, &mut source, &mut mode, &mut rows).await;
+    if let Mode::Restores(_, trail) = &mut mode {
         let noted = trail.settle().await;
         ended = ended.and_then(|whole| Ok(noted.map(|()| whole)?));
     }
@@ -104,25 +67,24 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if rows.kept_away() + source.left_out > 0 { Exit::Partial } else { Exit::Done })
 }
 
-/// What is done with a batch.
-enum Hand {
+enum Mode {
     Looks(Box<Link>),
     /// Brings it back and notes it.
-    Restores(Box<Writer>, Trail),
+    Restores(Box<Writer>, AuditTrail),
 }
 
-impl Hand {
-    /// Connects, to the server that the backup came from, and asks for leave where something is to be changed.
+impl Mode {
+    /// Connects to the server that the backup came from, and asks for leave unless this is a dry run.
     async fn over(context: &mut Context, args: &Args, source: &Source) -> Result<Self> {
         if args.change.dry_run {
             let link = context.link().await?;
-            source.may_go_to(context, &link.provenance().await?, args.elsewhere)?;
+            source.may_go_to(context, &link.provenance().await?, args.source.elsewhere)?;
             return Ok(Self::Looks(Box::new(link)));
         }
         let writer = context.writer(&args.change).await?;
-        let trail = Trail::open(context, &args.change, "restore")?;
-        source.may_go_to(context, &writer.provenance().await?, args.elsewhere)?;
-        let question = format!("Restore {} Redis keys from {}?", source.wanted, args.file.display());
+        let trail = AuditTrail::open(context, &args.change, "restore")?;
+        source.may_go_to(context, &writer.provenance().await?, args.source.elsewhere)?;
+        let question = format!("Restore {} Redis keys from {}?", source.wanted, args.source.file.display());
         args.change.confirm(context, &question, &writer.name())?;
         Ok(Self::Restores(Box::new(writer), trail))
     }
@@ -135,12 +97,12 @@ impl Hand {
     }
 }
 
-/// True at the end of the backup, false when interrupted before.
+/// Brings the backup's Redis keys back; false when Ctrl-C came before the end.
 async fn restore(
     context: &mut Context,
     args: &Args,
     source: &mut Source,
-    hand: &mut Hand,
+    mode: &mut Mode,
     rows: &mut Rows,
 ) -> Result<bool> {
     let interrupt = Interrupt::listen()?;
@@ -155,20 +117,20 @@ async fn restore(
         if interrupt.is_raised() {
             return Ok(false);
         }
-        let wanted: Vec<_> = batch.iter().map(|held| args.wanted(held)).collect();
-        if !told_apart && hand.looks_ahead(&wanted) {
+        let wanted: Vec<_> = batch.iter().map(|held| args.source.wanted(held)).collect();
+        if !told_apart && mode.looks_ahead(&wanted) {
             told_apart = true;
             progress.suspend(|| context.ui.warning(APART));
         }
-        let (fates, ended) = match hand {
-            Hand::Looks(link) => (link.would_restore(&wanted).await?, Ok(())),
-            Hand::Restores(writer, trail) => {
+        let (fates, ended) = match mode {
+            Mode::Looks(link) => (link.would_restore(&wanted).await?, Ok(())),
+            Mode::Restores(writer, trail) => {
                 let (restored, ended) = writer.restore(&wanted).await;
                 let mut ended = ended.map_err(anyhow::Error::from);
                 for (what, which) in [("restored", is_back as fn(&Became) -> bool), ("outcome-unknown", is_unknown)] {
                     let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
-                    // What is back is shown whether it could be noted or not.
-                    ended = ended.and(note(context, args, (writer, trail), noted.map(|(held, _)| held), what).await);
+                    // A Redis key that is back is shown even where the change could not be noted.
+                    ended = ended.and(note(context, args, writer, trail, noted.map(|(held, _)| held), what).await);
                 }
                 (restored, ended)
             }
@@ -185,10 +147,10 @@ async fn restore(
 fn next_batch(source: &mut Source, args: &Args) -> Result<Vec<Held>, Stop> {
     let mut batch = Vec::new();
     let mut bytes = 0;
-    while batch.len() < BATCH.0 && bytes < BATCH.1 {
+    while batch.len() < BATCH && bytes < BATCH_BYTES {
         match source.next()? {
             None => break,
-            Some(held) if args.wants(&held) => {
+            Some(held) if args.source.wants(&held) => {
                 bytes += held.saved.dump.len();
                 batch.push(held);
             }
@@ -201,12 +163,13 @@ fn next_batch(source: &mut Source, args: &Args) -> Result<Vec<Held>, Stop> {
 async fn note<'a>(
     context: &Context,
     args: &Args,
-    (writer, trail): (&Writer, &mut Trail),
+    writer: &Writer,
+    trail: &mut AuditTrail,
     held: impl Iterator<Item = &'a Held>,
     what: &'static str,
 ) -> Result<()> {
     let noted = held.map(|held| Noted { schema: &held.schema, key: &held.key, redis_key: &held.saved.redis_key });
-    let file = args.file.display().to_string();
+    let file = args.source.file.display().to_string();
     Ok(trail.note(noted, what, &writer.name(), Some(&file), context.now()).await?)
 }
 
@@ -218,7 +181,7 @@ fn is_unknown(became: &Became) -> bool {
     matches!(became, Err(StoreError::OutcomeUnknown { .. }))
 }
 
-/// Says how far it got; on to the error there was.
+/// Says how far the restore got, and passes its error on.
 fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, source: &Source) -> Result<()> {
     let so_far = rows.summary(source.wanted);
     change::say_read_back(context, rows.read_back);
@@ -236,7 +199,7 @@ fn finish(context: &mut Context, args: &Args, rows: &Rows, ended: Result<bool>, 
     Ok(())
 }
 
-/// The backup's own checksum holds, so a server that refuses the bytes is one that does not know their format.
+/// A refusal of the values' bytes. The backup's own checksum holds, so the server does not know the format of the bytes.
 fn refused(error: StoreError) -> anyhow::Error {
     let text = error.to_string();
     if !text.contains("DUMP payload version") && !text.contains("Bad data format") {

@@ -39,10 +39,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// Runs `idemctl sandbox`.
-///
-/// # Errors
-/// No server program, one that does not come up, a command that cannot be started.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let db = context.settings.target().db;
@@ -64,7 +60,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
 }
 
-/// Runs the command to its end. Ctrl-C reaches it from the terminal; what is sent to idemctl alone is passed on.
+/// Runs the command to its end. Ctrl-C reaches the command from the terminal; signals to idemctl alone are passed on.
 async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Result<Exit> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut quit = signal(SignalKind::quit())?;
@@ -73,7 +69,7 @@ async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Resul
     let mut child = Command::new(program)
         .args(words)
         .env("REDIS_URL", url)
-        // Before the URL of a default context, which would win over REDIS_URL.
+        // IDEMCTL_URL wins over the URL of a default context, which would win over REDIS_URL.
         .env("IDEMCTL_URL", url)
         .env_remove("IDEMCTL_CONTEXT")
         .env_remove("REDISCLI_AUTH")
@@ -92,7 +88,7 @@ async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Resul
             _ = hung_up.recv() => Some(Signal::HUP),
         };
         if let (Some(pid), Some(signal)) = (pid, passed_on) {
-            // It may have ended by itself meanwhile.
+            // The command may have ended by itself meanwhile.
             let _ = kill_process(pid, signal);
         }
     }

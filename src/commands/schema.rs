@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
+use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::schema::Schema;
 use crate::exit::{Exit, Stop};
-use crate::render::schema::{document, line, page, table};
-use crate::render::{escape, style::Palette};
-use crate::schemas::check;
-use crate::schemas::check::Report;
+use crate::render::{escape, schema as render};
+use crate::schemas::check::{self, Report};
 
 /// List the schemas idemctl knows, show one, or check one of your own
 ///
@@ -68,10 +67,6 @@ enum Command {
     },
 }
 
-/// Runs `idemctl schema`.
-///
-/// # Errors
-/// A schema that cannot be read, a name that is not known.
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output, folder } => list(context, output, folder),
@@ -82,13 +77,8 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 fn list(context: &mut Context, output: Output, folder: SchemaFolderArgs) -> Result<Exit> {
     let catalog = context.catalog(&SchemaArgs { folder, ..SchemaArgs::default() })?;
-    let schemas = catalog.all();
-    let text = match output {
-        Output::Table => table(schemas, Palette::new(context.ui.is_colored()), context.ui.width()),
-        Output::Json => document(schemas.iter().map(AsRef::as_ref)),
-        Output::Jsonl => schemas.iter().map(|schema| line(schema)).collect(),
-    };
-    context.ui.data(text)?;
+    let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();
+    context.show(output, ("schemas", &schemas, &Map::new()), |view| render::table(catalog.all(), view))?;
     Ok(Exit::Done)
 }
 
@@ -101,13 +91,13 @@ fn show(
 ) -> Result<Exit> {
     let catalog = context.catalog(&SchemaArgs { schema: vec![name.to_owned()], folder, ..SchemaArgs::default() })?;
     let Some(schema) = catalog.chosen().first() else { return Ok(Exit::No) };
-    let text = match (script, output) {
-        (Some(script), _) => script_text(schema, script)?,
-        (None, Output::Table) => page(schema, Palette::new(context.ui.is_colored()), context.ui.width()),
-        (None, Output::Json) => document([schema.as_ref()]),
-        (None, Output::Jsonl) => line(schema),
-    };
-    context.ui.data(text)?;
+    match script {
+        Some(script) => context.ui.data(script_text(schema, script)?)?,
+        None => {
+            let shown = [render::schema(schema)];
+            context.show(output, ("schemas", &shown, &Map::new()), |view| render::page(schema, view))?;
+        }
+    }
     Ok(Exit::Done)
 }
 
@@ -135,7 +125,7 @@ fn check(context: &mut Context, folder: PathBuf) -> Result<Exit> {
     Ok(if reports.iter().any(Report::is_wrong) { Exit::No } else { Exit::Done })
 }
 
-/// One line a problem, as compilers write them, and one for the verdict.
+/// A line for each problem, as compilers write them, and a line for the verdict.
 fn lines(report: &Report) -> String {
     let mut text = String::new();
     for problem in &report.problems {

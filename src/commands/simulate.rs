@@ -5,24 +5,22 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValue;
+use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
-use crate::domain::simulation::{Accepted, Difference, Story};
+use crate::domain::simulation::{Accepted, Cell, Difference};
 use crate::exit::{Exit, Stop};
 use crate::files;
 use crate::interrupt::Interrupt;
-use crate::render::simulation::{self as render, Shown};
+use crate::render::simulation::{self as render, Simulation};
 use crate::render::style::Palette;
 use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simulate};
-
-/// `--schema` takes this word for every schema there is.
-const ALL: &str = "all";
 
 /// Larger than any matrix.
 const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 
-/// In place of a scenario: show which there are.
+/// The word in place of a scenario that lists the scenarios.
 const LIST: &str = "list";
 
 /// Play the ways in which idempotency fails, and say who is hurt
@@ -85,22 +83,17 @@ fn scenario_names() -> Vec<PossibleValue> {
     [list].into_iter().chain(SCENARIOS.iter().map(scenario)).collect()
 }
 
-/// Runs `idemctl simulate`.
-///
-/// # Errors
-/// Usage, a server that cannot be reached or refuses, interrupted.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let palette = Palette::new(context.ui.is_colored());
     if args.scenarios.iter().any(|name| name == LIST) {
-        let stories: Vec<Story> = SCENARIOS.iter().map(|scenario| scenario.story).collect();
-        context.ui.data(render::list(&stories, context.ui.width(), palette))?;
+        let list = render::list(SCENARIOS.iter().map(|scenario| scenario.story), context.ui.view());
+        context.ui.data(list)?;
         return Ok(Exit::Done);
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     let plan = plan(context, &args)?;
     let simulated = play(context, &plan).await?;
     let differences = accepted.map(|accepted| accepted.differences(&simulated.cells));
-    show(context, &args, &simulated, differences.as_deref(), palette)?;
+    show(context, &args, &simulated.cells, differences.as_deref())?;
     let bad = match &differences {
         Some(differences) => !differences.is_empty(),
         None => simulated.cells.iter().any(|cell| cell.judgement.verdict.is_bad()),
@@ -116,7 +109,7 @@ async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
     let count = plan.schemas.len() * plan.scenarios.len();
     let progress = context.ui.progress(&format!("simulating, of {count} cells"));
-    let simulated = simulate(plan, (&link, &server), &servers, &interrupt, || progress.inc(1)).await;
+    let simulated = simulate(plan, &link, &server, &servers, &interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &simulated.left_behind {
         context.ui.warning(&format!("keys named idemctl-simulate-* may be left behind until their TTL ends: {error}"));
@@ -132,34 +125,21 @@ async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     Ok(simulated)
 }
 
-fn show(
-    context: &mut Context,
-    args: &Args,
-    simulated: &Simulated,
-    differences: Option<&[Difference]>,
-    palette: Palette,
-) -> Result<()> {
-    let cells = &simulated.cells;
-    let shown = match args.output {
-        Output::Table => {
-            render::text(Shown { cells, timeline: args.timeline, differences }, context.ui.width(), palette)
-        }
-        Output::Json => render::document(cells, differences),
-        Output::Jsonl => {
-            if let Some(differences) = differences {
-                context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
-            }
-            render::lines(cells)
-        }
-    };
-    Ok(context.ui.data(shown)?)
+fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<&[Difference]>) -> Result<()> {
+    if let (Output::Jsonl, Some(differences)) = (args.output, differences) {
+        context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
+    }
+    let mut of_all = Map::new();
+    if let Some(differences) = differences {
+        of_all.insert("differences".to_owned(), differences.iter().map(render::difference).collect());
+    }
+    let values: Vec<_> = cells.iter().map(render::cell).collect();
+    let table = |view| render::text(Simulation { cells, timeline: args.timeline, differences }, view);
+    Ok(context.show(args.output, ("cells", &values, &of_all), table)?)
 }
 
 fn plan(context: &Context, args: &Args) -> Result<Plan> {
-    let every = args.schemas.schema.iter().any(|name| name == ALL);
-    let named = args.schemas.schema.iter().filter(|name| *name != ALL).cloned().collect();
-    let catalog = context.catalog(&SchemaArgs { schema: named, ..args.schemas.clone() })?;
-    let schemas = if every { catalog.all() } else { catalog.chosen() }.to_vec();
+    let (schemas, catalog) = context.schemas_to_play(&args.schemas, |_| true)?;
     let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
     let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
     let repeat = usize::try_from(args.repeat)?;

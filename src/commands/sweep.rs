@@ -1,26 +1,20 @@
 //! `idemctl sweep`: the locks that nobody will release, found and removed after two looks.
 
 mod orphans;
-mod report;
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
+use clap::{ArgGroup, Args as ClapArgs};
 
-use self::orphans::Orphans;
-use self::report::{check, finish, question, report, show};
-use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, finding_codes, parse_duration};
-use crate::change::bulk::{Flow, Owners, Rule, Source, Supply, Survey};
-use crate::change::{Journal, Pace, say_coverage};
+use self::orphans::{ActionArg, Orphans, SoughtArgs};
+use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
+use crate::change::bulk::{BulkRun, How, Owners, Rule as _};
+use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
 use crate::context::Context;
-use crate::domain::change::orphan::INCLUDABLE;
-use crate::domain::change::outcome::{Account, Ended};
-use crate::domain::diagnosis::FindingCode;
 use crate::exit::{Exit, Stop};
-use crate::interrupt::Interrupt;
-use crate::store::{Reader, Writer};
+use crate::render::{change, coverage, plugin};
 
 /// Find locks that nobody will release, and remove them after two looks
 ///
@@ -38,23 +32,8 @@ use crate::store::{Reader, Writer};
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
 pub struct Args {
-    /// Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them
-    #[arg(long)]
-    orphaned: bool,
-
-    /// Locks known to be held longer than this (`overdue`)
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
-    older_than: Option<Duration>,
-
-    /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no
-    /// worker can be (`leftover-lock`), or values in a lock's place that do not decode (`unreadable`: with --schema, and
-    /// --prefix or a --match that has a literal part)
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
-    include: Vec<FindingCode>,
-
-    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
-    #[arg(long = "match", value_name = "GLOB")]
-    key_glob: Option<OsString>,
+    #[command(flatten)]
+    sought: SoughtArgs,
 
     /// How long to wait between the two looks
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
@@ -89,100 +68,137 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// `--action`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ActionArg {
-    /// Remove the lock: the next request executes.
-    Unlock,
-    /// Give it the lock TTL that is stated, so that a worker still at it can finish; never more time than it has.
-    Expire,
-}
-
-/// What a sweep finds, by finding.
-type Found = Survey<<Orphans as Rule>::Group>;
-
-/// Runs `idemctl sweep`.
-///
-/// # Errors
-/// Usage and refusals, interrupted, and whatever the server says.
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let orphans = Orphans::new(context, &args)?;
+    let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     let only_shows = args.check || args.change.dry_run;
     if args.walk.gait().from_replicas && !only_shows {
-        return Err(
-            Stop::usage("--read-from replica goes with --check or --dry-run: no change relies on a replica").into()
-        );
+        let message = "--read-from replica goes with --check or --dry-run: no change relies on a replica";
+        return Err(Stop::usage(message).into());
     }
     if !only_shows {
-        orphans.is_narrow(&args)?;
+        orphans.check_narrow(&args.schemas)?;
     }
-    let writer = if only_shows { None } else { Some(context.writer(&args.change).await?) };
-    let interrupt = Interrupt::listen()?;
-    let reader = context.reader().await?.walking(args.walk.gait());
-    let source = Source::open(&orphans, reader.clone(), None).await?;
-    let asks_owners = args.owner_alive.is_some();
-    let mut found = Survey::take(context, &orphans, source, &mut reader.clone(), (asks_owners, &interrupt)).await?;
-    let mut swept = Account::default();
-    if let Some(forbidden) = &found.forbidden {
+    let leave = (!only_shows).then_some(&*args.change);
+    let mut sweep = BulkRun::open(context, &orphans, leave, args.walk.gait(), None).await?;
+    sweep.look(context, args.owner_alive.is_some()).await?;
+    if let Some(forbidden) = &sweep.found.forbidden {
         context.ui.warning(forbidden);
     }
-    let catalog = &orphans.scope().catalog;
     if args.check {
-        let exit = check(context, &args, &orphans, &found, &swept)?;
-        say_coverage(context, &found.coverage, catalog);
-        return Ok(found.missed.map_or(Ok(exit), Err)?);
+        return check(context, &args, &orphans, sweep);
     }
-    let left = if asks_owners { 0 } else { found.ending };
-    swept.left_to_expire = left;
-    show(context, (&args, &orphans), &found, &reader, left)?;
-    say_coverage(context, &found.coverage, catalog);
-    let Some(writer) = writer.filter(|_| found.tally.total() > left) else {
-        report(context, &args, &orphans, &found, &swept)?;
-        if only_shows {
-            context.ui.status("dry run: nothing was changed");
-        }
-        return Ok(found.missed.map_or(Ok(Exit::Done), Err)?);
-    };
-    args.change.confirm(context, &question(&args, found.tally.total() - left), &writer.name())?;
-    let ended = sweep(context, &args, &orphans, (reader, writer), (&mut found, &interrupt), &mut swept).await;
-    let shown = report(context, &args, &orphans, &found, &swept);
-    // How it ended comes before a stdout that nobody reads.
-    let exit = finish(context, found.tally.total(), &swept, ended)?;
-    shown.map(|()| exit)
+    if args.owner_alive.is_none() {
+        sweep.account.left_to_expire = sweep.found.ending;
+    }
+    show(context, &args, &orphans, &sweep)?;
+    let count = sweep.found.tally.total() - sweep.account.left_to_expire;
+    if only_shows || count == 0 {
+        report(context, &args, &orphans, &sweep)?;
+        return sweep.end_unchanged(context);
+    }
+    args.change.confirm(context, &question(&args, count), &sweep.server)?;
+    let ended = sweep.change(context, &args.change, how(&args)).await;
+    account(context, &args, &orphans, &sweep, ended)
 }
 
-async fn sweep(
-    context: &mut Context,
-    args: &Args,
-    orphans: &Orphans,
-    (reader, writer): (Reader, Writer),
-    (found, interrupt): (&mut Found, &Interrupt),
-    swept: &mut Account,
-) -> Result<()> {
-    interrupt.heed_terminate()?;
-    let missed = found.missed.take();
-    let supply = match found.places.take() {
-        Some(places) => Supply::Kept(places),
-        None => Supply::Source(Box::new(Source::open(orphans, reader.clone(), None).await?)),
-    };
-    let mut journal = Journal::open(context, &args.change, "sweep", args.action == ActionArg::Unlock)?;
-    let mut flow = Flow {
-        rule: orphans,
-        reader,
-        writer,
-        journal: &mut journal,
-        what: if args.action == ActionArg::Unlock { "swept" } else { "expired" },
-        pace: Pace::new(None),
+fn how(args: &Args) -> How {
+    let removes = args.action == ActionArg::Unlock;
+    How {
+        command: "sweep",
+        what: if removes { "swept" } else { "expired" },
+        removes,
+        rate: None,
         grace: args.grace,
         owners: args.owner_alive.clone().map(Owners::new),
         limit: u64::MAX,
-        uncounted: None,
-        interrupt,
-    };
-    let acted = flow.run(context, supply, swept).await;
-    let (backup, acted) = journal.close(acted).await;
-    let acted = acted.and_then(|ended| Ok(missed.map_or(Ok(ended), Err)?));
-    swept.backup = backup.map(|file| file.display().to_string());
-    swept.outcome = *acted.as_ref().unwrap_or(&Ended::Failed);
-    acted.map(drop)
+    }
+}
+
+/// Says in one line what was found; the answer is no when anything was.
+fn check(context: &mut Context, args: &Args, orphans: &Orphans, sweep: BulkRun<'_, Orphans>) -> Result<Exit> {
+    let found = &sweep.found;
+    match args.output {
+        Output::Table => context.ui.data(plugin::orphans(&found.tally, &orphans.codes(), found.looked_at))?,
+        Output::Json | Output::Jsonl => report(context, args, orphans, &sweep)?,
+    }
+    say_coverage(context, &found.coverage, &orphans.scope().catalog);
+    let exit = if found.tally.total() == 0 { Exit::Done } else { Exit::No };
+    Ok(sweep.found.missed.map_or(Ok(exit), Err)?)
+}
+
+/// Shows the locks that were found, and says what becomes of them.
+fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
+    let (found, catalog) = (&sweep.found, &orphans.scope().catalog);
+    let (total, left) = (found.tally.total(), sweep.account.left_to_expire);
+    if total == 0 {
+        context.ui.status(&format!("no orphaned locks among {} keys of {}", found.looked_at, sweep.server));
+        coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
+    } else if args.output == Output::Table {
+        context.ui.data(change::orphans(&found.tally, context.ui.view()))?;
+        context.ui.flush()?;
+    }
+    if left > 0 {
+        let locks = if left == 1 { "lock ends by itself and is" } else { "locks end by themselves and are" };
+        context.ui.status(&format!(
+            "{left} {locks} left alone: only word of its owner's death (--owner-alive) makes such a lock an orphan."
+        ));
+    }
+    if total > left {
+        context.ui.status(match args.action {
+            ActionArg::Unlock => {
+                "The next request with each of these keys executes the operation, or gets the result where one is stored. Where a worker still runs, it executes twice."
+            }
+            ActionArg::Expire => "Each gets the lock TTL that is stated; those that have less time left are left alone.",
+        });
+    }
+    say_coverage(context, &found.coverage, catalog);
+    Ok(())
+}
+
+/// What is asked before `total` locks are changed.
+fn question(args: &Args, total: u64) -> String {
+    let locks = if total == 1 { "this lock".to_owned() } else { format!("these {total} locks") };
+    match args.action {
+        ActionArg::Unlock => format!("Remove {locks}?"),
+        ActionArg::Expire => format!("Let {locks} expire?"),
+    }
+}
+
+/// Writes what was found and done, where JSON is wanted.
+fn report(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
+    let found = &sweep.found;
+    let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.looked_at);
+    write_report(context, args.output, &change::sweep(&found.tally, &orphans.codes(), covered, &sweep.account))
+}
+
+/// Says how far the sweep got, and of the locks that were left alone, why.
+///
+/// # Errors
+/// How the sweep ended, which weighs more than a stdout that nobody reads.
+fn account(
+    context: &mut Context,
+    args: &Args,
+    orphans: &Orphans,
+    sweep: &BulkRun<'_, Orphans>,
+    ended: Result<()>,
+) -> Result<Exit> {
+    let shown = report(context, args, orphans, sweep);
+    let account = &sweep.account;
+    let backup = account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
+    let so_far = format!("{} of {} locks done{backup}", account.done, sweep.found.tally.total());
+    say_read_back(context, account.read_back);
+    came_to_its_end(ended, account.outcome, account.done, &so_far)?;
+    context.ui.status(&format!("Swept: {so_far}"));
+    for (count, why) in [
+        (account.changed + account.gone, "changed since the first look"),
+        (account.renewed, "were renewed or taken anew since the first look"),
+        (account.foreign, "have a form that the schema does not write, as the whole value told"),
+        (account.skipped_alive, "have an owner that is alive"),
+        (account.left_to_expire, "end by themselves"),
+    ] {
+        if count > 0 {
+            context.ui.status(&format!("Left alone: {count} that {why}"));
+        }
+    }
+    shown.map(|()| Exit::Done)
 }

@@ -10,7 +10,6 @@ const DUMP_BYTES: usize = 512;
 /// Bytes from which on JSON is shown as it is: indenting takes many times its memory, and nobody reads so much.
 const LARGEST_INDENTED: usize = 1024 * 1024;
 
-/// A body as lines that are safe to show.
 pub fn lines(body: &[u8]) -> Vec<String> {
     if body.len() <= LARGEST_INDENTED
         && let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice::<Value>(body)

@@ -1,10 +1,10 @@
-//! What a walk covered: for people, and as fields of a report.
+//! What a walk covered, for people and as fields of a report.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::escape;
+use super::{document, escape};
 use crate::domain::duration;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::schema::{Schema, TtlOf};
@@ -12,14 +12,14 @@ use crate::domain::select::contradiction::Contradiction;
 use crate::domain::select::coverage::Coverage;
 use crate::domain::select::unproven::Missing;
 
-/// Why a schema is left out that nobody named.
+/// Why a schema is left out of a walk unless the schema is named.
 const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
 
-/// Everything that may be missing, in the order of the JSON.
+/// Every proof that may be missing, in the order of the JSON.
 const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
-/// A line for each schema whose Redis keys hold values of other forms, one for each that spared another's lock, and one for
-/// each thing that nothing proves or that the records contradict.
+/// The lines on what was left out: values of forms that no schema writes, locks that another schema reads as results, records
+/// that nothing proves to be meant, and default TTLs that the records contradict.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let foreign = coverage.foreign().iter().map(|(name, count)| {
         let schema = catalog.all().iter().find(|schema| schema.name == *name);
@@ -37,7 +37,7 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     foreign.chain(spared).chain(unproven).chain(contradicted).collect()
 }
 
-/// A line that names the schemas that were left out; `None` where none was.
+/// A line with the names of the schemas that were left out; `None` where no schema was.
 pub fn left_out(catalog: &Catalog) -> Option<String> {
     let names: Vec<_> = catalog.left_out().map(|schema| schema.name.as_str()).collect();
     match names.as_slice() {
@@ -47,24 +47,22 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
     }
 }
 
-/// The same as fields: `keys_walked`, `foreign`, `spared`, `left_out`, `unproven`, `contradicted_defaults`.
+/// What a walk covered, as fields of a report.
 pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<String, Value> {
-    let left_out: Vec<_> =
-        catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX })).collect();
+    let left_out = catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
     let count = |sought: Missing| {
         coverage.unproven.counts().find(|(missing, _)| *missing == sought).map_or(0, |(_, count)| count)
     };
     let unproven: Map<_, _> =
         MISSING.iter().map(|missing| (missing.as_str().to_owned(), json!(count(*missing)))).collect();
-    let contradicted: Vec<_> = coverage.contradictions.iter().map(shown).collect();
-    Map::from_iter([
-        ("keys_walked".to_owned(), json!(keys_walked)),
-        ("foreign".to_owned(), json!(coverage.foreign())),
-        ("spared".to_owned(), json!(coverage.spared())),
-        ("left_out".to_owned(), json!(left_out)),
-        ("unproven".to_owned(), Value::Object(unproven)),
-        ("contradicted_defaults".to_owned(), json!(contradicted)),
-    ])
+    document::fields(json!({
+        "keys_walked": keys_walked,
+        "foreign": coverage.foreign(),
+        "spared": coverage.spared(),
+        "left_out": left_out.collect::<Vec<_>>(),
+        "unproven": unproven,
+        "contradicted_defaults": coverage.contradictions.iter().map(shown).collect::<Vec<_>>(),
+    }))
 }
 
 fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {

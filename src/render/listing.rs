@@ -1,10 +1,10 @@
 //! The table of `list`: columns of fixed width, so that rows can be shown as they come; the key last, whole.
 
-use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, TableStyle, Width};
+use comfy_table::{Cell, Color};
 
-use super::escape;
-use super::style::Palette;
-use super::words;
+use super::style::{Palette, View};
+use super::table::{GAP, Table, colored};
+use super::{escape, words};
 use crate::domain::diagnosis::Severity;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
@@ -12,7 +12,7 @@ use crate::domain::schema::State;
 /// Room for the key that a layout must leave: a UUID fits.
 const KEY_COLUMNS: usize = 36;
 
-/// What the columns beside the key take up, and the layout for it, the most generous first.
+/// The columns before the key, the most generous layout first.
 const LAYOUTS: [&[Column]; 4] = [
     &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Owner, Column::Findings],
     &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Findings],
@@ -20,10 +20,6 @@ const LAYOUTS: [&[Column]; 4] = [
     &[Column::State, Column::Schema, Column::Ttl],
 ];
 
-/// Spaces between columns.
-const GAP: usize = 2;
-
-/// A column before the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     State,
@@ -61,7 +57,7 @@ impl Column {
     }
 }
 
-/// Lays out rows for a width. Where there is no room for a column of findings they stand below the key.
+/// Lays out rows for a width. Where there is no room for a column of findings, the findings stand below the key.
 #[derive(Debug, Clone)]
 pub struct Listing {
     palette: Palette,
@@ -71,8 +67,9 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// For a terminal this wide (`None`: lines of any length) and schema names of at most `schema_columns`.
-    pub fn new(palette: Palette, width: Option<usize>, schema_columns: usize) -> Self {
+    /// Chooses the layout for schema names of at most `schema_columns` columns.
+    pub fn new(view: View, schema_columns: usize) -> Self {
+        let View { palette, width } = view;
         let taken = |columns: &[Column]| columns.iter().map(|column| column.width(schema_columns) + GAP).sum::<usize>();
         let fits = |columns: &&&[Column]| width.is_none_or(|width| taken(columns) + KEY_COLUMNS <= width);
         let columns = LAYOUTS.iter().find(fits).unwrap_or(&LAYOUTS[LAYOUTS.len() - 1]);
@@ -84,19 +81,12 @@ impl Listing {
         }
     }
 
-    /// The heading line.
     pub fn heading(&self) -> String {
-        let names = self.columns.iter().map(|column| column.name()).chain(["KEY"]);
-        let cell = |name| {
-            let cell = Cell::new(name);
-            if self.palette.is_on() { cell.add_attribute(Attribute::Bold) } else { cell }
-        };
-        self.lay_out(vec![names.map(cell).collect()])
+        self.lay_out(|table| table.heading(self.columns.iter().map(|column| column.name()).chain(["KEY"])))
     }
 
-    /// Rows.
     pub fn rows(&self, records: &[Record]) -> String {
-        self.lay_out(records.iter().map(|record| self.row(record)).collect())
+        self.lay_out(|table| records.iter().for_each(|record| table.row(self.row(record))))
     }
 
     fn row(&self, record: &Record) -> Vec<Cell> {
@@ -112,7 +102,7 @@ impl Listing {
 
     fn cell(&self, column: Column, record: &Record) -> Cell {
         match column {
-            Column::State => self.colored(record.state.as_str(), state_color(record.state)),
+            Column::State => colored(self.palette, record.state.as_str(), state_color(record.state)),
             Column::Schema => Cell::new(&record.schema.name),
             Column::Ttl => Cell::new(record.expiry().map_or_else(|| "-".to_owned(), words::expiry)),
             Column::Age => Cell::new(record.age.map_or_else(|| "-".to_owned(), words::short_age)),
@@ -120,41 +110,18 @@ impl Listing {
             Column::Owner => {
                 Cell::new(record.owner().map_or_else(|| "-".to_owned(), |owner| cut(&escape::text(owner), 36)))
             }
-            Column::Findings => self.colored(codes(record), worst_color(record)),
+            Column::Findings => colored(self.palette, codes(record), worst_color(record)),
         }
     }
 
-    fn colored(&self, text: impl ToString, color: Option<Color>) -> Cell {
-        let cell = Cell::new(text);
-        match color.filter(|_| self.palette.is_on()) {
-            Some(color) => cell.fg(color),
-            None => cell,
+    fn lay_out(&self, fill: impl FnOnce(&mut Table)) -> String {
+        let mut table = Table::new(self.palette);
+        fill(&mut table);
+        self.widths.iter().enumerate().for_each(|(column, width)| table.fix_width(column, width + GAP));
+        if let Some(width) = self.key_width {
+            table.fix_width(self.widths.len(), width);
         }
-    }
-
-    fn lay_out(&self, rows: Vec<Vec<Cell>>) -> String {
-        if rows.is_empty() {
-            return String::new();
-        }
-        let mut table = Table::new();
-        table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
-        if self.palette.is_on() {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
-        }
-        table.add_rows(rows);
-        let widths = self.widths.iter().map(|width| (Some(*width), GAP)).chain([(self.key_width, 0)]);
-        for (index, (width, gap)) in widths.enumerate() {
-            let Some(column) = table.column_mut(index) else { continue };
-            column.set_padding((0, u16::try_from(gap).unwrap_or(0)));
-            if let Some(width) = width {
-                let width = u16::try_from(width + gap).unwrap_or(u16::MAX);
-                column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
-            }
-        }
-        let lines: Vec<_> = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        lines.concat()
+        table.text(0)
     }
 }
 

@@ -1,64 +1,57 @@
 //! One record for people: what it is, what the next request gets, what is wrong and what to do.
 
-use std::fmt::Write as _;
+use std::time::Duration;
 
-use super::fold::fold;
-use super::style::Palette;
-use super::{body, escape, json, words};
+use super::page::Page;
+use super::style::View;
+use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::Record;
+use crate::domain::record::age::millis;
 use crate::domain::record::observation::{Content, Expiry, SeenSlot};
 use crate::domain::record::response::{Response, is_secret_header};
 use crate::domain::schema::State;
 
-/// How a record is shown.
-#[derive(Debug, Clone, Copy)]
-pub struct View {
-    /// Colours.
-    pub palette: Palette,
-    /// Columns to fit; `None` for lines of any length.
-    pub width: Option<usize>,
-    /// Show credentials in headers.
-    pub reveal: bool,
-}
-
-const LABEL: usize = 14;
-
-/// A record as lines of text.
-pub fn view(record: &Record, view: View) -> String {
-    let mut page = Page { text: String::new(), view };
+/// A record as a page; `reveal` shows credentials in headers.
+pub fn page(record: &Record, view: View, reveal: bool) -> String {
+    let mut page = RecordPage { page: Page::new(view), reveal };
     page.head(record);
-    page.lines(record);
+    page.keys(record);
+    if record.state != State::Absent {
+        page.lock_and_result(record);
+        page.content(record);
+    }
     if let Some(response) = record.response() {
         page.response(response);
     }
     page.findings(record);
-    page.text
+    page.page.text
 }
 
-struct Page {
-    text: String,
-    view: View,
+struct RecordPage {
+    page: Page,
+    reveal: bool,
 }
 
-impl Page {
+impl RecordPage {
     fn head(&mut self, record: &Record) {
-        let palette = self.view.palette;
+        let palette = self.page.view.palette;
         let key = palette.bold(&escape::text(&record.key));
-        let _ = writeln!(self.text, "{key}  {}  {}", palette.state(record.state), palette.dim(&record.schema.name));
+        let (state, schema) = (palette.state(record.state), palette.dim(&record.schema.name));
+        self.page.line(&format!("{key}  {state}  {schema}"));
         let (word, rest) = words::next_request(record);
         let word = palette.answer(record.next_request.answer, word);
         self.field("Next request", &format!("{word}{rest}"));
     }
 
-    fn lines(&mut self, record: &Record) {
+    fn keys(&mut self, record: &Record) {
         let label = if record.seen.slots.len() > 1 { "Redis keys" } else { "Redis key" };
         for (index, slot) in record.seen.slots.iter().enumerate() {
             self.field(if index == 0 { label } else { "" }, &redis_key(record, slot));
         }
-        if record.state == State::Absent {
-            return;
-        }
+    }
+
+    fn lock_and_result(&mut self, record: &Record) {
         if let Some(why) = record.claim.foreign_because() {
             let name = &record.schema.name;
             self.field("Form", &format!("not {name}'s: {}", escape::text(why.as_bytes())));
@@ -72,13 +65,14 @@ impl Page {
         if record.state == State::Unreadable && record.schema.slots.len() == 1 {
             self.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
         } else if let Some(lock) = record.lock() {
-            let allowed = duration::short(crate::domain::record::age::millis(record.schema.lock_ttl));
-            self.field("Lock TTL", &time_left(lock.expiry, &allowed));
+            self.field("Lock TTL", &time_left(lock.expiry, record.schema.lock_ttl));
         }
         if let Some(result) = record.result() {
-            let allowed = duration::short(crate::domain::record::age::millis(record.schema.result_ttl));
-            self.field("Result TTL", &time_left(result.expiry, &allowed));
+            self.field("Result TTL", &time_left(result.expiry, record.schema.result_ttl));
         }
+    }
+
+    fn content(&mut self, record: &Record) {
         self.field("Age", &words::age(record.age));
         let memory =
             record.memory_bytes().map(|memory| format!(", {} of memory", words::bytes(memory))).unwrap_or_default();
@@ -107,7 +101,7 @@ impl Page {
         let status = response.status.map_or_else(|| "no status kept".to_owned(), |status| status.to_string());
         self.field("Response", &status);
         for (name, value) in &response.headers {
-            let shown = if self.view.reveal || !is_secret_header(name) { value.as_str() } else { json::HIDDEN };
+            let shown = if self.reveal || !is_secret_header(name) { value.as_str() } else { record_json::HIDDEN };
             let line = format!("{}: {}", escape::text(name.as_bytes()), escape::text(shown.as_bytes()));
             self.field("", &line);
         }
@@ -117,37 +111,22 @@ impl Page {
         let part = if response.whole { "" } else { ", the beginning; --full reads it all" };
         self.field("Body", &format!("{}{part}", words::bytes(response.body.len() as u64)));
         for line in body::lines(&response.body) {
-            let _ = writeln!(self.text, "    {line}");
+            self.page.line(&format!("    {line}"));
         }
     }
 
     fn findings(&mut self, record: &Record) {
         for finding in &record.findings {
-            let severity = self.view.palette.severity(finding.severity);
-            let code = self.view.palette.bold(&[finding.evidence.mark(), finding.code.as_str()].concat());
-            self.wrapped("  ", &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())));
-            self.wrapped("    ", &format!("→ {}", escape::text(finding.advice.as_bytes())));
+            let palette = self.page.view.palette;
+            let severity = palette.severity(finding.severity);
+            let code = palette.bold(&[finding.evidence.mark(), finding.code.as_str()].concat());
+            self.page.wrapped(2, &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())));
+            self.page.wrapped(4, &format!("→ {}", escape::text(finding.advice.as_bytes())));
         }
     }
 
-    /// A label and its value, continued below itself where it is longer than the terminal is wide.
     fn field(&mut self, label: &str, value: &str) {
-        let label = self.view.palette.dim(&format!("{label:<LABEL$}"));
-        let indent = " ".repeat(LABEL + 2);
-        let mut lines = fold(value, self.view.width.map(|width| width.saturating_sub(LABEL + 2))).into_iter();
-        let _ = writeln!(self.text, "  {label}{}", lines.next().unwrap_or_default());
-        for line in lines {
-            let _ = writeln!(self.text, "{indent}{line}");
-        }
-    }
-
-    fn wrapped(&mut self, indent: &str, text: &str) {
-        for (index, line) in
-            fold(text, self.view.width.map(|width| width.saturating_sub(indent.len() + 2))).iter().enumerate()
-        {
-            let hang = if index == 0 { "" } else { "  " };
-            let _ = writeln!(self.text, "{indent}{hang}{line}");
-        }
+        self.page.field(label, value);
     }
 }
 
@@ -170,7 +149,8 @@ fn redis_key(record: &Record, slot: &SeenSlot) -> String {
     format!("{}{role}{there}", escape::text(&slot.redis_key))
 }
 
-fn time_left(expiry: Expiry, allowed: &str) -> String {
+fn time_left(expiry: Expiry, allowed: Duration) -> String {
+    let allowed = duration::short(millis(allowed));
     match expiry {
         Expiry::Never => format!("none: it never expires (the schema gives {allowed})"),
         Expiry::In(ms) => format!("{} left of {allowed}", duration::short(ms)),

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use crate::domain::record::observation::Content;
 use crate::domain::record::stranger::Stranger;
-use crate::render::{escape, json as shown, words};
+use crate::render::document::{base64_unless_text, text};
+use crate::render::{escape, words};
 
-/// What stands there, and which schema comes nearest.
+/// What stands at the Redis key, and which schema comes nearest, as a sentence.
 pub fn line(there: &Stranger) -> String {
     let kind = match &there.seen.content {
         Content::Text { length: Some(length), .. } => format!("a string of {}", words::bytes(*length)),
@@ -23,7 +24,7 @@ pub fn line(there: &Stranger) -> String {
     )
 }
 
-/// The same with every field of the contract.
+/// What stands at the Redis key, and which schema comes nearest, as JSON.
 pub fn value(there: &Stranger) -> Value {
     let length = match &there.seen.content {
         Content::Text { length, .. } => *length,
@@ -31,14 +32,14 @@ pub fn value(there: &Stranger) -> Value {
     };
     let nearest = there.nearest.as_ref().map(|(schema, why)| json!({ "schema": schema, "why": why }));
     let mut value = json!({
-        "redis_key": shown::text(&there.seen.redis_key),
+        "redis_key": text(&there.seen.redis_key),
         "type": kind(there),
         "size_bytes": length,
         "ttl_ms": there.seen.expiry.millis(),
         "nearest": nearest,
     });
-    if let (Some(base64), Some(fields)) = (shown::base64_unless_text(&there.seen.redis_key), value.as_object_mut()) {
-        fields.insert("redis_key_base64".to_owned(), json!(base64));
+    if let Some(base64) = base64_unless_text(&there.seen.redis_key) {
+        value["redis_key_base64"] = base64.into();
     }
     value
 }

@@ -1,4 +1,4 @@
-//! Colours: what stands out, and nothing when colours are off.
+//! How text looks: its colours, and its width.
 
 use anstyle::{AnsiColor, Style};
 
@@ -6,49 +6,59 @@ use crate::domain::diagnosis::Severity;
 use crate::domain::schema::State;
 use crate::domain::step::next_request::Answer;
 
-/// Colours, or none.
+/// When there are colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` says otherwise.
+    Auto,
+    Always,
+    Never,
+}
+
+/// How text for people is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    pub palette: Palette,
+    /// Columns to fit; `None` takes lines of any length.
+    pub width: Option<usize>,
+}
+
+/// The styles of what stands out; without colours all text stays as it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     on: bool,
 }
 
 impl Palette {
-    /// With colours or without.
     pub fn new(on: bool) -> Self {
         Self { on }
     }
 
-    /// True with colours.
     pub fn is_on(self) -> bool {
         self.on
     }
 
-    /// Text in a style.
     pub fn paint(self, style: Style, text: &str) -> String {
         if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// A heading.
     pub fn bold(self, text: &str) -> String {
         self.paint(Style::new().bold(), text)
     }
 
-    /// A label.
     pub fn dim(self, text: &str) -> String {
         self.paint(Style::new().dimmed(), text)
     }
 
-    /// A state's word.
     pub fn state(self, state: State) -> String {
         self.paint(state_style(state), state.as_str())
     }
 
-    /// A severity's word.
     pub fn severity(self, severity: Severity) -> String {
         self.paint(severity_style(severity), severity.as_str())
     }
 
-    /// The answer of the next request.
+    /// The text of the next request's answer.
     pub fn answer(self, answer: Answer, text: &str) -> String {
         let color = match answer {
             Answer::Execute | Answer::Replay => AnsiColor::Green,
@@ -59,8 +69,7 @@ impl Palette {
     }
 }
 
-/// How a state looks.
-pub fn state_style(state: State) -> Style {
+fn state_style(state: State) -> Style {
     match state {
         State::Absent => Style::new().dimmed(),
         State::InProgress => AnsiColor::Yellow.on_default(),
@@ -69,8 +78,7 @@ pub fn state_style(state: State) -> Style {
     }
 }
 
-/// How a severity looks.
-pub fn severity_style(severity: Severity) -> Style {
+fn severity_style(severity: Severity) -> Style {
     match severity {
         Severity::Info => AnsiColor::Cyan.on_default(),
         Severity::Warning => AnsiColor::Yellow.on_default(),

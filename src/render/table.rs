@@ -1,39 +1,91 @@
-//! Columns side by side, as wide as what stands in them, folded where the terminal ends.
+//! The one builder of tables: columns side by side, as wide as their longest cell or as they are told to be.
 
-use comfy_table::{Attribute, Cell, ContentArrangement, Table, TableStyle};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Cells, TableStyle, Width,
+};
 
-use super::style::Palette;
+use super::style::{Palette, View};
 
-/// Lays out rows under a heading (none: no heading line), `indent` columns from the left.
-pub(super) fn grid(
+pub(super) const GAP: usize = 2;
+
+pub(super) struct Table {
+    cells: Cells,
     palette: Palette,
-    width: Option<usize>,
-    indent: usize,
-    heading: &[&str],
-    rows: Vec<Vec<String>>,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new());
-    if palette.is_on() {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
+}
+
+impl Table {
+    pub(super) fn new(palette: Palette) -> Self {
+        let mut cells = Cells::new();
+        cells.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
+        if palette.is_on() {
+            cells.enforce_styling();
+        } else {
+            cells.force_no_tty();
+        }
+        Self { cells, palette }
     }
-    match width.and_then(|width| u16::try_from(width.saturating_sub(indent)).ok()) {
-        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
-        None => table.set_content_arrangement(ContentArrangement::Disabled),
-    };
+
+    /// Folds cells so that no line is longer than `width` columns.
+    fn fold(&mut self, width: usize) {
+        if let Ok(width) = u16::try_from(width) {
+            self.cells.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
+    }
+
+    pub(super) fn heading<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
+        let is_bold = self.palette.is_on();
+        let cell = |name| if is_bold { Cell::new(name).add_attribute(Attribute::Bold) } else { Cell::new(name) };
+        self.cells.add_row(names.into_iter().map(cell));
+    }
+
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
+        self.cells.add_row(cells.into_iter().map(Into::into).collect::<Vec<Cell>>());
+    }
+
+    /// Gives a column a width of its own, once its rows are there.
+    pub(super) fn fix_width(&mut self, column: usize, width: usize) {
+        let width = u16::try_from(width).unwrap_or(u16::MAX);
+        if let Some(column) = self.cells.column_mut(column) {
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+        }
+    }
+
+    /// Aligns a column of numbers to the right, once its rows are there.
+    pub(super) fn align_right(&mut self, column: usize) {
+        if let Some(column) = self.cells.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+
+    /// The lines, `indent` columns from the left.
+    pub(super) fn text(mut self, indent: usize) -> String {
+        let last = self.cells.column_count().saturating_sub(1);
+        for (index, column) in self.cells.column_iter_mut().enumerate() {
+            column.set_padding((0, if index == last { 0 } else { GAP as u16 }));
+        }
+        let indent = " ".repeat(indent);
+        self.cells.lines().map(|line| format!("{indent}{}\n", line.trim_end())).collect()
+    }
+}
+
+/// Text in a colour, where there are colours.
+pub(super) fn colored(palette: Palette, text: impl ToString, color: Option<Color>) -> Cell {
+    let cell = Cell::new(text);
+    match color.filter(|_| palette.is_on()) {
+        Some(color) => cell.fg(color),
+        None => cell,
+    }
+}
+
+/// Rows of text under a heading (none: no heading line), `indent` columns from the left, folded where the view ends.
+pub(super) fn grid(view: View, indent: usize, heading: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new(view.palette);
+    if let Some(width) = view.width {
+        table.fold(width.saturating_sub(indent));
+    }
     if !heading.is_empty() {
-        table.add_row(heading.iter().map(|name| {
-            let cell = Cell::new(name);
-            if palette.is_on() { cell.add_attribute(Attribute::Bold) } else { cell }
-        }));
+        table.heading(heading.iter().copied());
     }
-    table.add_rows(rows);
-    let last = table.column_count().saturating_sub(1);
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, if index == last { 0 } else { 2 }));
-    }
-    let indent = " ".repeat(indent);
-    table.lines().map(|line| format!("{indent}{}\n", line.trim_end())).collect()
+    rows.for_each(|row| table.row(row));
+    table.text(indent)
 }

@@ -1,5 +1,7 @@
 //! Domain values as words and sentences.
 
+use std::time::Duration;
+
 use crate::domain::duration;
 use crate::domain::record::Record;
 use crate::domain::record::age::{Age, AgeSource};
@@ -128,5 +130,31 @@ pub fn late_worker(late: LateWorker) -> &'static str {
         }
         (true, false) => "it stores its result while the key is free, but not over the next request's lock",
         (true, true) => "it will overwrite: its result is stored over whatever is there then",
+    }
+}
+
+/// A latency as `183µs`, `1.2ms`, `2.5s`.
+pub fn latency(latency: Duration) -> String {
+    let micros = latency.as_secs_f64() * 1e6;
+    match micros {
+        ..999.5 => format!("{micros:.0}µs"),
+        ..99_950.0 => format!("{:.1}ms", micros / 1e3),
+        ..999_500.0 => format!("{:.0}ms", micros / 1e3),
+        _ => format!("{:.1}s", micros / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_has_two_to_four_digits() {
+        let of = |nanos| latency(Duration::from_nanos(nanos));
+        assert_eq!(of(900), "1µs");
+        assert_eq!(of(183_400), "183µs");
+        assert_eq!(of(999_600), "1.0ms");
+        assert_eq!(of(12_340_000), "12.3ms");
+        assert_eq!(of(999_600_000), "1.0s");
     }
 }

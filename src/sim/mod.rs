@@ -1,12 +1,10 @@
 //! Workers that play a service against the real server.
 
-mod lifetime;
-pub mod race;
+mod race;
 pub mod seed;
 mod service;
-pub mod simulate;
-mod witness;
+pub(crate) mod simulate;
+mod test_keys;
 
-pub use self::race::connections::{NoTrack, Track};
-pub use self::race::{Ended, Raced, race};
-pub use lifetime::TEST_KEYS_LIVE;
+pub(crate) use self::race::{Connections, Ended, NotConnected, Raced, race};
+pub(crate) use self::test_keys::TEST_KEYS_LIVE;

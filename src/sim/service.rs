@@ -77,7 +77,6 @@ impl<'a> Service<'a> {
         Ok(Self { schema, strategy, digests })
     }
 
-    /// The begin step of a request.
     pub(super) fn begin(&self, request: &Request) -> Vec<Prepared<'a>> {
         // The result first: who sees the lock gone afterwards has missed a completion.
         let slots: Vec<usize> = (0..self.schema.slots.len()).rev().collect();
@@ -99,7 +98,6 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// The complete step, the schema's own whatever the strategy.
     pub(super) fn complete(&self, request: &Request) -> Vec<Prepared<'a>> {
         self.step(&self.schema.complete, request)
     }
@@ -228,7 +226,6 @@ fn unknown(reply: &StepReply) -> Answer {
     Answer::Wrong(format!("the schema does not know {}", words(reply)))
 }
 
-/// A reply in words.
 pub(super) fn words(reply: &StepReply) -> String {
     match reply {
         StepReply::Nil => "nil".to_owned(),

@@ -12,22 +12,11 @@ use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState,
 use crate::exit::Stop;
 use crate::render::escape;
 use crate::render::fold::fold;
+use crate::render::style::{Color, Palette, View};
 use crate::settings::NameColor;
 
 /// Bytes of data that go out in one write.
 const OUT_BUFFER: usize = 64 * 1024;
-
-/// When to colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Color {
-    /// On a terminal, unless `NO_COLOR` says otherwise.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// stdout and stderr, and what is known of them.
 pub struct Ui {
@@ -37,11 +26,9 @@ pub struct Ui {
     width: Option<usize>,
     err_is_terminal: bool,
     interactive: bool,
-    out_is_terminal: bool,
 }
 
 impl Ui {
-    /// Looks at the process's streams.
     pub fn new(color: Color) -> Self {
         let out = io::stdout();
         let out_is_terminal = out.is_terminal();
@@ -49,41 +36,23 @@ impl Ui {
         Self {
             colored: choice(color, &out) != ColorChoice::Never,
             width: width_of(&out, out_is_terminal),
-            // Data goes out as it is: there are no colours in it unless `colored`, and what looks like one is data.
+            // Data goes out as it is: only `View` colours data, and what else looks like a colour is data.
             out: io::BufWriter::with_capacity(OUT_BUFFER, out),
             color,
             err_is_terminal,
             interactive: err_is_terminal && io::stdin().is_terminal(),
-            out_is_terminal,
         }
     }
 
-    /// True when stdout shows colours.
-    pub fn is_colored(&self) -> bool {
-        self.colored
+    /// How text for people is laid out on stdout. Where stdout is no terminal, lines are of any length.
+    pub fn view(&self) -> View {
+        View { palette: Palette::new(self.colored), width: self.width }
     }
 
-    /// The columns of the terminal on stdout; `None` when it is no terminal.
-    pub fn width(&self) -> Option<usize> {
-        self.width
-    }
-
-    /// Replaces the width, for those who know better.
-    pub fn set_width(&mut self, width: usize) {
-        self.width = Some(width);
-    }
-
-    /// True when an operator can be asked.
     pub fn is_interactive(&self) -> bool {
         self.interactive
     }
 
-    /// True when stdout is a terminal.
-    pub fn out_is_terminal(&self) -> bool {
-        self.out_is_terminal
-    }
-
-    /// True when stderr is a terminal.
     pub fn err_is_terminal(&self) -> bool {
         self.err_is_terminal
     }
@@ -101,38 +70,29 @@ impl Ui {
         }
     }
 
-    /// Writes data. It goes out with the next [`Ui::flush`], or when the buffer is full.
-    ///
-    /// # Errors
-    /// As the stream says; a closed pipe included.
+    /// Writes data to stdout, with the next [`Ui::flush`] at the latest. A closed pipe is an error, too.
     pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.out.write_all(bytes.as_ref())
     }
 
-    /// Sends the data written so far.
-    ///
-    /// # Errors
-    /// As the stream says; a closed pipe included.
+    /// Sends the data written so far. A closed pipe is an error, too.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// A sentence on what goes on.
     pub fn status(&mut self, sentence: &str) {
         self.say("", "", sentence);
     }
 
-    /// Something that deserves attention and stops nothing.
+    /// Says what deserves attention and stops nothing.
     pub fn warning(&mut self, text: &str) {
         self.say("\u{1b}[1;33m", "warning: ", text);
     }
 
-    /// Why the command ends.
     pub fn error(&mut self, text: &str) {
         self.say("\u{1b}[1;31m", "error: ", text);
     }
 
-    /// What to do next.
     pub fn hint(&mut self, text: &str) {
         self.say("\u{1b}[1;36m", "hint: ", text);
     }
@@ -141,13 +101,13 @@ impl Ui {
         let reset = if style.is_empty() { "" } else { "\u{1b}[0m" };
         let mut err = AutoStream::new(io::stderr(), choice(self.color, &io::stderr()));
         let width = width_of(io::stderr(), self.err_is_terminal);
-        // Nobody is left to tell when stderr is gone.
+        // Where stderr is gone, nobody is left to be told.
         for line in fold(&format!("{style}{label}{reset}{text}"), width) {
             let _ = writeln!(err, "{line}");
         }
     }
 
-    /// A progress line on stderr; nothing off a terminal. It goes when dropped or cleared.
+    /// A progress line on stderr, which goes when it is dropped or cleared; without a terminal there is none.
     pub fn progress(&self, what: &str) -> ProgressBar {
         if !self.err_is_terminal {
             return ProgressBar::hidden();
@@ -166,35 +126,30 @@ impl Ui {
     }
 
     /// Asks yes or no; no is the default.
-    ///
-    /// # Errors
-    /// Usage when nobody can be asked, interrupted on Ctrl-C.
     pub fn confirm(&mut self, question: &str) -> Result<bool, Stop> {
         self.asked(|| dialoguer::Confirm::new().with_prompt(question).default(false).interact())
     }
 
     /// Asks for a word to be typed.
-    ///
-    /// # Errors
-    /// Usage when nobody can be asked, interrupted on Ctrl-C.
     pub fn ask_for(&mut self, question: &str) -> Result<String, Stop> {
         self.asked(|| dialoguer::Input::<String>::new().with_prompt(question).allow_empty(true).interact_text())
     }
 
     /// Asks for a password, which is not shown.
-    ///
-    /// # Errors
-    /// Usage when nobody can be asked, interrupted on Ctrl-C.
     pub fn ask_password(&mut self, question: &str) -> Result<String, Stop> {
         self.asked(|| dialoguer::Password::new().with_prompt(question).allow_empty_password(true).interact())
     }
 
+    /// Asks, where somebody can be asked.
+    ///
+    /// # Errors
+    /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
     fn asked<T>(&mut self, ask: impl FnOnce() -> dialoguer::Result<T>) -> Result<T, Stop> {
         if !self.interactive {
             return Err(Stop::usage("there is no terminal to ask on").hint("--yes goes ahead without asking"));
         }
         ask().map_err(|dialoguer::Error::IO(error)| {
-            // Interrupted in the middle of a prompt, the cursor is still hidden.
+            // A prompt that Ctrl-C ends leaves the cursor hidden.
             let _ = console::Term::stderr().show_cursor();
             match error.kind() {
                 io::ErrorKind::Interrupted => Stop::interrupted("interrupted, nothing was changed"),

@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::exit::Stop;
 use crate::files;
 
-/// The most bytes of a key; no service has longer ones.
+/// The most bytes of a key; no service has longer keys.
 const MOST_KEY: u64 = 1 << 20;
 
-/// The most bytes that are kept of what cannot be read twice: a list may have no end.
+/// The most bytes that are kept of a list that cannot be read twice: the list may have no end.
 const MOST_KEPT: u64 = 4 << 30;
 
 /// A list of keys that can be read more than once.
@@ -21,11 +21,8 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// Opens a file, or stdin for `-`. What cannot be read twice, such as a pipe, is kept in a file without a name in
-    /// `temp_dir`.
-    ///
-    /// # Errors
-    /// Usage: it cannot be read.
+    /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied into a file without a name
+    /// in `temp_dir`.
     pub fn open(path: &Path, null: bool, temp_dir: &Path) -> Result<Self, Stop> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
@@ -36,17 +33,11 @@ impl KeyFile {
     }
 
     /// Starts again at the first key.
-    ///
-    /// # Errors
-    /// Usage: it cannot be read.
     pub fn rewind(&mut self) -> Result<(), Stop> {
         self.file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
     }
 
-    /// The next keys, at most so many; none at the end. Empty lines are no keys.
-    ///
-    /// # Errors
-    /// Usage: it cannot be read.
+    /// The next keys, at most `most`; none at the end of the file. Empty lines are no keys.
     pub fn next(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
         let mut keys = Vec::with_capacity(most);
         while keys.len() < most {

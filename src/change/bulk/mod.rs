@@ -2,6 +2,7 @@
 //! long as they are what was seen, and accounted for.
 
 mod ahead;
+mod bulk_run;
 mod flow;
 mod key_file;
 mod narrowing;
@@ -13,11 +14,8 @@ mod second_look;
 mod source;
 mod survey;
 
-pub use ahead::Supply;
-pub use flow::Flow;
-pub use key_file::KeyFile;
-pub use narrowing::Narrowing;
-pub use owners::Owners;
-pub use rule::{Chosen, Rule, Scope, Verdict};
-pub use source::Source;
-pub use survey::Survey;
+pub use self::bulk_run::{BulkRun, How};
+pub use self::key_file::KeyFile;
+pub use self::narrowing::Narrowing;
+pub use self::owners::Owners;
+pub use self::rule::{Chosen, Rule, Scope, Verdict};

@@ -1,23 +1,20 @@
-//! What a change of many records has to be told besides what it is about, so that other programs' values stay.
+//! How narrow a change of many records has to be, so that other programs' values stay.
 
 use crate::args::SchemaArgs;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::glob;
 use crate::exit::Stop;
 
-/// What narrows a change down to keys that the operator knows.
+/// The options that narrow a change down to keys that the operator knows.
 pub struct Narrowing<'a> {
-    /// `--match`.
     pub glob: Option<&'a [u8]>,
-    /// True with `--key-file`.
     pub has_key_file: bool,
-    /// The options that choose schemas.
     pub schemas: &'a SchemaArgs,
 }
 
 impl Narrowing<'_> {
-    /// Passes where a change of what the catalog's schemas claim, and perhaps of values that nobody can read, is narrow
-    /// enough.
+    /// Passes where a change of the catalog's records is narrow enough; `takes_unreadable` where the change takes values that
+    /// nobody can read, too.
     ///
     /// # Errors
     /// Refused for safety, with what is missing.

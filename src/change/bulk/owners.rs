@@ -14,13 +14,12 @@ use tokio::time::timeout;
 use crate::exit::Stop;
 use crate::render::escape;
 
-/// Commands that run at a time.
 const AT_A_TIME: usize = 8;
 
-/// How long the command may take; an owner that it says nothing of in that time counts as alive.
+/// How long the command may take. An owner of whom the command says nothing in that time counts as alive.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the shell says when it cannot run a command.
+/// Exit statuses with which the shell says that it cannot run the command.
 const CANNOT_RUN: [i32; 2] = [126, 127];
 
 /// Owners and what is known of them.
@@ -35,7 +34,7 @@ impl Owners {
         Self { command, alive: HashMap::new() }
     }
 
-    /// Asks about these owners, each once. Whatever the command leaves open counts as alive.
+    /// Asks about these owners, each once. An owner of whom the command leaves it open counts as alive.
     ///
     /// # Errors
     /// Usage: a command that cannot be run at all would make every owner look dead.
@@ -57,7 +56,7 @@ impl Owners {
         self.alive.get(owner).copied().unwrap_or(true)
     }
 
-    /// Forgets the answers, for they grow old.
+    /// Forgets the answers, for an owner may die after an answer.
     pub(super) fn forget(&mut self) {
         self.alive.clear();
     }
@@ -86,7 +85,7 @@ async fn ask(command: &OsStr, owner: &[u8]) -> Result<bool, Stop> {
     }
 }
 
-/// A shell that takes all it started with it when nobody waits for it any more.
+/// A shell that is killed with all the processes it started as soon as nobody waits for it.
 struct Running(Child);
 
 impl Drop for Running {

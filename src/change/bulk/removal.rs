@@ -1,4 +1,5 @@
-//! Changing a batch of records: each Redis key of a record in turn, each against the record as the step before leaves it.
+//! Changing a batch of records: the Redis keys of a record one after the other, each compared with the record as the change
+//! before left it.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,6 @@ use crate::domain::record::observation::Content;
 use crate::store::backup::About;
 use crate::store::{Action, Change, Outcome, Writer};
 
-/// A record on its way.
 pub(super) struct Removal {
     action: Action,
     steps: VecDeque<Change>,
@@ -21,7 +21,7 @@ pub(super) struct Removal {
 }
 
 impl Removal {
-    /// The changes to a record that `action` takes.
+    /// The changes that make up `action` on a record.
     pub(super) fn of<G>(record: Record, chosen: &Chosen<G>, action: Action) -> Self {
         let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.as_str() };
         let is_there = |slot: &&usize| record.seen.slots[**slot].content != Content::Absent;
@@ -37,7 +37,7 @@ impl Removal {
     }
 }
 
-/// Makes the changes of a batch, and enters in the account what became of each record.
+/// Makes the changes of a batch, and counts in the account what became of each record.
 ///
 /// # Errors
 /// As every change; what was done before is in the account.
@@ -58,7 +58,7 @@ pub(super) async fn change(
         let mut left = std::mem::replace(&mut batch, rest);
         while !left.is_empty() {
             let changes: Vec<_> = left.iter_mut().filter_map(|removal| removal.steps.pop_front()).collect();
-            let (outcomes, ended) = journal.apply(writer, &changes, (action, what), context.now()).await;
+            let (outcomes, ended) = journal.apply(writer, &changes, action, what, context.now()).await;
             left = left
                 .into_iter()
                 .zip(outcomes)
@@ -71,7 +71,7 @@ pub(super) async fn change(
 }
 
 impl Removal {
-    /// Enters what became of a step; the record again where another step follows.
+    /// Counts what became of a change; gives the record back where another change of it follows.
     fn went(mut self, outcome: Outcome, account: &mut Account) -> Option<Self> {
         self.any_done |= outcome.is_done();
         account.read_back += u64::from(outcome == Outcome::FoundDone);

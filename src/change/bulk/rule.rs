@@ -27,7 +27,7 @@ pub trait Rule {
     /// What is read.
     fn scope(&self) -> &Scope;
 
-    /// False when the idempotency key alone tells that the record need not be read.
+    /// False when the idempotency key alone tells that the command is not about the record.
     fn may_choose(&self, _key: &[u8]) -> bool {
         true
     }
@@ -40,14 +40,14 @@ pub trait Rule {
 pub enum Verdict<G> {
     /// The command is about the record.
     Chosen(Chosen<G>),
-    /// The command is not.
+    /// The command is not about the record.
     Passed,
-    /// Perhaps it is: nothing proves what was asked.
+    /// The command may be about the record: nothing proves what was asked for.
     Unproven(Missing),
 }
 
 impl<G> Verdict<G> {
-    /// What is to become of a record that the command is about.
+    /// The record's change; `None` unless the command is about the record.
     pub fn chosen(self) -> Option<Chosen<G>> {
         match self {
             Self::Chosen(chosen) => Some(chosen),
@@ -64,8 +64,8 @@ pub struct Chosen<G> {
     pub age: Option<Age>,
     /// The slots whose Redis keys change, in this order.
     pub slots: Vec<usize>,
-    /// What is done to them; `None` for a lock that ends sooner by itself than with the change.
+    /// The change of these Redis keys; `None` for a lock that ends sooner by itself than with the change.
     pub action: Option<Action>,
-    /// True for a lock that ends by itself: word of its owner's death has to come before a change.
+    /// True for a lock that ends by itself: it is changed only after word of its owner's death.
     pub ends_by_itself: bool,
 }

@@ -1,4 +1,4 @@
-//! Where the records of a run come from: places that a survey kept, a walk over the keyspace, or the keys of a file.
+//! Where the records of a run come from: a walk over the keyspace, or the keys of a file.
 
 use std::collections::HashSet;
 
@@ -15,24 +15,22 @@ use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
 /// Keys of a file that are looked up in one round trip.
 const PAGE: usize = 200;
 
-/// Of so many records of a page one must be chosen for the pages after it to bring values whole: a second look at those
-/// that are chosen costs more than the bytes of those that are not.
+/// Where at least one record in this many is chosen, the next pages bring whole values: a second look at the chosen records
+/// would cost more than the bytes of the others.
 const CHOSEN_IN: usize = 4;
 
-/// What a page holds.
 pub struct Page<G> {
     /// Records of the schemas, chosen or not.
     pub records: usize,
-    /// Those that the rule is about.
+    /// The records that the rule chooses.
     pub chosen: Vec<(Record, Chosen<G>)>,
 }
 
-/// The records, page by page.
 pub struct Source<'a> {
     from: Origin<'a>,
     /// Why nodes of a cluster were left out.
     missed: Option<StoreError>,
-    /// What was left out, and which assumptions do not hold.
+    /// What was left out, and which default TTLs do not hold.
     coverage: Coverage,
 }
 
@@ -43,9 +41,6 @@ enum Origin<'a> {
 
 impl<'a> Source<'a> {
     /// Starts at the beginning of the keyspace, or of the file where there is one.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn open(rule: &impl Rule, reader: Reader, file: Option<&'a mut KeyFile>) -> Result<Self> {
         let from = match file {
             None => Origin::Walk(Box::new(walk(rule, reader).await?)),
@@ -65,7 +60,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// That records were left out which the user may not read.
+    /// Says that records were left out which the user may not read, where there were any.
     pub fn forbidden(&self) -> Option<String> {
         match &self.from {
             Origin::Walk(walk) => walk.forbidden(),
@@ -73,7 +68,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What was left out so far, and which assumptions do not hold.
+    /// What was left out so far, and which default TTLs do not hold.
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
     }
@@ -83,10 +78,7 @@ impl<'a> Source<'a> {
         self.missed.take()
     }
 
-    /// The next page, perhaps without any record; `None` at the end, be it that of the nodes that answer.
-    ///
-    /// # Errors
-    /// As every read.
+    /// The next page, perhaps without any record; `None` at the end, or where no other node of the cluster answers.
     pub async fn next<R: Rule>(&mut self, rule: &R) -> Result<Option<Page<R::Group>>> {
         let records = match self.records(rule).await {
             Ok(Some(records)) => records,
@@ -107,17 +99,14 @@ impl<'a> Source<'a> {
         Ok(Some(Page { records: count, chosen: chosen.collect() }))
     }
 
-    /// The next page of a run that changes what is chosen: from then on the pages bring values whole, where many are.
-    ///
-    /// # Errors
-    /// As every read.
+    /// The next page of a run that changes what is chosen. Where many records are chosen, later pages bring whole values.
     pub async fn next_whole<R: Rule>(&mut self, rule: &R) -> Result<Option<Page<R::Group>>> {
         let page = self.next(rule).await?;
         page.iter().for_each(|page| self.bring_values(page));
         Ok(page)
     }
 
-    /// Lets the pages to come bring the values whole, where many of the records are chosen.
+    /// Lets later pages bring whole values, where many records of this page are chosen.
     fn bring_values<G>(&mut self, page: &Page<G>) {
         if let Origin::Walk(walk) = &mut self.from
             && page.chosen.len() * CHOSEN_IN > page.records
@@ -126,7 +115,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Nodes that were left out are kept for later: the others are gone on with.
+    /// Keeps the error of nodes that were left out, so that the run goes on with the other nodes.
     fn end_with(&mut self, error: anyhow::Error) -> Result<()> {
         match error.downcast() {
             Ok(missed @ StoreError::Missed { .. }) => {

@@ -14,27 +14,26 @@ use crate::exit::Stop;
 use crate::interrupt::Interrupt;
 use crate::store::{Reader, StoreError};
 
-/// Records that are kept to be changed after they were shown; of more a second walk finds those that are to be changed.
-/// Memory stays flat.
+/// Records that are kept between showing and changing. Where more are chosen, a second walk finds them, so that memory stays
+/// flat.
 pub(super) const CHUNK: usize = 10_000;
 
-/// What was found.
 pub struct Survey<G> {
     /// The chosen records.
     pub tally: Tally<G>,
     /// Redis keys, or keys of a file, that were looked at.
     pub looked_at: u64,
-    /// All records of the schemas, chosen or not; all of them where the rule lets every idempotency key through.
+    /// Records of the schemas that were read, chosen or not.
     pub records: u64,
     /// Chosen records that end by themselves.
     pub ending: u64,
-    /// The chosen records; `None` when there are more than are kept.
+    /// The chosen records; `None` where there are more than [`CHUNK`].
     pub places: Option<Vec<Place>>,
-    /// That records were left out which the user may not read.
+    /// Says that records were left out which the user may not read.
     pub forbidden: Option<String>,
     /// Why nodes of a cluster were left out, where any were.
     pub missed: Option<StoreError>,
-    /// What was left out, and which assumptions do not hold.
+    /// What was left out, and which default TTLs do not hold.
     pub coverage: Coverage,
 }
 
@@ -48,15 +47,13 @@ impl<G: Ord> Default for Survey<G> {
 
 impl<G: Ord + Clone> Survey<G> {
     /// Counts what a source gives. Records that end by themselves are kept only where `keeps_ending`.
-    ///
-    /// # Errors
-    /// Interrupted, or whatever the server says; nothing was changed then.
     pub async fn take<R: Rule<Group = G>>(
         context: &Context,
         rule: &R,
         mut source: Source<'_>,
         reader: &mut Reader,
-        (keeps_ending, interrupt): (bool, &Interrupt),
+        keeps_ending: bool,
+        interrupt: &Interrupt,
     ) -> Result<Self> {
         let progress = context.ui.progress("keys looked at");
         let interrupted = || Stop::interrupted("interrupted; nothing was changed");
@@ -79,7 +76,6 @@ impl<G: Ord + Clone> Survey<G> {
         self.coverage = source.coverage().clone();
     }
 
-    /// Counts a page.
     pub(super) fn add(&mut self, page: &Page<G>, looked_at: u64) {
         self.records += page.records as u64;
         for (record, chosen) in &page.chosen {

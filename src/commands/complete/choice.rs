@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 
-use super::Args;
 use crate::change;
 use crate::context::Context;
 use crate::domain::manual;
@@ -13,6 +12,14 @@ use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 
+/// What the options say of completing.
+pub(super) struct Asked<'a> {
+    pub(super) overrides: Leave,
+    pub(super) owner: Option<&'a str>,
+    pub(super) fingerprint: Option<&'a str>,
+    pub(super) dry_run: bool,
+}
+
 /// What completing comes to.
 pub(super) struct Choice {
     pub(super) completion: Completion,
@@ -22,21 +29,18 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Decides, and asks for the owner where it takes one.
+    /// Decides, and asks for the owner where the schema checks one.
     ///
     /// # Errors
-    /// Why this record is not to be completed like this.
-    pub(super) fn of(context: &mut Context, args: &Args, record: &Record) -> Result<Self> {
-        let leave = Leave { create: args.create, replace: args.replace };
-        let completion = manual::of_record(record, leave).map_err(|why| refused(record, &why))?;
-        let fingerprint = fingerprint(record, completion, args.fingerprint.as_deref())?;
-        let given = args.owner.as_deref();
+    /// Why this record is not to be completed in this way.
+    pub(super) fn of(context: &mut Context, asked: Asked<'_>, record: &Record) -> Result<Self> {
+        let completion = manual::of_record(record, asked.overrides).map_err(|why| refused(record, &why))?;
+        let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
             Completion::OfLock => {
-                let dry_run = args.step.change.dry_run;
-                change::owner_of_lock(context, record, &record.schema.complete, given, dry_run)?
+                change::owner_of_lock(context, record, &record.schema.complete, asked.owner, asked.dry_run)?
             }
-            Completion::Creating | Completion::Replacing => change::owner_of_new(record, given, true)?,
+            Completion::Creating | Completion::Replacing => change::owner_of_new(record, asked.owner, true)?,
         };
         Ok(Self { completion, owner, fingerprint })
     }
@@ -64,10 +68,7 @@ impl Choice {
         Ok(Request { fingerprint: &self.fingerprint, error, now_ms, ..request })
     }
 
-    /// The lock to take for the step, where there is none and it wants one.
-    ///
-    /// # Errors
-    /// Usage: no lock would do.
+    /// The value of the lock to take for the step, where there is no lock and the step wants one.
     pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, Stop> {
         match self.completion {
             Completion::OfLock => Ok(None),
@@ -90,7 +91,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
     }
 }
 
-/// The hash of the payload that goes with the result. Without it every retry would be told that its payload is another.
+/// The hash of the payload that goes with the result: without the hash every retry would be told that its payload differs.
 fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> Result<String, Stop> {
     let (stored, name) = (record.fingerprint(), &record.schema.name);
     let keeps = record.schema.write.keeps_fingerprint();

@@ -13,25 +13,20 @@ use crate::domain::record::observation::Expiry;
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::Catalog;
 use crate::exit::Exit;
-use crate::render::record::View;
+use crate::render::record_json::RecordJson;
 use crate::render::style::Palette;
-use crate::render::{escape, json, record, words};
+use crate::render::{document, escape, record, words};
 use crate::store::Reader;
 use crate::store::read::records::{Found, Lookup};
 
-/// How to follow.
 pub(super) struct How {
-    /// How often to look.
     pub interval: Duration,
-    /// The state that ends it.
     pub until: Option<State>,
-    /// How to show.
     pub output: Output,
-    /// Show credentials.
     pub reveal: bool,
 }
 
-/// Shows the record, then each change of it, until it is in the wanted state or the operator ends it.
+/// Shows the record, then each of its changes, until the record is in the wanted state or the operator stops.
 pub(super) async fn follow(
     context: &mut Context,
     reader: &mut Reader,
@@ -45,7 +40,7 @@ pub(super) async fn follow(
     loop {
         let mut found = lookup.find(reader, catalog, vec![key.clone()]).await?;
         let now = match found.pop() {
-            // Nobody knows whether it is absent.
+            // The record may be absent, or not.
             Some(Found { unread: Some(error), records, .. }) if records.is_empty() => return Err(error.into()),
             Some(found) => found.records,
             None => Vec::new(),
@@ -65,7 +60,7 @@ pub(super) async fn follow(
     }
 }
 
-/// True when something changed but the passing of time.
+/// True when more changed than the time that is left.
 fn differs(before: &[Record], now: &[Record]) -> bool {
     let is_another = |before: &Record, now: &Record| {
         before.schema.name != now.schema.name || Identity::of(&before.seen).differs(&now.seen)
@@ -77,28 +72,27 @@ fn show(context: &mut Context, key: &[u8], first: bool, now: &[Record], how: &Ho
     let time = humantime::format_rfc3339_seconds(context.now());
     match how.output {
         Output::Table => {
-            let palette = Palette::new(context.ui.is_colored());
-            let view = View { palette, width: context.ui.width(), reveal: how.reveal };
-            let stamp = palette.dim(&time.to_string());
+            let view = context.ui.view();
+            let stamp = view.palette.dim(&time.to_string());
             if now.is_empty() {
-                let state = palette.state(State::Absent);
+                let state = view.palette.state(State::Absent);
                 context.ui.data(format!("{stamp}  {}  {state}: the next request executes\n", escape::text(key)))?;
             }
             for shown in now {
                 if first {
-                    context.ui.data(record::view(shown, view))?;
+                    context.ui.data(record::page(shown, view, how.reveal))?;
                 } else {
-                    context.ui.data(format!("{stamp}  {}\n", line(shown, palette)))?;
+                    context.ui.data(format!("{stamp}  {}\n", line(shown, view.palette)))?;
                 }
             }
         }
         Output::Json | Output::Jsonl => {
             if now.is_empty() {
                 let absent = serde_json::json!({ "key": escape::text(key), "state": State::Absent.as_str() });
-                context.ui.data(format!("{}\n", escape::json(absent.to_string())))?;
+                context.ui.data(document::line(&absent))?;
             }
             for shown in now {
-                context.ui.data(format!("{}\n", json::line(shown, how.reveal)))?;
+                context.ui.data(document::line(&RecordJson::of(shown, how.reveal)))?;
             }
         }
     }

@@ -10,18 +10,14 @@ use crate::domain::record::Record;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::listing::Listing;
-use crate::render::style::Palette;
-use crate::render::{escape, json};
+use crate::render::{escape, record_json};
 
 /// Which rows are kept.
 pub(super) enum Kept {
-    /// The first that come.
     First(usize),
-    /// The first of an order.
     Sorted(Order, usize),
 }
 
-/// Rows on their way to stdout.
 pub(super) struct Rows {
     output: Output,
     reveal: bool,
@@ -30,28 +26,26 @@ pub(super) struct Rows {
     limit: usize,
     shown: usize,
     cut: bool,
-    /// The last page, for its room.
+    /// The last page, kept for its memory.
     page: String,
 }
 
 impl Rows {
     pub(super) fn new(context: &Context, catalog: &Catalog, output: Output, reveal: bool, kept: Kept) -> Self {
-        let palette = Palette::new(context.ui.is_colored());
         let schema_columns = catalog.chosen().iter().map(|schema| schema.name.len()).max().unwrap_or(0).max(6);
         let (limit, top) = match kept {
             Kept::First(limit) => (limit, None),
             Kept::Sorted(order, limit) => (limit, Some(Top::new(order, limit))),
         };
-        let listing = Listing::new(palette, context.ui.width(), schema_columns);
+        let listing = Listing::new(context.ui.view(), schema_columns);
         Self { output, reveal, listing, top, limit, shown: 0, cut: false, page: String::new() }
     }
 
-    /// Rows that were shown.
     pub(super) fn shown(&self) -> usize {
         self.shown
     }
 
-    /// True when sorting left rows out that nobody asked to leave out.
+    /// True when sorting left out rows beyond the default limit.
     pub(super) fn was_cut(&self) -> bool {
         self.cut
     }
@@ -96,11 +90,11 @@ impl Rows {
             }
             Output::Json => {
                 context.ui.data(if first { "{\"format\":1,\"records\":[\n" } else { ",\n" })?;
-                self.page = json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
             }
             Output::Jsonl => {
-                self.page = json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = record_json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
                 context.ui.data("\n")?;
             }

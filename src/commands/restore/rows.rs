@@ -1,66 +1,106 @@
-//! The rows of `restore`: what became of each Redis key, shown as it is known.
+//! The rows of `restore`: what became of each Redis key, shown as soon as it is known.
 
 use std::io;
 
 use crate::args::Output;
 use crate::context::Context;
+use crate::domain::record::observation::Expiry;
 use crate::domain::schema::Role;
 use crate::render::change::restored;
 use crate::store::backup::Held;
 use crate::store::{Became, Fate, StoreError};
 
-/// Rows on their way to stdout, and their count.
+/// What became of a Redis key, in the order in which the counts are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Restored,
+    /// It was there already.
+    Present,
+    /// A result, kept away by a lock beside it.
+    Locked,
+    /// A lock, kept away by the result that its record has by now.
+    Completed,
+    Expired,
+}
+
+/// The endings of Redis keys that did not come back, with the reasons.
+const LEFT: [(Ending, &str); 4] = [
+    (Ending::Present, "there already, left as they are"),
+    (Ending::Locked, "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)"),
+    (Ending::Completed, "kept away by a result: completed since"),
+    (Ending::Expired, "expired since"),
+];
+
+impl Ending {
+    fn of(held: &Held, fate: Fate) -> Self {
+        // What keeps a lock away is a result, and what keeps a result away is a lock.
+        let is_lock = held.beside.as_ref().is_some_and(|beside| beside.role == Role::Result);
+        match fate {
+            Fate::Restored(_) | Fate::FoundBack(_) => Self::Restored,
+            Fate::Present => Self::Present,
+            Fate::Barred if is_lock => Self::Completed,
+            Fate::Barred => Self::Locked,
+            Fate::Expired => Self::Expired,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Restored => "restored",
+            Self::Present => "present",
+            Self::Locked => "locked",
+            Self::Completed => "completed",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// Rows on their way to stdout, and their counts.
 pub(super) struct Rows {
     output: Output,
     dry_run: bool,
-    restored: u64,
-    /// Those among them whose reply was lost, and of which reading back told.
+    /// By [`Ending`].
+    counts: [u64; 5],
+    /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
-    /// Redis keys that were there already.
-    present: u64,
-    /// Results beside which a lock stands.
-    locked: u64,
-    /// Locks whose records have a result by now.
-    completed: u64,
-    expired: u64,
-    /// stdout may go away in the middle: the work goes on without it.
+    /// The error of a stdout that went away: the work goes on without it.
     shown: io::Result<()>,
 }
 
 impl Rows {
     pub(super) fn new(output: Output, dry_run: bool) -> Self {
-        Self {
-            output,
-            dry_run,
-            restored: 0,
-            read_back: 0,
-            present: 0,
-            locked: 0,
-            completed: 0,
-            expired: 0,
-            shown: Ok(()),
-        }
+        Self { output, dry_run, counts: [0; 5], read_back: 0, shown: Ok(()) }
     }
 
-    /// Redis keys of which it is known what became.
+    fn count(&self, ending: Ending) -> u64 {
+        self.counts[ending as usize]
+    }
+
+    /// Redis keys whose ending is known.
     pub(super) fn seen(&self) -> u64 {
-        self.restored + self.kept_away() + self.expired
+        self.counts.iter().sum()
     }
 
-    /// Redis keys that did not come back for what stands there, or beside.
+    pub(super) fn restored(&self) -> u64 {
+        self.count(Ending::Restored)
+    }
+
+    /// Redis keys that did not come back because of what stands at them, or beside them.
     pub(super) fn kept_away(&self) -> u64 {
-        self.present + self.locked + self.completed
+        self.seen() - self.restored() - self.count(Ending::Expired)
     }
 
-    /// Takes a batch; gives the worst error in it: that nobody knows what became of some, else the first refusal.
+    /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first refusal.
     pub(super) fn add(&mut self, context: &mut Context, batch: &[Held], fates: Vec<Became>) -> Option<StoreError> {
         let mut refusal = None;
         let mut text = String::new();
         for (held, fate) in batch.iter().zip(fates) {
             match fate {
                 Ok(fate) => {
-                    text.push_str(&self.row(held, fate));
-                    self.count(held, fate);
+                    let ending = Ending::of(held, fate);
+                    text.push_str(&self.row(held, fate, ending));
+                    self.counts[ending as usize] += 1;
+                    self.read_back += u64::from(matches!(fate, Fate::FoundBack(_)));
                 }
                 Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                 Err(error) => refusal = refusal.or(Some(error)),
@@ -72,17 +112,14 @@ impl Rows {
         refusal
     }
 
-    fn row(&self, held: &Held, fate: Fate) -> String {
-        let (word, left) = match fate {
-            Fate::Restored(left) if self.dry_run => ("would-restore", Some(left)),
-            Fate::Restored(left) | Fate::FoundBack(left) => ("restored", Some(left)),
-            Fate::Present => ("present", None),
-            Fate::Barred if is_lock(held) => ("completed", None),
-            Fate::Barred => ("locked", None),
-            Fate::Expired => ("expired", None),
+    fn row(&self, held: &Held, fate: Fate, ending: Ending) -> String {
+        let left = match fate {
+            Fate::Restored(left) | Fate::FoundBack(left) => Some(left.map_or(Expiry::Never, Expiry::In)),
+            _ => None,
         };
-        let shown = restored::Row {
-            outcome: word,
+        let would = self.dry_run && matches!(fate, Fate::Restored(_));
+        let row = restored::Row {
+            outcome: if would { "would-restore" } else { ending.as_str() },
             redis_key: &held.saved.redis_key,
             schema: &held.schema,
             key: &held.key,
@@ -91,73 +128,39 @@ impl Rows {
         };
         let first = self.seen() == 0;
         match self.output {
-            Output::Table if first => restored::heading() + &restored::line(&shown),
-            Output::Table => restored::line(&shown),
-            Output::Json if first => format!("{{\"format\":1,\"redis_keys\":[\n{}", restored::json(&shown)),
-            Output::Json => format!(",\n{}", restored::json(&shown)),
-            Output::Jsonl => restored::json(&shown) + "\n",
+            Output::Table if first => restored::heading() + &restored::line(&row),
+            Output::Table => restored::line(&row),
+            Output::Json if first => format!("{{\"format\":1,\"redis_keys\":[\n{}", restored::json(&row)),
+            Output::Json => format!(",\n{}", restored::json(&row)),
+            Output::Jsonl => restored::json(&row) + "\n",
         }
     }
 
-    fn count(&mut self, held: &Held, fate: Fate) {
-        match fate {
-            Fate::Restored(_) => self.restored += 1,
-            Fate::FoundBack(_) => {
-                self.restored += 1;
-                self.read_back += 1;
-            }
-            Fate::Present => self.present += 1,
-            Fate::Barred if is_lock(held) => self.completed += 1,
-            Fate::Barred => self.locked += 1,
-            Fate::Expired => self.expired += 1,
-        }
-    }
-
-    /// Closes the document.
-    ///
-    /// # Errors
-    /// What stdout said to any of it.
+    /// Closes the document. The error is the first of stdout's.
     pub(super) fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
         std::mem::replace(&mut self.shown, Ok(()))?;
         if self.output == Output::Json {
             let open = if self.seen() == 0 { "{\"format\":1,\"redis_keys\":[" } else { "\n" };
             let word = if self.dry_run { "would_restore" } else { "restored" };
-            let Self { restored, present, locked, completed, expired, .. } = self;
+            let left: String =
+                LEFT.map(|(ending, _)| format!("\"{}\":{},", ending.as_str(), self.count(ending))).concat();
+            let restored = self.restored();
             context.ui.data(format!(
-                "{open}],\"{word}\":{restored},\"present\":{present},\"locked\":{locked},\"completed\":{completed},\
-                 \"expired\":{expired},\"lines_left_out\":{left_out},\"complete\":{whole}}}\n"
+                "{open}],\"{word}\":{restored},{left}\"lines_left_out\":{left_out},\"complete\":{whole}}}\n"
             ))?;
         }
         context.ui.flush()
     }
 
-    /// How many came back.
-    pub(super) fn restored(&self) -> u64 {
-        self.restored
-    }
-
-    /// How far it got, as a sentence without its full stop.
+    /// How far the restore got, as a sentence without its full stop.
     pub(super) fn summary(&self, count: u64) -> String {
         let verb = if self.dry_run { "Would restore" } else { "Restored" };
-        let mut text = format!("{verb} {} of {count} Redis keys", self.restored);
-        for (count, why) in [
-            (self.present, "there already, left as they are"),
-            (
-                self.locked,
-                "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)",
-            ),
-            (self.completed, "kept away by a result: completed since"),
-            (self.expired, "expired since"),
-        ] {
+        let mut text = format!("{verb} {} of {count} Redis keys", self.restored());
+        for (count, why) in LEFT.map(|(ending, why)| (self.count(ending), why)) {
             if count > 0 {
                 text.push_str(&format!("; {count} {why}"));
             }
         }
         text
     }
-}
-
-/// What keeps a lock away is a result, and the other way round.
-fn is_lock(held: &Held) -> bool {
-    held.beside.as_ref().is_some_and(|beside| beside.role == Role::Result)
 }

@@ -1,27 +1,70 @@
-//! What a restore brings back: the backup, how whole it is, and whether it was taken from this server.
+//! What a restore brings back: the backup, which of its lines are damaged, and whether it was taken from this server.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use clap::Args;
 
-use super::Args;
 use crate::context::Context;
 use crate::domain::change::provenance::{Likeness, Provenance};
+use crate::domain::schema::Role;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
-use crate::store::backup::{BackupError, BackupReader, Damage, Held};
+use crate::store::Return;
+use crate::store::backup::{BackupError, BackupReader, Beside, Damage, Held};
+
+/// The options that say what is restored.
+#[derive(Debug, Args)]
+pub(super) struct SourceArgs {
+    /// Backup to restore from
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+
+    /// Only this idempotency key or Redis key; can be given more than once
+    #[arg(long = "only", value_name = "KEY")]
+    pub(super) keys: Vec<OsString>,
+
+    /// Restore to another server, service, cluster or database than the backup was taken from
+    #[arg(long)]
+    pub(super) elsewhere: bool,
+
+    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
+    /// holder overwrites it
+    #[arg(long)]
+    pub(super) replace_locked: bool,
+
+    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
+    #[arg(long)]
+    pub(super) skip_damaged: bool,
+}
+
+impl SourceArgs {
+    pub(super) fn wants(&self, held: &Held) -> bool {
+        let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
+        self.keys.is_empty() || self.keys.iter().any(is)
+    }
+
+    /// How a Redis key comes back, and what bars it.
+    pub(super) fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
+        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Role::Lock));
+        Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
+    }
+}
 
 /// A backup that was checked from its beginning to its end.
 pub(super) struct Source {
-    /// The Redis keys that are wanted, how many.
+    /// How many Redis keys are wanted.
     pub(super) wanted: u64,
-    /// Lines that are left out and may have held a Redis key that was changed.
+    /// Lines that are left out although they may hold a Redis key that was changed.
     pub(super) left_out: u64,
     file: String,
     reader: BackupReader,
-    /// Where the wanted ones were taken from, each place once.
+    /// Where the wanted Redis keys were taken from, each server once.
     places: Vec<Arc<Provenance>>,
-    /// Those of which nobody knows where they were taken from.
+    /// Wanted Redis keys of which the backup does not say where they were taken from.
     from_nowhere: u64,
 }
 
@@ -30,7 +73,7 @@ impl Source {
     ///
     /// # Errors
     /// Usage: no backup, a newer one, one that is damaged in the middle. No: it holds none of the keys asked for.
-    pub(super) fn open(context: &mut Context, args: &Args) -> Result<Self, Stop> {
+    pub(super) fn open(context: &mut Context, args: &SourceArgs) -> Result<Self, Stop> {
         let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
         let look = |held: &Held| {
             if !args.wants(held) {
@@ -52,7 +95,7 @@ impl Source {
         Ok(Self { wanted, left_out, file, reader, places, from_nowhere })
     }
 
-    /// Passes where the backup was taken from this place, or the operator says that it may be another.
+    /// Passes where the backup was taken from this server, or the operator allows another one.
     ///
     /// # Errors
     /// Refused for safety: it was taken somewhere else.
@@ -82,16 +125,13 @@ impl Source {
     }
 
     /// The next Redis key of the backup, wanted or not.
-    ///
-    /// # Errors
-    /// Usage: the file cannot be read any more.
     pub(super) fn next(&mut self) -> Result<Option<Held>, Stop> {
         self.reader.next_held().map_err(not_a_backup)
     }
 }
 
-/// Says which lines are left out, and gives how many, where one of them may have held what was changed.
-fn left_out(context: &mut Context, args: &Args, file: &str, damage: &Damage) -> Result<u64, Stop> {
+/// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was changed, else 0.
+fn left_out(context: &mut Context, args: &SourceArgs, file: &str, damage: &Damage) -> Result<u64, Stop> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
         let more = if gap.lines > 1 {
             format!("; {} are damaged, and whole lines follow", gap.words())

@@ -1,15 +1,18 @@
 //! Which locks a sweep is about.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
+use clap::{Args, ValueEnum};
 
-use super::{ActionArg, Args};
+use crate::args::{SchemaArgs, finding_codes, parse_duration};
 use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan;
-use crate::domain::change::orphan::{ORPHANED, Orphan, Told};
+use crate::domain::change::orphan::{INCLUDABLE, ORPHANED, Orphan, Told};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::Record;
 use crate::domain::record::age;
@@ -24,7 +27,38 @@ use crate::store::Action;
 /// Bytes of each value that are read at the first look: a lock fits.
 const HEAD_BYTES: usize = 128;
 
-/// Schemas, and the findings that are sought.
+/// The options that choose locks.
+#[derive(Debug, Args)]
+pub(super) struct SoughtArgs {
+    /// Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them
+    #[arg(long)]
+    orphaned: bool,
+
+    /// Locks known to be held longer than this (`overdue`)
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    older_than: Option<Duration>,
+
+    /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no
+    /// worker can be (`leftover-lock`), or values in a lock's place that do not decode (`unreadable`: with --schema, and
+    /// --prefix or a --match that has a literal part)
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
+    include: Vec<FindingCode>,
+
+    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
+    #[arg(long = "match", value_name = "GLOB")]
+    key_glob: Option<OsString>,
+}
+
+/// `--action`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ActionArg {
+    /// Remove the lock: the next request executes.
+    Unlock,
+    /// Give it the lock TTL that is stated, so that a worker still at it can finish; never more time than it has.
+    Expire,
+}
+
+/// The rule of a sweep: schemas, and the findings that are sought.
 pub(super) struct Orphans {
     scope: Scope,
     sought: Vec<FindingCode>,
@@ -33,19 +67,17 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Makes sense of the options.
-    ///
     /// # Errors
     /// Usage: there is no schema to sweep, or no lock TTL is stated where one is needed.
-    pub(super) fn new(context: &Context, args: &Args) -> Result<Self> {
-        let catalog = context.catalog(&args.schemas)?;
+    pub(super) fn new(context: &Context, args: &SoughtArgs, action: ActionArg, schemas: &SchemaArgs) -> Result<Self> {
+        let catalog = context.catalog(schemas)?;
         if catalog.scanned().is_empty() {
             return Err(Stop::usage("no schema to sweep").hint("name one with --schema").into());
         }
         let mut sought: Vec<_> = args.orphaned.then_some(ORPHANED).into_iter().collect();
-        sought.extend(args.include.iter().copied());
+        sought.extend(INCLUDABLE.into_iter().filter(|code| args.include.contains(code)));
         sought.extend(args.older_than.map(|_| FindingCode::Overdue));
-        needs_a_stated_ttl(&catalog.scanned(), &sought, args.action)?;
+        needs_a_stated_ttl(&catalog.scanned(), &sought, action)?;
         let thresholds = Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let least = if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
@@ -53,7 +85,7 @@ impl Orphans {
         if let Some(glob) = &key_glob {
             glob::check(glob).map_err(|why| Stop::usage(format!("--match: {why}")))?;
         }
-        Ok(Self { scope, sought, action: args.action, key_glob })
+        Ok(Self { scope, sought, action, key_glob })
     }
 
     /// The codes of the findings that are sought.
@@ -61,13 +93,26 @@ impl Orphans {
         self.sought.iter().map(FindingCode::as_str).collect()
     }
 
-    /// Passes where what is swept is narrow enough to be changed.
-    ///
-    /// # Errors
-    /// Refused for safety.
-    pub(super) fn is_narrow(&self, args: &Args) -> Result<(), Stop> {
-        let narrowing = Narrowing { glob: self.key_glob.as_deref(), has_key_file: false, schemas: &args.schemas };
+    /// Passes where the choice is narrow enough to be changed.
+    pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
+        let narrowing = Narrowing { glob: self.key_glob.as_deref(), has_key_file: false, schemas };
         narrowing.check(&self.scope.catalog, self.sought.contains(&FindingCode::Unreadable))
+    }
+
+    fn chosen(&self, record: &Record, orphan: Orphan) -> Chosen<&'static str> {
+        let action = match self.action {
+            ActionArg::Unlock => Some(Action::Remove),
+            ActionArg::Expire if orphan::expires_anyway(record, orphan.slot) => None,
+            ActionArg::Expire => Some(Action::ExpireIn(age::millis(record.schema.lock_ttl))),
+        };
+        let ends_by_itself = orphan::may_be_held(record, orphan);
+        Chosen {
+            group: orphan.code.as_str(),
+            age: orphan::age(record),
+            slots: vec![orphan.slot],
+            action,
+            ends_by_itself,
+        }
     }
 }
 
@@ -95,25 +140,8 @@ impl Rule for Orphans {
     }
 }
 
-impl Orphans {
-    fn chosen(&self, record: &Record, orphan: Orphan) -> Chosen<&'static str> {
-        let action = match self.action {
-            ActionArg::Unlock => Some(Action::Remove),
-            ActionArg::Expire if orphan::expires_anyway(record, orphan.slot) => None,
-            ActionArg::Expire => Some(Action::ExpireIn(age::millis(record.schema.lock_ttl))),
-        };
-        let ends_by_itself = orphan::may_be_held(record, orphan);
-        Chosen {
-            group: orphan.code.as_str(),
-            age: orphan::age(record),
-            slots: vec![orphan.slot],
-            action,
-            ends_by_itself,
-        }
-    }
-}
-
-/// A schema's default lock TTL tells nothing of a lock that stays longer, nor how long a worker may still need.
+/// Passes where a lock TTL is stated, or none is needed: a schema's default lock TTL tells neither that a lock stays too long
+/// nor how long a worker may still need.
 ///
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.

@@ -1,4 +1,4 @@
-//! Reports as JSON: the documented, versioned contract. Fields are added, never renamed.
+//! What a change of many records found and did, as JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::change::outcome::Account;
 use crate::domain::select::tally::{Group, Sample, Tally};
+use crate::render::document::{fields, with};
 use crate::render::escape;
 
-/// What a sweep found among what it covered, by each finding that was sought, and did.
+/// The report of a sweep: what it found by each finding that was sought, what it covered, and what it did.
 pub fn sweep(
     tally: &Tally<&'static str>,
     sought: &[&'static str],
@@ -17,7 +18,7 @@ pub fn sweep(
 ) -> Value {
     let nothing = Group::default();
     let of = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group);
-    let found: Map<_, _> = sought.iter().map(|code| ((*code).to_owned(), Value::Object(group(of(code))))).collect();
+    let found: Map<_, _> = sought.iter().map(|code| ((*code).to_owned(), group(of(code)))).collect();
     let report = json!({
         "format": 1,
         "outcome": swept.outcome.as_str(),
@@ -37,20 +38,15 @@ pub fn sweep(
     with(report, covered)
 }
 
-/// What a purge found, by schema and state, and did.
+/// The report of a purge: what it found by schema and state, what it covered, and what it did.
 pub fn purge(tally: &Tally<(String, &'static str)>, covered: Map<String, Value>, purged: &Account) -> Value {
-    let found: Vec<_> = tally
+    let found = tally
         .groups()
-        .map(|((schema, state), of)| {
-            let mut fields = Map::from_iter([("schema".to_owned(), json!(schema)), ("state".to_owned(), json!(state))]);
-            fields.extend(group(of));
-            Value::Object(fields)
-        })
-        .collect();
+        .map(|((schema, state), of)| with(json!({ "schema": schema, "state": state }), fields(group(of))));
     let report = json!({
         "format": 1,
         "outcome": purged.outcome.as_str(),
-        "found": found,
+        "found": found.collect::<Vec<_>>(),
         "total": tally.total(),
         "done": purged.done,
         "read_back": purged.read_back,
@@ -63,24 +59,16 @@ pub fn purge(tally: &Tally<(String, &'static str)>, covered: Map<String, Value>,
     with(report, covered)
 }
 
-fn with(mut report: Value, covered: Map<String, Value>) -> Value {
-    if let Some(fields) = report.as_object_mut() {
-        fields.extend(covered);
-    }
-    report
+fn group(group: &Group) -> Value {
+    json!({
+        "count": group.count,
+        "oldest_ms": group.oldest.map(|age| age.millis),
+        "oldest_evidence": group.oldest.map(|age| age.evidence.as_str()),
+        "sample": group.sample.iter().map(sample).collect::<Vec<_>>(),
+    })
 }
 
-fn group(group: &Group) -> Map<String, Value> {
-    let sample: Vec<_> = group.sample.iter().map(shown).collect();
-    Map::from_iter([
-        ("count".to_owned(), json!(group.count)),
-        ("oldest_ms".to_owned(), json!(group.oldest.map(|age| age.millis))),
-        ("oldest_evidence".to_owned(), json!(group.oldest.map(|age| age.evidence.as_str()))),
-        ("sample".to_owned(), json!(sample)),
-    ])
-}
-
-fn shown(sample: &Sample) -> Value {
+fn sample(sample: &Sample) -> Value {
     match std::str::from_utf8(&sample.key) {
         Ok(key) => json!({ "schema": sample.schema, "key": key }),
         Err(_) => json!({

@@ -1,11 +1,10 @@
-//! Reports on what many changes found and did: as a table, as JSON, as one line for monitoring.
+//! What changes found and did: as a table, as rows, as JSON.
 
 mod bulk_json;
-mod check;
 mod found;
 pub mod restored;
-pub mod step;
+mod step_json;
 
 pub use self::bulk_json::{purge, sweep};
-pub use check::check;
-pub use found::{orphans, records};
+pub use self::found::{orphans, records};
+pub use self::step_json::{Outcome, Report};

@@ -1,18 +1,17 @@
 //! Latencies as bars.
 
-use super::report::latency;
 use crate::domain::race::Run;
+use crate::render::words::latency;
 
-/// Rows of a chart.
 const ROWS: usize = 8;
 
 /// The longest bar, however wide the terminal.
 const LONGEST: usize = 60;
 
-/// Eighths of a character, lying.
+/// A character filled from the left, by eighths.
 const LYING: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// Eighths of a character, standing.
+/// A character filled from below, by eighths.
 const STANDING: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// How many steps took how long, a bar a row.
@@ -27,7 +26,7 @@ pub(super) fn text(run: &Run, width: Option<usize>) -> String {
     if rows.is_empty() { String::new() } else { text }
 }
 
-/// The same in one line.
+/// How many steps took how long, a character a row.
 pub(super) fn sparks(run: &Run, length: usize) -> String {
     let rows = run.latencies.rows(length);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();

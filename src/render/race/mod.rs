@@ -6,5 +6,5 @@ mod report;
 mod table;
 mod timeline;
 
-pub use self::race_json::{document, lines};
-pub use report::text;
+pub use self::race_json::run;
+pub use self::report::text;

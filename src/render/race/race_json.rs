@@ -1,4 +1,4 @@
-//! Races as JSON: the documented, versioned contract. Fields are added, never renamed.
+//! A race as JSON.
 
 use std::time::Duration;
 
@@ -6,21 +6,10 @@ use serde_json::{Value, json};
 
 use super::timeline::excerpt;
 use crate::domain::race::{Event, Offending, Run};
-use crate::render::escape;
+use crate::domain::record::age::millis;
 
-/// A whole document: `{"format":1,"runs":[…]}`.
-pub fn document(runs: &[Run]) -> String {
-    let runs: Vec<_> = runs.iter().map(run).collect();
-    let document = json!({ "format": 1, "runs": runs });
-    format!("{}\n", escape::json(serde_json::to_string_pretty(&document).unwrap_or_default()))
-}
-
-/// A line for each run.
-pub fn lines(runs: &[Run]) -> String {
-    runs.iter().map(|of| format!("{}\n", escape::json(run(of).to_string()))).collect()
-}
-
-fn run(run: &Run) -> Value {
+/// A run with its counts, its latencies, and its first offence.
+pub fn run(run: &Run) -> Value {
     json!({
         "schema": run.schema,
         "strategy": run.strategy.as_str(),
@@ -77,8 +66,4 @@ fn event(event: &Event) -> Value {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

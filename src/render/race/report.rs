@@ -1,25 +1,24 @@
 //! The report of a race for people.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use super::{chart, table, timeline};
 use crate::domain::duration;
 use crate::domain::race::{Plan, Run, Strategy, Verdict};
-use crate::render::style::Palette;
+use crate::domain::record::age::millis;
+use crate::render::style::View;
 
-/// The whole report, for a terminal this wide; `None` takes lines of any length.
-pub fn text(runs: &[Run], width: Option<usize>, palette: Palette) -> String {
-    let mut parts = vec![heading(runs), table::text(runs, width, palette)];
+pub fn text(runs: &[Run], view: View) -> String {
+    let mut parts = vec![heading(runs), table::text(runs, view)];
     if runs.iter().all(|run| run.schema == runs[0].schema) {
-        parts.extend(runs.iter().map(|run| chart::text(run, width)));
+        parts.extend(runs.iter().map(|run| chart::text(run, view.width)));
     }
     // The schema's own failure is what matters most.
     let offender = runs
         .iter()
         .find(|run| run.strategy == Strategy::Schema && run.offending.is_some())
         .or_else(|| runs.iter().find(|run| run.offending.is_some()));
-    parts.extend(offender.and_then(|run| timeline::text(run, width, palette)));
+    parts.extend(offender.and_then(|run| timeline::text(run, view)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -64,41 +63,11 @@ fn options(plan: &Plan) -> Vec<String> {
         options.push(format!("the handler fails in 1 of {}", count(plan.fail_every, "round")));
     }
     if !plan.think_time.is_zero() {
-        options.push(format!("up to {} between the calls of a step", think(plan.think_time)));
+        options.push(format!("up to {} between the calls of a step", duration::short(millis(plan.think_time))));
     }
     options
 }
 
-fn think(time: Duration) -> String {
-    duration::short(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-}
-
 fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// A latency as `183µs`, `1.2ms`, `2.5s`.
-pub(super) fn latency(latency: Duration) -> String {
-    let micros = latency.as_secs_f64() * 1e6;
-    match micros {
-        ..999.5 => format!("{micros:.0}µs"),
-        ..99_950.0 => format!("{:.1}ms", micros / 1e3),
-        ..999_500.0 => format!("{:.0}ms", micros / 1e3),
-        _ => format!("{:.1}s", micros / 1e6),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_latency_has_two_to_four_digits() {
-        let of = |nanos| latency(Duration::from_nanos(nanos));
-        assert_eq!(of(900), "1µs");
-        assert_eq!(of(183_400), "183µs");
-        assert_eq!(of(999_600), "1.0ms");
-        assert_eq!(of(12_340_000), "12.3ms");
-        assert_eq!(of(999_600_000), "1.0s");
-    }
 }

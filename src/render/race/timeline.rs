@@ -7,18 +7,18 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::domain::race::{Event, Offending, Run};
 use crate::render::escape;
-use crate::render::style::Palette;
+use crate::render::style::View;
 
-/// How many events are shown.
+/// Events that are shown at most.
 const SHOWN: usize = 12;
 
 /// The timeline of a run's first offending round, the offending pair marked.
-pub(super) fn text(run: &Run, width: Option<usize>, palette: Palette) -> Option<String> {
+pub(super) fn text(run: &Run, view: View) -> Option<String> {
     let offending = run.offending.as_ref()?;
     let pair = [Some(offending.offence.event), offending.offence.against];
     let name = format!("{}, {}", run.schema, run.strategy.as_str());
     let title = format!("Round {} of {name} cannot have been atomic:", offending.round);
-    let mut text = format!("{}\n{}\n\n", palette.bold(&title), offending.offence.rule.sentence());
+    let mut text = format!("{}\n{}\n\n", view.palette.bold(&title), offending.offence.rule.sentence());
     text.push_str("   START µs    END µs  WORKER  STEP      REPLY\n");
     let mut next = 0;
     for index in excerpt(offending) {
@@ -28,8 +28,8 @@ pub(super) fn text(run: &Run, width: Option<usize>, palette: Palette) -> Option<
         next = index + 1;
         let marked = pair.contains(&Some(index));
         let line = line(&offending.events[index], marked);
-        let line = cut(&line, width.unwrap_or(usize::MAX));
-        text.push_str(&if marked { palette.paint(AnsiColor::Red.on_default(), &line) } else { line });
+        let line = cut(&line, view.width.unwrap_or(usize::MAX));
+        text.push_str(&if marked { view.palette.paint(AnsiColor::Red.on_default(), &line) } else { line });
         text.push('\n');
     }
     if next < offending.events.len() {
@@ -38,7 +38,8 @@ pub(super) fn text(run: &Run, width: Option<usize>, palette: Palette) -> Option<
     Some(text)
 }
 
-/// The indexes of the events worth showing, in order: the pair, what its workers did besides, what was near it.
+/// The indexes of the events to show, in order: the offending pair, what the pair's workers did besides, and what
+/// happened near the pair.
 pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
     let pair: Vec<usize> = [Some(offending.offence.event), offending.offence.against].into_iter().flatten().collect();
     let workers: Vec<usize> = pair.iter().map(|index| offending.events[*index].worker).collect();

@@ -2,9 +2,7 @@
 
 mod page;
 mod schema_json;
-mod table;
 mod words;
 
-pub use self::schema_json::{document, line};
-pub use page::page;
-pub use table::table;
+pub use self::page::{page, table};
+pub use self::schema_json::schema;

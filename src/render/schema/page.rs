@@ -1,22 +1,47 @@
-//! The page of `schema show`: everything an operator wants to know of a schema.
+//! Schemas for people: the table of `schema list`, and the page of `schema show`.
 
-use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::words;
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{Call, Schema, Step};
 use crate::domain::step::fencing;
-use crate::render::fold::fold;
-use crate::render::style::Palette;
+use crate::render::page::Page;
+use crate::render::style::View;
 use crate::render::table;
-use crate::render::words::late_worker as fate;
+use crate::render::words::late_worker;
 
-const LABEL: usize = 14;
+/// From this width on there is room for where a schema came from.
+const ROOMY: usize = 100;
 
-/// A schema as lines of text.
-pub fn page(schema: &Schema, palette: Palette, width: Option<usize>) -> String {
-    let mut page = Page { text: String::new(), palette, width, schema };
+/// From this width on there is room for the summary.
+const WIDE: usize = 160;
+
+pub fn table(schemas: &[Arc<Schema>], view: View) -> String {
+    let at_least = |columns: usize| view.width.is_none_or(|width| width >= columns);
+    let mut heading = vec!["SCHEMA", "REDIS KEYS", "LOCK", "RESULT", "OWNER", "BEGIN"];
+    heading.extend(at_least(ROOMY).then_some("ORIGIN"));
+    heading.extend(at_least(WIDE).then_some("SUMMARY"));
+    let rows = schemas.iter().map(|schema| {
+        let mut row = vec![
+            words::safe(&schema.name),
+            words::templates(schema).join(if view.width.is_some() { "\n" } else { "  " }),
+            duration::short(millis(schema.lock_ttl)),
+            duration::short(millis(schema.result_ttl)),
+            if schema.complete.checks_owner { "checked" } else { "no" }.to_owned(),
+            if schema.begins_with_a_script() { "script" } else { "commands" }.to_owned(),
+        ];
+        row.extend(at_least(ROOMY).then(|| words::origin(&schema.origin)));
+        row.extend(at_least(WIDE).then(|| words::safe(&schema.summary)));
+        row
+    });
+    table::grid(view, 0, &heading, rows)
+}
+
+/// Everything that an operator wants to know of a schema.
+pub fn page(schema: &Schema, view: View) -> String {
+    let mut page = SchemaPage { page: Page::new(view), schema };
     page.head();
     page.values();
     page.step("Begin", Some(&schema.begin));
@@ -28,20 +53,18 @@ pub fn page(schema: &Schema, palette: Palette, width: Option<usize>) -> String {
     page.conduct();
     page.late_worker();
     page.scripts();
-    page.text
+    page.page.text
 }
 
-struct Page<'a> {
-    text: String,
-    palette: Palette,
-    width: Option<usize>,
+struct SchemaPage<'a> {
+    page: Page,
     schema: &'a Schema,
 }
 
-impl Page<'_> {
+impl SchemaPage<'_> {
     fn head(&mut self) {
         let schema = self.schema;
-        let name = self.palette.bold(&words::safe(&schema.name));
+        let name = self.page.view.palette.bold(&words::safe(&schema.name));
         self.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
         for (slot, template) in schema.slots.iter().zip(words::templates(schema)) {
             let label = if schema.slots.len() == 1 { "Redis key" } else { slot.role.as_str() };
@@ -70,7 +93,6 @@ impl Page<'_> {
             }
             row
         });
-        let rows = rows.collect();
         self.grid(2, rows);
         self.section("Written", "");
         self.field("lock", &words::safe(&schema.write.lock_value.display()));
@@ -114,7 +136,6 @@ impl Page<'_> {
                 client.unwrap_or_default(),
             ]
         });
-        let rows = rows.collect();
         self.grid(6, rows);
     }
 
@@ -124,12 +145,12 @@ impl Page<'_> {
             return;
         }
         self.section("Service", "what it does around the steps");
-        self.grid(2, rows.into_iter().map(Vec::from).collect());
+        self.grid(2, rows.into_iter().map(Vec::from));
     }
 
     fn late_worker(&mut self) {
         self.section("Late worker", "one that still runs when its lock has expired or was removed");
-        self.wrapped(2, fate(fencing::of(self.schema)));
+        self.wrapped(2, late_worker(fencing::of(self.schema)));
     }
 
     fn scripts(&mut self) {
@@ -144,28 +165,21 @@ impl Page<'_> {
     }
 
     fn section(&mut self, title: &str, remark: &str) {
-        let remark = if remark.is_empty() { String::new() } else { format!("  {}", self.palette.dim(remark)) };
-        let _ = writeln!(self.text, "\n{}{remark}", self.palette.bold(title));
+        let palette = self.page.view.palette;
+        let remark = if remark.is_empty() { String::new() } else { format!("  {}", palette.dim(remark)) };
+        self.page.line(&format!("\n{}{remark}", palette.bold(title)));
     }
 
     fn field(&mut self, label: &str, value: &str) {
-        let label = self.palette.dim(&format!("{label:<LABEL$}"));
-        let mut lines = fold(value, self.width.map(|width| width.saturating_sub(LABEL + 2))).into_iter();
-        let _ = writeln!(self.text, "  {label}{}", lines.next().unwrap_or_default());
-        for line in lines {
-            let _ = writeln!(self.text, "  {:LABEL$}{line}", "");
-        }
+        self.page.field(label, value);
     }
 
     fn wrapped(&mut self, indent: usize, text: &str) {
-        for (index, line) in fold(text, self.width.map(|width| width.saturating_sub(indent + 2))).iter().enumerate() {
-            let hang = if index == 0 { 0 } else { 2 };
-            let _ = writeln!(self.text, "{:1$}{line}", "", indent + hang);
-        }
+        self.page.wrapped(indent, text);
     }
 
-    fn grid(&mut self, indent: usize, rows: Vec<Vec<String>>) {
-        self.text.push_str(&table::grid(self.palette, self.width, indent, &[], rows));
+    fn grid(&mut self, indent: usize, rows: impl Iterator<Item = Vec<String>>) {
+        self.page.text.push_str(&table::grid(self.page.view, indent, &[], rows));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Schemas as JSON: documented, versioned; fields are added, never renamed.
+//! A schema as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -9,21 +9,9 @@ use crate::domain::schema::{
     Action, Call, Condition, Conduct, First, Member, Origin, Pattern, Reply, Schema, Step, ValueCase,
 };
 use crate::domain::step::fencing;
-use crate::render::escape;
 
-/// A whole document: `{"format":1,"schemas":[…]}`.
-pub fn document<'a>(schemas: impl IntoIterator<Item = &'a Schema>) -> String {
-    let schemas: Vec<_> = schemas.into_iter().map(schema).collect();
-    let document = json!({ "format": 1, "schemas": schemas });
-    format!("{}\n", escape::json(serde_json::to_string_pretty(&document).unwrap_or_default()))
-}
-
-/// A schema as one line.
-pub fn line(schema: &Schema) -> String {
-    format!("{}\n", escape::json(self::schema(schema).to_string()))
-}
-
-fn schema(schema: &Schema) -> Value {
+/// A schema with its Redis keys, values, steps and scripts.
+pub fn schema(schema: &Schema) -> Value {
     let late = fencing::of(schema);
     let path = match &schema.origin {
         Origin::BuiltIn => None,

@@ -13,7 +13,6 @@ pub(super) fn safe(text: &str) -> String {
     escape::text(text.as_bytes())
 }
 
-/// Where it came from.
 pub(super) fn origin(origin: &Origin) -> String {
     match origin {
         Origin::BuiltIn => "built in".to_owned(),
@@ -21,12 +20,10 @@ pub(super) fn origin(origin: &Origin) -> String {
     }
 }
 
-/// One key or two.
 pub(super) fn layout(schema: &Schema) -> &'static str {
     if schema.slots.len() == 1 { "one key" } else { "lock and result" }
 }
 
-/// Its Redis keys' templates.
 pub(super) fn templates(schema: &Schema) -> Vec<String> {
     schema.slots.iter().map(|slot| safe(&slot.template.display())).collect()
 }
@@ -43,7 +40,6 @@ pub(super) fn prefix(prefix: &Prefix) -> String {
     format!("{text}; a deployment sets one with --prefix, {place}")
 }
 
-/// How a value is told.
 pub(super) fn told_by(case: &ValueCase) -> String {
     let mut tests: Vec<_> = case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
     if !case.tests.has.is_empty() {
@@ -198,7 +194,6 @@ pub(super) fn conduct(conduct: &Conduct) -> Vec<[String; 2]> {
     told.into_iter().filter_map(|(when, does)| Some([when.to_owned(), does?])).collect()
 }
 
-/// What a call sends.
 pub(super) fn sent(action: &Action) -> String {
     let words = |templates: &[crate::domain::schema::Template]| {
         templates.iter().map(|template| safe(&template.display())).collect::<Vec<_>>().join(" ")

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use crate::domain::simulation::{Cell, Verdict};
 use crate::render::escape;
 use crate::render::fold::fold;
-use crate::render::simulation::matrix::{style, words};
-use crate::render::style::Palette;
+use crate::render::simulation::matrix::{measure, style};
+use crate::render::style::View;
 
 /// Cells with the same scenario, verdict and reason.
 struct Group<'a> {
@@ -14,7 +14,8 @@ struct Group<'a> {
 }
 
 /// A paragraph for each scenario that did not end safely, with the reasons.
-pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> String {
+pub(super) fn text(cells: &[Cell], view: View) -> String {
+    let View { palette, width } = view;
     let mut bad = groups(cells.iter().filter(|cell| cell.judgement.verdict > Verdict::Safe));
     let told = |cell: &Cell| cells.iter().position(|other| other.scenario == cell.scenario);
     bad.sort_by_key(|group| (Reverse(group.cells[0].judgement.verdict), told(group.cells[0])));
@@ -28,7 +29,7 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
         text.push_str(&hanging(&heading, width));
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
         let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
-        // Once for each scenario, behind the last of its reasons that stand together.
+        // The remedy stands once for each scenario, behind the last of the scenario's reasons that stand together.
         let is_hurt = cell.judgement.verdict > Verdict::Refused;
         if is_hurt && next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
             remedied.push(cell.scenario.name);
@@ -38,15 +39,15 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
     text
 }
 
-/// Why scenarios say nothing of schemas.
-pub(super) fn not_applicable(cells: &[Cell], width: Option<usize>, palette: Palette) -> String {
+/// The scenarios that say nothing of a schema, with the reasons.
+pub(super) fn not_applicable(cells: &[Cell], view: View) -> String {
     let skipped = cells.iter().filter(|cell| cell.takes.is_empty());
     let mut text = String::new();
     for group in groups(skipped) {
         let cell = group.cells[0];
         let why = escape::text(cell.judgement.why.as_bytes());
         let line = format!("{}: {} ({why})", cell.scenario.name, group.schemas());
-        text.push_str(&indented(&palette.dim(&line), width));
+        text.push_str(&indented(&view.palette.dim(&line), view.width));
     }
     text
 }
@@ -67,15 +68,9 @@ fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Group<'a>> {
 }
 
 impl Group<'_> {
-    /// The schemas, each with what its own verdict says beyond the word.
+    /// The schemas, with what each one's cell says beyond the verdict.
     fn schemas(&self) -> String {
-        let one = |cell: &&Cell| {
-            let schema = escape::text(cell.schema.as_bytes());
-            match words(cell).strip_prefix(cell.judgement.verdict.as_str()) {
-                Some(more) if !more.is_empty() => format!("{schema}{more}"),
-                _ => schema,
-            }
-        };
+        let one = |cell: &&Cell| escape::text(cell.schema.as_bytes()) + &measure(cell);
         self.cells.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }

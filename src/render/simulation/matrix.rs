@@ -6,13 +6,14 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::domain::duration;
 use crate::domain::simulation::{Cell, Story, Verdict};
 use crate::render::escape;
-use crate::render::style::Palette;
+use crate::render::style::{Palette, View};
 
 /// Columns between two columns of the matrix.
 const GAP: usize = 2;
 
 /// The whole matrix: as many schemas side by side as fit, the others below.
-pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> String {
+pub(super) fn text(cells: &[Cell], view: View) -> String {
+    let View { palette, width } = view;
     let stories = stories(cells);
     let first = stories.iter().map(|story| story.name.len()).max().unwrap_or(0);
     let mut blocks = Vec::new();
@@ -31,7 +32,7 @@ pub(super) fn text(cells: &[Cell], width: Option<usize>, palette: Palette) -> St
     blocks.join("\n")
 }
 
-/// What the words in the matrix mean, those that occur.
+/// What the words that occur in the matrix mean.
 pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
     let occurs = |verdict: &Verdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
     let line = |verdict: Verdict| {
@@ -43,15 +44,19 @@ pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
 
 /// A cell's verdict in words: `blocked 30s`, `duplicate x3`.
 pub(super) fn words(cell: &Cell) -> String {
+    cell.judgement.verdict.as_str().to_owned() + &measure(cell)
+}
+
+/// What a cell says beyond its verdict: how long it blocks, or how often the operation was made.
+pub(super) fn measure(cell: &Cell) -> String {
     let judgement = &cell.judgement;
     match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
-        (Verdict::Blocked, Some(ms), _) => format!("blocked {}", duration::short(ms)),
-        (Verdict::Duplicate, _, effects) if effects > 2 => format!("duplicate x{effects}"),
-        (verdict, ..) => verdict.as_str().to_owned(),
+        (Verdict::Blocked, Some(ms), _) => format!(" {}", duration::short(ms)),
+        (Verdict::Duplicate, _, effects) if effects > 2 => format!(" x{effects}"),
+        _ => String::new(),
     }
 }
 
-/// How a verdict looks.
 pub(super) fn style(verdict: Verdict) -> Style {
     match verdict {
         Verdict::NotApplicable => Style::new().dimmed(),
@@ -62,7 +67,6 @@ pub(super) fn style(verdict: Verdict) -> Style {
     }
 }
 
-/// A schema's column.
 struct Column<'a> {
     schema: String,
     cells: Vec<&'a Cell>,
@@ -149,15 +153,19 @@ mod tests {
         ]
     }
 
+    fn plain(width: Option<usize>) -> View {
+        View { palette: Palette::new(false), width }
+    }
+
     #[test]
     fn columns_stand_below_their_schemas() {
         let expected = "        one          another\nfirst   safe         duplicate x3\nsecond  blocked 30s  n/a\n";
-        assert_eq!(text(&cells(), None, Palette::new(false)), expected);
+        assert_eq!(text(&cells(), plain(None)), expected);
     }
 
     #[test]
     fn what_does_not_fit_stands_below() {
-        let narrow = text(&cells(), Some(24), Palette::new(false));
+        let narrow = text(&cells(), plain(Some(24)));
         assert_eq!(narrow.lines().filter(|line| line.starts_with("first")).count(), 2);
         assert!(narrow.lines().all(|line| line.width() <= 24), "{narrow}");
     }

@@ -1,12 +1,10 @@
 //! Simulations for people and programs.
 
 mod advice;
-mod list;
 mod matrix;
 mod report;
 mod sequence;
 mod simulation_json;
 
-pub use self::simulation_json::{document, lines};
-pub use list::list;
-pub use report::{Shown, compared, text};
+pub use self::report::{Simulation, compared, list, text};
+pub use self::simulation_json::{cell, difference};

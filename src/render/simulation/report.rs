@@ -1,35 +1,39 @@
 //! The report of a simulation for people.
 
-use crate::domain::simulation::{Cell, Change, Difference};
-use crate::render::escape;
+use crate::domain::simulation::{Cell, Difference, Story};
+use crate::render::simulation::simulation_json::change;
 use crate::render::simulation::{advice, matrix, sequence};
-use crate::render::style::Palette;
+use crate::render::style::{Palette, View};
+use crate::render::{escape, table};
 
 /// What to show of a simulation.
-#[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
-    /// The cells, by schema.
+#[derive(Clone, Copy)]
+pub struct Simulation<'a> {
     pub cells: &'a [Cell],
-    /// True with each cell's sequence.
+    /// True when each cell's sequence is shown.
     pub timeline: bool,
-    /// What is not as it was accepted, where there was something to compare with.
+    /// The cells that are not as they were accepted; `None` where there was nothing to compare with.
     pub differences: Option<&'a [Difference]>,
 }
 
-/// The whole report, for a terminal this wide; `None` takes lines of any length.
-pub fn text(shown: Shown<'_>, width: Option<usize>, palette: Palette) -> String {
-    let Shown { cells, timeline, differences } = shown;
+/// A line for each scenario that there is.
+pub fn list(stories: impl Iterator<Item = Story>, view: View) -> String {
+    let rows = stories.map(|story| vec![story.name.to_owned(), story.summary.to_owned()]);
+    table::grid(view, 0, &["SCENARIO", "STORY"], rows)
+}
+
+pub fn text(simulation: Simulation<'_>, view: View) -> String {
+    let Simulation { cells, timeline, differences } = simulation;
+    let palette = view.palette;
     let mut parts = Vec::new();
     if timeline {
-        parts.extend(cells.iter().map(|cell| sequence::text(cell, width, palette)));
+        parts.extend(cells.iter().map(|cell| sequence::text(cell, view)));
     }
-    parts.push(matrix::text(cells, width, palette));
+    parts.push(matrix::text(cells, view));
     parts.push(matrix::legend(cells, palette));
-    parts.push(headed("What to change, the worst first", advice::text(cells, width, palette), palette));
-    parts.push(headed("Not applicable", advice::not_applicable(cells, width, palette), palette));
-    if let Some(differences) = differences {
-        parts.push(compared(differences, palette));
-    }
+    parts.push(headed("What to change, the worst first", advice::text(cells, view), palette));
+    parts.push(headed("Not applicable", advice::not_applicable(cells, view), palette));
+    parts.extend(differences.map(|differences| compared(differences, palette)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -38,7 +42,7 @@ fn headed(heading: &str, text: String, palette: Palette) -> String {
     if text.is_empty() { text } else { format!("{}\n{text}", palette.bold(heading)) }
 }
 
-/// What is not as it was accepted.
+/// The cells that are not as they were accepted, a line for each.
 pub fn compared(differences: &[Difference], palette: Palette) -> String {
     if differences.is_empty() {
         return "Every cell is as it was accepted.\n".to_owned();
@@ -46,11 +50,7 @@ pub fn compared(differences: &[Difference], palette: Palette) -> String {
     let line = |difference: &Difference| {
         let (schema, now) = (escape::text(difference.schema.as_bytes()), difference.now.as_str());
         let was = difference.accepted.map_or("not there", |verdict| verdict.as_str());
-        let change = match difference.change() {
-            Change::Worse => "worse",
-            Change::Better => "better",
-            Change::New => "new",
-        };
+        let change = change(difference);
         let now = palette.paint(matrix::style(difference.now), now);
         format!("  {change:<6}  {}  {schema}: {now}, accepted {was}\n", difference.scenario)
     };

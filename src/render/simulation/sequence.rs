@@ -4,14 +4,14 @@ use crate::domain::simulation::{Cell, History, Told};
 use crate::render::escape;
 use crate::render::fold::fold;
 use crate::render::simulation::matrix::{style, words};
-use crate::render::style::Palette;
+use crate::render::style::View;
 use crate::render::table;
 
-/// The columns of a reply.
 const LONGEST_REPLY: usize = 48;
 
-/// A cell's verdict, why, and each take's sequence.
-pub(super) fn text(cell: &Cell, width: Option<usize>, palette: Palette) -> String {
+/// A cell's verdict, the reason for the verdict, and each take's sequence.
+pub(super) fn text(cell: &Cell, view: View) -> String {
+    let View { palette, width } = view;
     let verdict = palette.paint(style(cell.judgement.verdict), &words(cell));
     let schema = escape::text(cell.schema.as_bytes());
     let mut text = format!("{}  {schema}: {verdict}\n", palette.bold(cell.scenario.name));
@@ -23,12 +23,12 @@ pub(super) fn text(cell: &Cell, width: Option<usize>, palette: Palette) -> Strin
         if !take.take.is_empty() {
             text.push_str(&format!("  {}\n", palette.dim(&escape::text(take.take.as_bytes()))));
         }
-        text.push_str(&sequence(take, width, palette));
+        text.push_str(&sequence(take, view));
     }
     text
 }
 
-/// The beginning of a reply and what it means, which stands at its end.
+/// The beginning of a reply, and the reply's meaning, which stands at its end.
 fn short(reply: &str) -> String {
     let characters = reply.chars().count();
     if characters <= LONGEST_REPLY {
@@ -39,7 +39,7 @@ fn short(reply: &str) -> String {
     if meaning.is_empty() { format!("{head}…") } else { format!("{head}… ({meaning}") }
 }
 
-fn sequence(take: &History, width: Option<usize>, palette: Palette) -> String {
+fn sequence(take: &History, view: View) -> String {
     let line = |text: &Option<String>| escape::text(text.as_deref().unwrap_or_default().as_bytes());
     let rows = take.events.iter().map(|event| {
         vec![
@@ -51,12 +51,12 @@ fn sequence(take: &History, width: Option<usize>, palette: Palette) -> String {
         ]
     });
     let heading = ["MS", "WHO", "DOES", "REDIS", "CLIENT SEES"];
-    let mut text = table::grid(palette, width, 2, &heading, rows.collect());
+    let mut text = table::grid(view, 2, &heading, rows);
     let effects: Vec<_> =
         take.effects().into_iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
     let errors = take.answers.iter().filter(|answered| matches!(answered.told, Told::Error(_))).count();
     let made = if effects.is_empty() { "nothing".to_owned() } else { effects.join(", ") };
     let failed = if errors == 0 { String::new() } else { format!("; requests that got an error: {errors}") };
-    text.push_str(&format!("  {}\n", palette.dim(&format!("made: {made}{failed}"))));
+    text.push_str(&format!("  {}\n", view.palette.dim(&format!("made: {made}{failed}"))));
     text
 }

@@ -1,8 +1,10 @@
 //! A race: workers that begin at one moment on one key, and what each of them was told.
 
-pub(crate) mod connections;
+mod connections;
 mod race;
-pub(crate) mod round;
-pub(crate) mod worker;
+mod round;
+mod witness;
+mod worker;
 
-pub use race::{Ended, Raced, race};
+pub use self::connections::{Connections, NotConnected};
+pub use self::race::{Ended, Raced, race};

@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::connections::Track;
+use super::connections::Connections;
 use super::round;
+use super::witness::Witness;
 use crate::domain::race::{Plan, Round, Run, Strategy, Ttls};
 use crate::domain::schema::Schema;
 use crate::interrupt::Interrupt;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::Service;
-use crate::sim::witness::Witness;
+use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::StoreError;
 
-/// How many names are tried for a key that a cluster's node serves: of a hundred masters each serves one in a hundred.
+/// Names that are tried at most for a key that a cluster's node serves: of a hundred masters each serves one in a hundred.
 const MOST_NAMES: usize = 10_000;
 
 /// In which rounds the handler fails for SET NX, unless the operator says: its flaw is what comes after a release.
@@ -26,7 +26,7 @@ pub struct Raced {
     pub run: Run,
     /// How it ended.
     pub ended: Ended,
-    /// Why keys may be left behind, if they are; each still has its TTL.
+    /// Why keys may be left behind, until their TTL ends.
     pub left_behind: Option<StoreError>,
 }
 
@@ -41,11 +41,12 @@ pub enum Ended {
     Failed(StoreError),
 }
 
-/// Races a schema with a strategy. Every key made is removed before it returns, however it ends.
+/// Races a schema with a strategy. Every key that was made is removed before this returns, however the race ends.
 pub async fn race(
-    track: &mut Track,
+    connections: &mut Connections,
     schema: &Schema,
-    (strategy, plan): (Strategy, Plan),
+    strategy: Strategy,
+    plan: Plan,
     interrupt: &Interrupt,
     mut on_round: impl FnMut(),
 ) -> Raced {
@@ -54,37 +55,39 @@ pub async fn race(
     let ttls = Ttls { lock: schema.lock_ttl, result: schema.result_ttl };
     let mut run = Run::new(&schema.name, strategy, plan, ttls);
     let mut keys = Keys { schema, name: Uuid::new_v4(), made: Vec::new() };
-    let ended = rounds(track, (schema, strategy), (&mut run, &mut keys), interrupt, &mut on_round).await;
+    let ended = rounds(connections, schema, strategy, &mut run, &mut keys, interrupt, &mut on_round).await;
     let ended = ended.unwrap_or_else(Ended::Failed);
-    let left_behind = track.remove(&keys.made).await.err();
+    let left_behind = connections.remove(&keys.made).await.err();
     Raced { run, ended, left_behind }
 }
 
 async fn rounds(
-    track: &mut Track,
-    (schema, strategy): (&Schema, Strategy),
-    (run, keys): (&mut Run, &mut Keys<'_>),
+    connections: &mut Connections,
+    schema: &Schema,
+    strategy: Strategy,
+    run: &mut Run,
+    keys: &mut Keys<'_>,
     interrupt: &Interrupt,
     on_round: &mut impl FnMut(),
 ) -> Result<Ended, StoreError> {
-    let service = Service::introduce(schema, strategy, track.broom()).await?;
-    let mut witness = Witness::new(schema, &keys.make("witness", track), "nobody");
+    let service = Service::introduce(schema, strategy, connections.cleanup()).await?;
+    let mut witness = Witness::new(schema, &keys.make("witness", connections), "nobody");
     let standing = keys.made.len();
-    witness.renew(track).await?;
+    witness.renew(connections).await?;
     while run.rounds < run.plan.rounds {
         if interrupt.is_raised() {
             return Ok(Ended::Interrupted);
         }
-        track.mend().await?;
+        connections.mend().await?;
         let (number, began) = (run.rounds + 1, Instant::now());
-        let key = keys.make(&number.to_string(), track);
-        let played = round::play(&mut track.workers, &service, (&run.plan, number), &key, interrupt).await?;
+        let key = keys.make(&number.to_string(), connections);
+        let played = round::play(&mut connections.workers, &service, &run.plan, number, &key, interrupt).await?;
         let Some(round) = played else { return Ok(Ended::Interrupted) };
-        let has_witness = witness.renew(track).await?;
+        let has_witness = witness.renew(connections).await?;
         run.add(Round { has_witness, lasted: began.elapsed(), ..round });
         on_round();
-        // At once, so that a killed race leaves the keys of one round.
-        track.remove(&keys.made.split_off(standing)).await?;
+        // The keys go after each round, so that a killed race leaves the keys of one round.
+        connections.remove(&keys.made.split_off(standing)).await?;
     }
     Ok(Ended::Played)
 }
@@ -107,11 +110,11 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// A key by what it is for: one of those that the track's node serves.
-    fn make(&mut self, what: &str, track: &Track) -> Vec<u8> {
+    /// A key by what it is for: one of those that the connections's node serves.
+    fn make(&mut self, what: &str, connections: &Connections) -> Vec<u8> {
         let mut key = format!("idemctl-race-{}-{what}", self.name.simple());
         for number in 1..=MOST_NAMES {
-            if track.serves(&self.schema.redis_keys(key.as_bytes())) {
+            if connections.serves(&self.schema.redis_keys(key.as_bytes())) {
                 break;
             }
             key = format!("idemctl-race-{}-{what}-{number}", self.name.simple());

@@ -13,22 +13,23 @@ use crate::store::StoreError;
 /// Plays a round; `None` when it was interrupted.
 ///
 /// Between two phases nothing is in flight. With `overlap` a winner finishes within the phase that made it one.
-pub(in crate::sim) async fn play(
+pub(super) async fn play(
     workers: &mut [Worker],
     service: &Service<'_>,
-    (plan, number): (&Plan, usize),
+    plan: &Plan,
+    number: usize,
     key: &[u8],
     interrupt: &Interrupt,
 ) -> Result<Option<Round>, StoreError> {
     let fails = plan.fail_every > 0 && number.is_multiple_of(plan.fail_every);
-    let mut seats = seats(workers, service, (plan, number), key);
+    let mut seats = seats(workers, service, plan, number, key);
     let mut round = Round::default();
     let asking = Turn { asks: true, finishes: plan.overlap, fails };
     let finishing = Turn { asks: false, finishes: true, fails };
 
     release(&mut seats, &mut round, |_| true, asking).await?;
     if !seats.iter().any(answered) {
-        // Nobody is there any more: the error of any will do.
+        // No worker got a reply: the error of any of them will do.
         return match seats.iter_mut().find_map(|seat| seat.trouble.take()) {
             Some(error) => Err(error),
             None => Ok(None),
@@ -48,7 +49,8 @@ pub(in crate::sim) async fn play(
 fn seats<'r, 's>(
     workers: &'r mut [Worker],
     service: &'r Service<'s>,
-    (plan, number): (&Plan, usize),
+    plan: &Plan,
+    number: usize,
     key: &'r [u8],
 ) -> Vec<Seat<'r, 's>> {
     let count = u32::try_from(workers.len()).unwrap_or(u32::MAX);
@@ -56,7 +58,7 @@ fn seats<'r, 's>(
     let first = number % seats.len().max(1);
     seats.rotate_left(first);
     let clock = Instant::now();
-    // Spread, for workers that all think equally long would meet again behind the pause.
+    // The pauses differ, for workers that all think equally long would meet again behind the pause.
     for (place, seat) in (1..).zip(&mut seats) {
         seat.sit(plan.think_time * place / count, clock);
     }

@@ -10,28 +10,28 @@ use crate::sim::service::{Prepared, Service};
 use crate::store::{StoreError, Wire};
 
 /// One worker: an instance of the service with a connection of its own.
-pub(in crate::sim) struct Worker {
+pub(super) struct Worker {
     /// From 1.
-    pub(in crate::sim) id: usize,
+    pub(super) id: usize,
     /// Its id for the services that fence by it.
-    pub(in crate::sim) owner: String,
+    pub(super) owner: String,
     /// `None` after a reply was lost: it could come when another is waited for.
-    pub(in crate::sim) wire: Option<Wire>,
+    pub(super) wire: Option<Wire>,
 }
 
 /// What a worker does when it is released.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::sim) struct Turn {
+pub(super) struct Turn {
     /// True to ask for the lock, for the first time or again.
-    pub(in crate::sim) asks: bool,
+    pub(super) asks: bool,
     /// True to finish with a lock that is held, or that was just acquired.
-    pub(in crate::sim) finishes: bool,
+    pub(super) finishes: bool,
     /// True when the handler fails, so that finishing is to release.
-    pub(in crate::sim) fails: bool,
+    pub(super) fails: bool,
 }
 
 /// A worker's place in a round: what it answers, what it is about to send, what it has seen.
-pub(in crate::sim) struct Seat<'r, 's> {
+pub(super) struct Seat<'r, 's> {
     worker: &'r mut Worker,
     service: &'r Service<'s>,
     key: &'r [u8],
@@ -41,15 +41,15 @@ pub(in crate::sim) struct Seat<'r, 's> {
     pause: Duration,
     clock: Instant,
     asked: bool,
-    pub(in crate::sim) holds: bool,
-    pub(in crate::sim) won: bool,
-    pub(in crate::sim) events: Vec<Event>,
+    pub(super) holds: bool,
+    pub(super) won: bool,
+    pub(super) events: Vec<Event>,
     /// Why a reply was lost or service refused.
-    pub(in crate::sim) trouble: Option<StoreError>,
+    pub(super) trouble: Option<StoreError>,
 }
 
 impl<'r, 's> Seat<'r, 's> {
-    pub(in crate::sim) fn new(worker: &'r mut Worker, service: &'r Service<'s>, key: &'r [u8]) -> Self {
+    pub(super) fn new(worker: &'r mut Worker, service: &'r Service<'s>, key: &'r [u8]) -> Self {
         // Every worker answers differently, so that a replay tells whose response it is.
         let body = format!(r#"{{"worker":{}}}"#, worker.id).into_bytes();
         let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
@@ -71,18 +71,18 @@ impl<'r, 's> Seat<'r, 's> {
     }
 
     /// Sits down: how long the worker thinks between the calls of a step, and since when time counts.
-    pub(in crate::sim) fn sit(&mut self, pause: Duration, clock: Instant) {
+    pub(super) fn sit(&mut self, pause: Duration, clock: Instant) {
         self.pause = pause;
         self.clock = clock;
     }
 
     /// True when the worker can still send.
-    pub(in crate::sim) fn is_connected(&self) -> bool {
+    pub(super) fn is_connected(&self) -> bool {
         self.worker.wire.is_some()
     }
 
     /// Plays a turn; what came of it is in the events.
-    pub(in crate::sim) async fn play(&mut self, turn: Turn) {
+    pub(super) async fn play(&mut self, turn: Turn) {
         if turn.asks {
             let act = if self.asked { Act::Retry } else { Act::Begin };
             self.asked = true;

@@ -1,4 +1,4 @@
-//! Which record is in which situation: every ailment once, on as few records as will do, and then now and again.
+//! Which record is in which situation: every ailment once on as few records as possible, and from then on one in four.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,15 +12,14 @@ const ONE_IN: u64 = 4;
 /// Records of a schema that may be huge: a large seed is to stay small in memory.
 const HUGE_UNTIL: u64 = 100;
 
-/// The situations of all records.
-pub(super) struct Deal {
+pub(super) struct Distribution {
     /// By schema: what can ail its records.
     ailments: Vec<Vec<Situation>>,
     /// What was dealt to single records, by schema and number.
     first: HashMap<(usize, u64), Situation>,
 }
 
-impl Deal {
+impl Distribution {
     /// Deals the ailments once around the first `count` records of each schema. Schemas without a literal prefix get
     /// theirs besides, for a plain scan does not see their records.
     pub fn new(schemas: &[Arc<Schema>], count: u64) -> Self {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::distribution::Deal;
+use super::distribution::Distribution;
 use super::operation;
 use super::situation::{Situation, cut_off, huge_body};
 use crate::domain::record::age::millis;
@@ -14,7 +14,7 @@ use crate::store::{Entry, EntryValue};
 
 /// The Redis keys of `count` records of each schema; those that hold a time are of `now_ms`.
 pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterator<Item = Entry> {
-    let deal = Deal::new(schemas, count);
+    let distribution = Distribution::new(schemas, count);
     let schemas = schemas.to_vec();
     (0..count).flat_map(move |number| {
         let all: Vec<_> = schemas
@@ -22,14 +22,13 @@ pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterato
             .enumerate()
             .flat_map(|(index, schema)| {
                 let overall = number * schemas.len() as u64 + index as u64;
-                Record::new(schema, overall, now_ms).entries(deal.situation(index, number))
+                Record::new(schema, overall, now_ms).entries(distribution.situation(index, number))
             })
             .collect();
         all
     })
 }
 
-/// A record in the making.
 struct Record<'a> {
     schema: &'a Schema,
     number: u64,

@@ -20,7 +20,6 @@ pub(super) fn key(rng: &mut Rng, number: u64, is_message: bool) -> String {
     }
 }
 
-/// A random UUID, of version 4.
 pub(super) fn uuid(rng: &mut Rng) -> String {
     let mut bytes = [0; 16];
     rng.fill(&mut bytes);

@@ -24,7 +24,6 @@ pub(super) enum Situation {
     ResultTtlOnLock,
     /// A lock beside the result.
     LeftoverLock,
-    /// A result that was cut off.
     CutOff,
     /// A hash where a string belongs.
     Hash,

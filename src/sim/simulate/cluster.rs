@@ -8,17 +8,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use super::environment::{Cut, Played};
-use super::private_servers::{Ground, Servers, password};
+use super::abort::{Abort, Played};
+use super::private_servers::{PrivateServer, Servers, password};
 use crate::domain::step::reply::StepReply;
 use crate::store::{Wire, Writable, pack};
 
 /// How long a node may take to serve; it takes some two seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The node.
 pub(super) struct Cluster {
-    ground: Ground,
+    server: PrivateServer,
     wire: Mutex<Wire>,
     owned: RefCell<Vec<i64>>,
     /// The Redis keys of the last call with their slots, and whether the call names them.
@@ -29,9 +28,9 @@ impl Cluster {
     /// Starts it, and waits until it serves.
     pub(super) async fn start(servers: &Servers) -> Played<Self> {
         let config = ["cluster-enabled yes", "cluster-require-full-coverage no", "cluster-node-timeout 2000"];
-        let ground = servers.start_with_port(&config, &password()).await?;
-        let wire = Wire::connect(&ground.target).await?;
-        let cluster = Self { ground, wire: Mutex::new(wire), owned: RefCell::default(), last: RefCell::default() };
+        let server = servers.start_with_port(&config, &password()).await?;
+        let wire = Wire::connect(&server.target).await?;
+        let cluster = Self { server, wire: Mutex::new(wire), owned: RefCell::default(), last: RefCell::default() };
         cluster.own(&[0]).await?;
         let since = Instant::now();
         while since.elapsed() < PATIENCE {
@@ -41,12 +40,11 @@ impl Cluster {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Err(Cut::NotApplicable("a private node with cluster-enabled did not come up".to_owned()))
+        Err(Abort::NotApplicable("a private node with cluster-enabled did not come up".to_owned()))
     }
 
-    /// How it is reached.
     pub(super) fn target(&self) -> &Writable {
-        &self.ground.target
+        &self.server.target
     }
 
     /// Makes it the node of a call with these Redis keys; the record's others are elsewhere, unless they share a slot.

@@ -1,4 +1,4 @@
-//! Where a scenario is played with one schema: the server, the time there is, and what came of it.
+//! What a scenario is played with: one schema, the servers, the time that there is, and what came of each run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,32 +7,13 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::abort::{Abort, Played};
 use super::private_servers::Servers;
-use super::run::Take;
+use super::run::Run;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::History;
 use crate::domain::step::cluster_fit;
-use crate::store::{Link, StoreError, Writable};
-
-/// Why a scenario was not played to its end.
-#[derive(Debug)]
-pub(super) enum Cut {
-    /// It says nothing of this schema, and why.
-    NotApplicable(String),
-    /// The machine was too slow: a lock ended before its moment in the story. It is played again with more time.
-    Late,
-    /// The server went away or refused service.
-    Store(StoreError),
-}
-
-impl From<StoreError> for Cut {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// What playing a scenario gives.
-pub(super) type Played<T = ()> = Result<T, Cut>;
+use crate::store::{Link, Writable};
 
 /// The Redis keys that may have been left behind on the operator's server.
 pub(super) type Left = Rc<RefCell<Vec<Vec<u8>>>>;
@@ -43,25 +24,20 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// How many names are tried for a key that a cluster's node serves.
 const MOST_NAMES: usize = 10_000;
 
-/// The operator's server.
 #[derive(Clone, Copy)]
 pub(super) struct Venue<'s> {
-    /// The way to it.
     pub(super) link: &'s Link,
     /// The server, or in a cluster the master that is played on.
     pub(super) target: &'s Writable,
 }
 
-/// One scenario, one schema.
-pub(super) struct Stage<'s> {
+pub(super) struct Environment<'s> {
     /// The schema whose service plays, with the TTLs that it plays with.
     pub(super) schema: &'s Schema,
     /// The same schema with its own TTLs: those that are told of.
-    own: &'s Schema,
-    /// Every schema there is.
+    pub(super) own: &'s Schema,
     pub(super) all: &'s [Arc<Schema>],
-    venue: Venue<'s>,
-    /// Where private servers come from.
+    pub(super) venue: Venue<'s>,
     pub(super) servers: &'s Servers,
     /// How long a lock lives that is to run out.
     pub(super) lock_ttl: Duration,
@@ -69,36 +45,25 @@ pub(super) struct Stage<'s> {
     pub(super) repeat: usize,
     /// What chance there is comes from this.
     pub(super) seed: u64,
-    left: Left,
-    histories: RefCell<Vec<Rc<RefCell<History>>>>,
+    pub(super) left: Left,
+    pub(super) histories: RefCell<Vec<Rc<RefCell<History>>>>,
 }
 
-impl<'s> Stage<'s> {
-    pub(super) fn new(
-        (schema, own, all): (&'s Schema, &'s Schema, &'s [Arc<Schema>]),
-        (venue, servers): (Venue<'s>, &'s Servers),
-        lock_ttl: Duration,
-        (repeat, seed): (usize, u64),
-        left: &Left,
-    ) -> Self {
-        let (left, histories) = (Rc::clone(left), RefCell::default());
-        Self { schema, own, all, venue, servers, lock_ttl, repeat, seed, left, histories }
-    }
-
-    /// A take on the operator's server, on a key of its own.
-    pub(super) async fn take(&self, title: &str) -> Played<Rc<Take<'s>>> {
+impl<'s> Environment<'s> {
+    /// The story once on the operator's server, on a key of its own.
+    pub(super) async fn run(&self, title: &str) -> Played<Rc<Run<'s>>> {
         let key = self.key()?;
         self.left.borrow_mut().extend(self.schema.redis_keys(&key));
-        self.roll(title, key, (self.venue.target, false)).await
+        self.begin(title, key, self.venue.target, false).await
     }
 
-    /// A key that the node serves which is played on.
+    /// A key that is served by the node on which the story is played.
     fn key(&self) -> Played<Vec<u8>> {
         let Venue { link, target } = self.venue;
         if link.is_cluster()
             && let Some(problem) = cluster_fit::problem(self.schema, PRIVATE_KEY)
         {
-            return Err(Cut::NotApplicable(format!("this server is a cluster: {problem}")));
+            return Err(Abort::NotApplicable(format!("this server is a cluster: {problem}")));
         }
         for _ in 0..MOST_NAMES {
             let key = format!("idemctl-simulate-{}", Uuid::new_v4().simple()).into_bytes();
@@ -106,21 +71,21 @@ impl<'s> Stage<'s> {
                 return Ok(key);
             }
         }
-        Err(Cut::NotApplicable("no key was found whose Redis keys one node of the cluster serves".to_owned()))
+        Err(Abort::NotApplicable("no key was found whose Redis keys one node of the cluster serves".to_owned()))
     }
 
-    /// A take on a private server.
-    pub(super) async fn take_on(&self, title: &str, target: &Writable) -> Played<Rc<Take<'s>>> {
-        self.roll(title, PRIVATE_KEY.to_vec(), (target, true)).await
+    /// The story once on a private server.
+    pub(super) async fn run_on(&self, title: &str, target: &Writable) -> Played<Rc<Run<'s>>> {
+        self.begin(title, PRIVATE_KEY.to_vec(), target, true).await
     }
 
-    async fn roll(&self, title: &str, key: Vec<u8>, server: (&Writable, bool)) -> Played<Rc<Take<'s>>> {
+    async fn begin(&self, title: &str, key: Vec<u8>, target: &Writable, is_private: bool) -> Played<Rc<Run<'s>>> {
         let history = Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
         self.histories.borrow_mut().push(Rc::clone(&history));
-        Ok(Rc::new(Take::begin((self.schema, self.own), key, server, self.lock_ttl, history).await?))
+        let run = Run::begin(self.schema, self.own, key, target, is_private, self.lock_ttl, history).await?;
+        Ok(Rc::new(run))
     }
 
-    /// What happened in all takes.
     pub(super) fn histories(self) -> Vec<History> {
         self.histories.into_inner().iter().map(|history| history.take()).collect()
     }

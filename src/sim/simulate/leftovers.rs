@@ -2,62 +2,61 @@
 
 use std::time::Duration;
 
-use super::environment::Played;
-use super::worker::Instance;
+use super::abort::Played;
+use super::worker::Worker;
 use crate::domain::schema::Schema;
 use crate::domain::step::request::Request;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::words;
+use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::pack;
 
-impl Instance<'_> {
+impl Worker<'_> {
     /// Takes the lock as SET NX does, and sets no TTL.
-    pub(in crate::sim::simulate) async fn leaves_a_lock_for_ever(&self) -> Played {
+    pub(super) async fn leaves_a_lock_for_ever(&self) -> Played {
         let reply = self.sets(Schema::lock_slot, &self.request().lock_value(), &[b"NX"]).await?;
-        self.take.note(&self.name, "takes the lock with SET NX", Some(reply), None);
+        self.calls.note("takes the lock with SET NX", Some(reply), None);
         Ok(())
     }
 
     /// Takes the lock as a service of another schema does that shares the Redis keys.
-    pub(in crate::sim::simulate) async fn takes_lock_of(&self, other: &Schema) -> Played {
+    pub(super) async fn takes_lock_of(&self, other: &Schema) -> Played {
         let request = Request { schema: other, ..self.request() };
         let reply = self.sets(Schema::lock_slot, &request.lock_value(), &[b"EX", self.lock_ttl.as_bytes()]).await?;
-        if self.short {
-            self.take.is_held();
-        }
-        self.take.note(&self.name, &format!("takes the lock as {} does", other.name), Some(reply), None);
+        self.holds_the_lock();
+        self.calls.note(&format!("takes the lock as {} does", other.name), Some(reply), None);
         Ok(())
     }
 
     /// Makes the operation and leaves a result as a service of another schema does that shares the Redis keys.
-    pub(in crate::sim::simulate) async fn leaves_result_of(&mut self, other: &Schema) -> Played {
+    pub(super) async fn leaves_result_of(&mut self, other: &Schema) -> Played {
         self.works();
         let request = Request { schema: other, ..self.request() };
         let (value, response) = (request.result_value(), request.replayed());
-        if let Some(execution) = self.take.history.borrow_mut().executions.last_mut() {
+        if let Some(execution) = self.calls.run.history.borrow_mut().executions.last_mut() {
             execution.response = response;
         }
         let lives = seconds(other.result_ttl.min(TEST_KEYS_LIVE));
         let reply = self.sets(Schema::result_slot, &value, &[b"EX", &lives]).await?;
-        self.take.has_result_of(other);
-        self.take.note(&self.name, &format!("sets the result of {}", other.name), Some(reply), None);
+        self.calls.run.has_result_of(other);
+        self.calls.note(&format!("sets the result of {}", other.name), Some(reply), None);
         Ok(())
     }
 
     /// Stores its result with a plain SET, and leaves the lock where that has a Redis key of its own.
-    pub(in crate::sim::simulate) async fn sets_its_result(&self) -> Played {
+    pub(super) async fn sets_its_result(&self) -> Played {
         let value = self.request().result_value();
-        let reply = self.sets(Schema::result_slot, &value, &[b"EX", &seconds(self.take.schema().result_ttl)]).await?;
-        self.take.note(&self.name, "sets its result", Some(reply), None);
+        let reply =
+            self.sets(Schema::result_slot, &value, &[b"EX", &seconds(self.calls.run.schema().result_ttl)]).await?;
+        self.calls.note("sets its result", Some(reply), None);
         Ok(())
     }
 
     /// Sets one of the record's Redis keys; the reply in words.
     async fn sets(&self, slot: fn(&Schema) -> usize, value: &[u8], options: &[&[u8]]) -> Played<String> {
-        let schema = self.take.schema();
-        let redis_key = schema.slots[slot(schema)].template.redis_key(&self.take.key);
+        let schema = self.calls.run.schema();
+        let redis_key = schema.slots[slot(schema)].template.redis_key(&self.calls.run.key);
         let set = [b"SET", &redis_key[..], value].into_iter().chain(options.iter().copied());
-        Ok(words(&self.take.ask(&pack(set)).await?))
+        Ok(words(&self.calls.run.ask(&pack(set)).await?))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Stories of how idempotency fails, played through a schema's own steps on a real server.
 
+mod abort;
+mod client;
 mod cluster;
 mod environment;
 mod leftovers;
@@ -8,6 +10,7 @@ mod private_servers;
 mod run;
 mod scenario;
 mod scenarios;
+mod story;
 mod worker;
 mod worker_calls;
 

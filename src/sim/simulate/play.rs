@@ -7,33 +7,27 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::environment::{Cut, Left, Stage, Venue};
+use super::abort::Abort;
+use super::environment::{Environment, Left, Venue};
 use super::private_servers::Servers;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::Cell;
 use crate::interrupt::Interrupt;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::simulate::scenario::Scenario;
-use crate::store::{Link, StoreError, Wire, Writable, pack};
+use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
+use crate::store::{Link, StoreError, Wire, Writable};
 
-/// How many scenarios are played at a time.
 const AT_ONCE: usize = 40;
 
 /// How long locks live that are to run out. Where the machine is too slow for the first, the next is played.
 const LOCK_TTLS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(10)];
 
-/// How many Redis keys are removed at once.
-const REMOVED_AT_ONCE: usize = 100;
-
-/// What is played.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The schemas whose services play.
     pub schemas: Vec<Arc<Schema>>,
     /// Every schema there is, for some share Redis keys.
     pub all: Vec<Arc<Schema>>,
-    /// The scenarios.
     pub scenarios: Vec<Scenario>,
     /// How often what depends on chance is played.
     pub repeat: usize,
@@ -41,24 +35,23 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// What was played.
 #[derive(Debug)]
 pub struct Simulated {
     /// One cell a schema and scenario, by schema; fewer after an interrupt or an error.
     pub cells: Vec<Cell>,
-    /// Why it ended early; `None` where it did not, or was interrupted.
+    /// The error that ended the simulation early.
     pub failed: Option<StoreError>,
-    /// True when the operator stopped it.
     pub interrupted: bool,
     /// Why Redis keys may be left behind, if they are; each still has a TTL.
     pub left_behind: Option<StoreError>,
 }
 
-/// Plays every scenario with every schema on this server; those that need one of their own get a private one. Every
-/// Redis key made is removed before it returns, however it ends.
+/// Plays every scenario with every schema on this server; scenarios that need a server of their own get a private one. Every
+/// Redis key that was made is removed before this returns, however the simulation ends.
 pub async fn simulate(
     plan: &Plan,
-    (link, server): (&Link, &Writable),
+    link: &Link,
+    server: &Writable,
     servers: &Servers,
     interrupt: &Interrupt,
     mut on_cell: impl FnMut(),
@@ -75,10 +68,10 @@ pub async fn simulate(
     let pairs = plan.scenarios.iter().enumerate().rev().flat_map(|(order, scenario)| {
         schemas.iter().enumerate().map(move |(index, schema)| ((index, order), scenario, schema))
     });
-    // Those that take longest stand last in the order of telling, and are played first.
+    // The scenarios that take longest stand last in the order of telling, and are played first.
     let playing = pairs.map(|(place, scenario, schema)| {
         let left = Rc::clone(&left);
-        async move { (place, cell(plan, scenario, schema, (venue, servers), &left).await) }
+        async move { (place, cell(plan, scenario, schema, venue, servers, &left).await) }
     });
     let mut playing = stream::iter(playing).buffer_unordered(AT_ONCE);
     let mut cells = Vec::new();
@@ -107,18 +100,29 @@ async fn cell(
     plan: &Plan,
     scenario: &Scenario,
     schema: &Schema,
-    (venue, servers): (Venue<'_>, &Servers),
+    venue: Venue<'_>,
+    servers: &Servers,
     left: &Left,
 ) -> Result<Cell, StoreError> {
     let played = schema.living_at_most(TEST_KEYS_LIVE);
     for lock_ttl in LOCK_TTLS {
-        let chance = (plan.repeat, plan.seed);
-        let stage = Stage::new((&played, schema, &plan.all), (venue, servers), lock_ttl, chance, left);
-        match (scenario.play)(&stage).await {
-            Ok(()) => return Ok(Cell::played(&schema.name, scenario.story, stage.histories())),
-            Err(Cut::NotApplicable(why)) => return Ok(Cell::not_applicable(&schema.name, scenario.story, why)),
-            Err(Cut::Store(error)) => return Err(error),
-            Err(Cut::Late) => {}
+        let environment = Environment {
+            schema: &played,
+            own: schema,
+            all: &plan.all,
+            venue,
+            servers,
+            lock_ttl,
+            repeat: plan.repeat,
+            seed: plan.seed,
+            left: Rc::clone(left),
+            histories: RefCell::default(),
+        };
+        match (scenario.play)(&environment).await {
+            Ok(()) => return Ok(Cell::played(&schema.name, scenario.story, environment.histories())),
+            Err(Abort::NotApplicable(why)) => return Ok(Cell::not_applicable(&schema.name, scenario.story, why)),
+            Err(Abort::Store(error)) => return Err(error),
+            Err(Abort::Late) => {}
         }
     }
     let why = "this machine is too slow to tell: locks ended before their moment".to_owned();
@@ -131,10 +135,8 @@ async fn remove(venue: Venue<'_>, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), St
         return Ok(());
     }
     let mut wire = Wire::connect(venue.target).await?;
-    // The keys of several takes are in several slots, which no command may name together.
-    let at_once = if venue.link.is_cluster() { 1 } else { REMOVED_AT_ONCE };
-    for batch in redis_keys.chunks(at_once) {
-        wire.ask(&pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice)))).await?;
+    for removal in removals(&redis_keys, venue.link.is_cluster()) {
+        wire.ask(&removal).await?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One take: the story once on one key, with the workers in it and the world around them.
+//! One run: the story once on one key, the time that passes in it, and what is noted of it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,27 +6,23 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
+use super::abort::{Abort, Played};
 use super::cluster::Cluster;
-use super::environment::{Cut, Played};
-use super::worker::{Begun, Instance, LONG, Lock, Operation};
+use super::story::{LONG, Operation};
 use crate::domain::race::Strategy;
 use crate::domain::record::age::millis;
 use crate::domain::record::deadline::Deadline;
 use crate::domain::record::decode;
 use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::domain::schema::{Meaning, Schema};
-use crate::domain::simulation::{Block, Event, History, Told};
+use crate::domain::schema::Schema;
+use crate::domain::simulation::{Event, History, Told};
 use crate::domain::step::next_request;
 use crate::domain::step::reply::StepReply;
-use crate::sim::lifetime::TEST_KEYS_LIVE;
 use crate::sim::service::{Service, words};
+use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Packed, StoreError, Wire, Writable, pack};
 
-/// How soon a client asks again that is turned away.
-const RETRY: Duration = Duration::from_millis(25);
-
-/// The story once.
-pub(super) struct Take<'s> {
+pub(super) struct Run<'s> {
     pub(super) service: Service<'s>,
     pub(super) key: Vec<u8>,
     pub(super) target: Writable,
@@ -42,17 +38,19 @@ pub(super) struct Take<'s> {
     /// True on a server of the scenario's own, where whatever happens is a part of the story.
     pub(super) is_private: bool,
     /// Until when the lock that is to run out is held for certain.
-    held_until: RefCell<Option<Instant>>,
+    pub(super) held_until: RefCell<Option<Instant>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
     control: Mutex<Wire>,
     clock: Instant,
 }
 
-impl<'s> Take<'s> {
+impl<'s> Run<'s> {
     pub(super) async fn begin(
-        (schema, own): (&'s Schema, &Schema),
+        schema: &'s Schema,
+        own: &Schema,
         key: Vec<u8>,
-        (target, is_private): (&Writable, bool),
+        target: &Writable,
+        is_private: bool,
         lock_ttl: Duration,
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
@@ -90,107 +88,12 @@ impl<'s> Take<'s> {
         }
     }
 
-    /// The schema whose service plays.
     pub(super) fn schema(&self) -> &'s Schema {
         self.service.schema
     }
 
-    /// A worker of the service, on a connection of its own.
-    pub(super) async fn worker(self: &Rc<Self>, name: &str, operation: Operation, lock: Lock) -> Played<Instance<'s>> {
-        self.worker_at(&self.target, name, operation, lock).await
-    }
-
-    /// The same on another server.
-    pub(super) async fn worker_at(
-        self: &Rc<Self>,
-        target: &Writable,
-        name: &str,
-        operation: Operation,
-        lock: Lock,
-    ) -> Played<Instance<'s>> {
-        let wire = Wire::connect(target).await?;
-        Ok(Instance::new(Rc::clone(self), name, operation, lock, wire))
-    }
-
-    /// A client asks once; when it gets the lock the operation is made.
-    pub(super) async fn asks(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
-        let mut worker = self.worker(client, operation, Lock::Long).await?;
-        match self.begins_in_time(&mut worker).await? {
-            Begun::Acquired => _ = makes(&mut worker).await?,
-            Begun::Fails(why) | Begun::Unreachable(why) => self.told(operation, Told::Error(why)),
-            Begun::Conflict(_) | Begun::Replayed | Begun::Mismatch(_) => {}
-        }
-        Ok(())
-    }
-
-    /// A client asks again and again until it is served; how long that takes is what it waits with nobody at work. When
-    /// that made the operation for the first time it asks once more, as one does that lost the response.
-    pub(super) async fn retries(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
-        let made = self.is_served(client, operation).await? == Served::Made;
-        if made && self.history.borrow().times(operation.what) == 1 {
-            self.is_served(&format!("{client}, again"), operation).await?;
-        }
-        Ok(())
-    }
-
-    async fn is_served(self: &Rc<Self>, client: &str, operation: Operation) -> Played<Served> {
-        let mut worker = self.worker(client, operation, Lock::Short).await?;
-        let (by, reply) = match self.begins_in_time(&mut worker).await? {
-            Begun::Acquired => return makes(&mut worker).await,
-            Begun::Replayed => return Ok(Served::Told),
-            Begun::Conflict(reply) => (Meaning::Conflict, reply),
-            Begun::Mismatch(reply) => (Meaning::Mismatch, reply),
-            Begun::Fails(reply) => (Meaning::Fail, reply),
-            Begun::Unreachable(reply) => {
-                self.told(operation, Told::Error(reply));
-                return Ok(Served::Told);
-            }
-        };
-        let until = self.until().await?;
-        let since = Instant::now();
-        let served = self.waits(&mut worker, until).await?;
-        let lock_ms = millis(self.lock_ttl);
-        let ms = match (until, served) {
-            // It was to end and did not, or the other way round: what happened counts.
-            (Some(ms), Served::Never) if ms <= lock_ms => None,
-            (None, Served::Made | Served::Told) => Some(millis(since.elapsed())),
-            (until, _) => until,
-        };
-        let ms = ms.map(|ms| self.in_the_schemas_time(ms));
-        self.history.borrow_mut().turned_away(Block { ms, by, reply });
-        Ok(served)
-    }
-
-    /// The begin step, as long as a lock that is to run out is held for certain.
-    async fn begins_in_time(&self, worker: &mut Instance<'s>) -> Played<Begun> {
-        let held_until = *self.held_until.borrow();
-        let begun = worker.begins().await?;
-        if held_until.is_some_and(|until| Instant::now() > until) { Err(Cut::Late) } else { Ok(begun) }
-    }
-
-    /// Waits and asks until it is served, or as long as tells that waiting does not help.
-    async fn waits(&self, worker: &mut Instance<'s>, until: Option<u64>) -> Played<Served> {
-        let patience = match until {
-            // A result's TTL: nobody waits for that here. That it goes on is seen once more.
-            Some(ms) if ms > millis(self.lock_ttl) => Duration::ZERO,
-            Some(ms) => Duration::from_millis(ms) + self.lock_ttl,
-            None => self.lock_ttl + self.lock_ttl / 4,
-        };
-        let since = Instant::now();
-        loop {
-            let left = patience.saturating_sub(since.elapsed());
-            tokio::time::sleep(left.min(RETRY)).await;
-            match worker.begins_again().await? {
-                Begun::Acquired => return makes(worker).await,
-                Begun::Replayed => return Ok(Served::Told),
-                _ if left.is_zero() => return Ok(Served::Never),
-                _ => {}
-            }
-        }
-    }
-
     /// Until when the next request gets what it gets now, in milliseconds; `None` for ever.
-    async fn until(&self) -> Played<Option<u64>> {
+    pub(super) async fn until(&self) -> Played<Option<u64>> {
         self.most_of_a_long_lock_passes().await?;
         let seen = self.observe().await?;
         let schema = self.schema();
@@ -214,7 +117,6 @@ impl<'s> Take<'s> {
         Ok(())
     }
 
-    /// The Redis key of the lock.
     fn lock(&self) -> Vec<u8> {
         self.schema().slots[self.schema().lock_slot()].template.redis_key(&self.key)
     }
@@ -236,7 +138,7 @@ impl<'s> Take<'s> {
     }
 
     /// A time that was played, in the time of the schema: locks and results are played much shorter than they are.
-    fn in_the_schemas_time(&self, ms: u64) -> u64 {
+    pub(super) fn in_the_schemas_time(&self, ms: u64) -> u64 {
         if ms <= millis(self.lock_ttl) {
             return millis(self.own_lock_ttl);
         }
@@ -261,9 +163,9 @@ impl<'s> Take<'s> {
             let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { continue };
             match left {
                 -2 => break,
-                -1 => return Err(Cut::NotApplicable("its lock never runs out: it has no TTL".to_owned())),
+                -1 => return Err(Abort::NotApplicable("its lock never runs out: it has no TTL".to_owned())),
                 left if u64::try_from(left).is_ok_and(|left| left > 2 * millis(self.lock_ttl)) => {
-                    return Err(Cut::NotApplicable(
+                    return Err(Abort::NotApplicable(
                         "its lock does not take the TTL that begin is sent: it outlives the simulation".to_owned(),
                     ));
                 }
@@ -308,23 +210,6 @@ impl<'s> Take<'s> {
     pub(super) async fn ask(&self, request: &Packed) -> Played<StepReply> {
         Ok(self.control.lock().await.ask(request).await?)
     }
-}
-
-/// How a client that asks and asks was served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Served {
-    /// It got the lock, and the operation was made.
-    Made,
-    /// It was told what there is to tell.
-    Told,
-    /// Not at all.
-    Never,
-}
-
-async fn makes(worker: &mut Instance<'_>) -> Played<Served> {
-    worker.works();
-    worker.completes().await?;
-    Ok(Served::Made)
 }
 
 /// The reply of TIME in milliseconds; 0 where it may not be asked.

@@ -4,19 +4,17 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use super::environment::{Played, Stage};
+use super::abort::Played;
+use super::environment::Environment;
 use crate::domain::simulation::Story;
 
-/// A story in the making.
 pub(super) type Playing<'a> = Pin<Box<dyn Future<Output = Played> + 'a>>;
 
 /// A story of how idempotency can fail, for any schema.
 #[derive(Clone, Copy)]
 pub struct Scenario {
-    /// What it tells.
     pub story: Story,
-    /// Plays it.
-    pub(super) play: for<'a, 's> fn(&'a Stage<'s>) -> Playing<'a>,
+    pub(super) play: for<'a, 's> fn(&'a Environment<'s>) -> Playing<'a>,
 }
 
 impl fmt::Debug for Scenario {

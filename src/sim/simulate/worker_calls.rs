@@ -1,15 +1,18 @@
 //! Sending a step's calls, and what comes back.
 
-use super::environment::{Cut, Played};
-use super::worker::Instance;
+use std::rc::Rc;
+
+use super::abort::{Abort, Played};
+use super::run::Run;
+use crate::domain::record::response::Response;
 use crate::domain::schema::Template;
 use crate::domain::schema::{Action, Call, Meaning};
 use crate::domain::step::reply;
 use crate::domain::step::reply::StepReply;
+use crate::domain::step::request::Request;
 use crate::sim::service::{Prepared, words};
 use crate::store::{StoreError, Wire, nowhere};
 
-/// What a call came to.
 pub(super) enum Met {
     /// A reply that the schema knows.
     Said(Said),
@@ -37,7 +40,6 @@ impl Met {
         }
     }
 
-    /// What Redis answered.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Said(said) => format!("{} ({})", said.words, said.means.as_str()),
@@ -45,65 +47,14 @@ impl Met {
         }
     }
 
-    /// What it comes to, whatever numbers the reply carries.
+    /// What the call comes to, whatever numbers the reply carries.
     fn gist(&self) -> String {
         self.means().map_or_else(|| self.words(), |means| means.as_str().to_owned())
     }
-}
 
-impl<'s> Instance<'s> {
-    /// Performs calls until one decides; `None` when none did. The sequence shows them when they come to something else
-    /// than those before.
-    pub(super) async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
-        let before = std::mem::take(&mut self.met);
-        for (index, prepared) in step.iter().enumerate() {
-            let Some(call) = prepared.call() else { continue };
-            self.take.meets(&self.take.service.redis_keys(call, &self.request())).await?;
-            let met = met(call, self.asks(prepared).await?);
-            let what = format!("{what} ({})", name(call));
-            let gist = format!("{what}: {}", met.gist());
-            if before.get(index) != Some(&gist) {
-                self.notes(&what, &met);
-            }
-            self.met.push(gist);
-            if met.means() != Some(Meaning::Next) {
-                return Ok(Some(met));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Sends one call, the whole script where the server has forgotten it. The inner error is one that the story can go
-    /// on with: a private server refuses, or this worker is cut off. When the operator's refuses there is no verdict.
-    async fn asks(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
-        let Some(wire) = &mut self.wire else {
-            let target = nowhere(&self.take.target).map_err(|why| Cut::NotApplicable(why.to_string()))?;
-            return Ok(Wire::connect(&target).await.map(|_| StepReply::Nil));
-        };
-        let mut reply = wire.ask(&prepared.request).await;
-        if matches!(&reply, Ok(StepReply::Error { code, .. }) if code == "NOSCRIPT")
-            && let Some(whole) = prepared.whole()
-        {
-            self.take.note(&self.name, "sends the script by its digest", Some("NOSCRIPT: sends it whole".into()), None);
-            reply = wire.ask(&whole).await;
-        }
-        match reply {
-            // What the operator's server, or its user, refuses is no verdict.
-            Err(error) if error.lost_the_reply() || error.is_permission() || !self.take.is_private => Err(error.into()),
-            reply => Ok(reply),
-        }
-    }
-
-    /// Adds a call to the sequence.
-    fn notes(&mut self, what: &str, met: &Met) {
-        let client = match met {
-            Met::Said(said) => self.client_sees(said),
-            Met::Error(_) | Met::Unreachable(_) => Some("an error".to_owned()),
-        };
-        self.take.note(&self.name, what, Some(met.words()), client);
-    }
-
-    fn client_sees(&self, said: &Said) -> Option<String> {
+    /// What the client sees of the call, where `response` is what the worker has for the client.
+    fn client_sees(&self, response: &Response) -> Option<String> {
+        let Self::Said(said) = self else { return Some("an error".to_owned()) };
         if said.client.is_some() {
             return said.client.clone();
         }
@@ -113,9 +64,83 @@ impl<'s> Instance<'s> {
             Meaning::Replay => "done".to_owned(),
             Meaning::Mismatch => "a mismatch".to_owned(),
             Meaning::Fail => "an error".to_owned(),
-            Meaning::Stored => format!("its response, {}", self.response.status.unwrap_or_default()),
+            Meaning::Stored => format!("its response, {}", response.status.unwrap_or_default()),
             _ => return None,
         })
+    }
+}
+
+/// What sends a worker's calls, and tells the sequence of them.
+pub(super) struct Calls<'s> {
+    pub(super) run: Rc<Run<'s>>,
+    pub(super) name: String,
+    /// `None` for a worker that is cut off from Redis.
+    pub(super) wire: Option<Wire>,
+    /// What the calls of the step before came to.
+    before: Vec<String>,
+}
+
+impl<'s> Calls<'s> {
+    pub(super) fn new(run: Rc<Run<'s>>, name: &str, wire: Wire) -> Self {
+        Self { run, name: name.to_owned(), wire: Some(wire), before: Vec::new() }
+    }
+
+    /// Forgets the step before, so that the sequence shows the next one whatever the calls come to.
+    pub(super) fn forget(&mut self) {
+        self.before.clear();
+    }
+
+    /// Adds a line of the worker to the sequence.
+    pub(super) fn note(&self, step: &str, reply: Option<String>, client: Option<String>) {
+        self.run.note(&self.name, step, reply, client);
+    }
+
+    /// Makes a step's calls until one decides; `None` when none did. The sequence shows the calls that come to something else
+    /// than those of the step before.
+    pub(super) async fn make(
+        &mut self,
+        what: &str,
+        step: &[Prepared<'s>],
+        request: &Request<'_>,
+    ) -> Played<Option<Met>> {
+        let before = std::mem::take(&mut self.before);
+        for (index, prepared) in step.iter().enumerate() {
+            let Some(call) = prepared.call() else { continue };
+            self.run.meets(&self.run.service.redis_keys(call, request)).await?;
+            let met = met(call, self.ask(prepared).await?);
+            let what = format!("{what} ({})", name(call));
+            let gist = format!("{what}: {}", met.gist());
+            if before.get(index) != Some(&gist) {
+                self.note(&what, Some(met.words()), met.client_sees(request.response));
+            }
+            self.before.push(gist);
+            if met.means() != Some(Meaning::Next) {
+                return Ok(Some(met));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends one call, the whole script where the server has forgotten it. The inner error is one that the story can go
+    /// on with: a private server refuses, or this worker is cut off. When the operator's refuses there is no verdict.
+    async fn ask(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
+        let Some(wire) = &mut self.wire else {
+            let target = nowhere(&self.run.target).map_err(|why| Abort::NotApplicable(why.to_string()))?;
+            return Ok(Wire::connect(&target).await.map(|_| StepReply::Nil));
+        };
+        let mut reply = wire.ask(&prepared.request).await;
+        if matches!(&reply, Ok(StepReply::Error { code, .. }) if code == "NOSCRIPT")
+            && let Some(whole) = prepared.whole()
+        {
+            let forgotten = Some("NOSCRIPT: sends it whole".to_owned());
+            self.run.note(&self.name, "sends the script by its digest", forgotten, None);
+            reply = wire.ask(&whole).await;
+        }
+        match reply {
+            // What the operator's server, or its user, refuses is no verdict.
+            Err(error) if error.lost_the_reply() || error.is_permission() || !self.run.is_private => Err(error.into()),
+            reply => Ok(reply),
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use crate::domain::simulation::{Story, Told};
+use crate::sim::simulate::abort::Played;
 use crate::sim::simulate::cluster::Cluster;
-use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -15,27 +16,27 @@ pub(super) const SCENARIO: Scenario = Scenario {
         remedy: "keep a record in one Redis key, or put a hash tag around the idempotency key, and send every Redis key of a \
              script in KEYS",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    let cluster = Rc::new(Cluster::start(stage.servers).await?);
-    let take = stage.take_on("", cluster.target()).await?;
-    take.runs_on(&cluster);
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+async fn play(environment: &Environment<'_>) -> Played {
+    let cluster = Rc::new(Cluster::start(environment.servers).await?);
+    let run = environment.run_on("", cluster.target()).await?;
+    run.runs_on(&cluster);
+    let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;
     match first.begins().await? {
         Begun::Acquired => {
             first.works();
             if !first.completes().await? {
-                take.remark(format!("its result cannot be stored: {}", cluster.slots().unwrap_or_default()));
+                run.remark(format!("its result cannot be stored: {}", cluster.slots().unwrap_or_default()));
             }
         }
         Begun::Fails(why) => {
             let slots = cluster.slots().map(|slots| format!(" ({slots})")).unwrap_or_default();
-            take.told(PAYMENT, Told::Error(format!("{why}{slots}")));
+            run.told(PAYMENT, Told::Error(format!("{why}{slots}")));
             return Ok(());
         }
         _ => {}
     }
-    take.retries("a retry", PAYMENT).await
+    run.retries("a retry", PAYMENT).await
 }

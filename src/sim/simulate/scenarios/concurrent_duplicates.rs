@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use crate::domain::schema::OnFailure;
 use crate::domain::simulation::{Story, Told};
-use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::abort::Played;
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Instance, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::worker::Worker;
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -19,37 +21,36 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "requests with one key come at the same moment",
         remedy: "look up the result and take the lock in one script: between two calls another request can begin and end",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-/// How many requests come at the same moment.
 const REQUESTS: usize = 8;
 
 /// How far apart they may be, in microseconds.
 const SPREAD_US: u64 = 500;
 
-async fn play(stage: &Stage<'_>) -> Played {
+async fn play(environment: &Environment<'_>) -> Played {
     // A failure that leaves everything as it is brings nothing in between.
-    let keeps = stage.schema.on_failure() == OnFailure::Keep;
+    let keeps = environment.schema.on_failure() == OnFailure::Keep;
     let all = [Between::Everything, Between::Completion, Between::Failure, Between::Expiry];
-    for done in 1..stage.schema.begin.calls.len() {
+    for done in 1..environment.schema.begin.calls.len() {
         for between in all.into_iter().filter(|between| !keeps || *between != Between::Failure) {
-            interleaved(stage, done, between).await?;
+            interleaved(environment, done, between).await?;
         }
     }
-    let mut rng = Rng::with_seed(stage.seed);
-    for round in 1..=stage.repeat {
-        at_once(stage, &format!("all at once, round {round}"), &mut rng).await?;
+    let mut rng = Rng::with_seed(environment.seed);
+    for round in 1..=environment.repeat {
+        at_once(environment, &format!("all at once, round {round}"), &mut rng).await?;
     }
     Ok(())
 }
 
 /// Everybody begins, and who gets the lock works and completes while the others are still at it.
-async fn at_once(stage: &Stage<'_>, title: &str, rng: &mut Rng) -> Played {
-    let take = stage.take(title).await?;
+async fn at_once(environment: &Environment<'_>, title: &str, rng: &mut Rng) -> Played {
+    let run = environment.run(title).await?;
     let mut workers = Vec::new();
     for number in 1..=REQUESTS {
-        workers.push(take.worker(&format!("worker {number}"), PAYMENT, Lock::Long).await?);
+        workers.push(run.worker(&format!("worker {number}"), PAYMENT, Lock::Long).await?);
     }
     rng.shuffle(&mut workers);
     let delays: Vec<_> = workers.iter().map(|_| Duration::from_micros(rng.u64(0..SPREAD_US))).collect();
@@ -58,10 +59,10 @@ async fn at_once(stage: &Stage<'_>, title: &str, rng: &mut Rng) -> Played {
         serves(worker).await
     });
     join_all(requests).await.into_iter().collect::<Played<Vec<()>>>()?;
-    take.retries("a retry", PAYMENT).await
+    run.retries("a retry", PAYMENT).await
 }
 
-async fn serves(worker: &mut Instance<'_>) -> Played {
+async fn serves(worker: &mut Worker<'_>) -> Played {
     if let Begun::Acquired = worker.begins().await? {
         worker.works();
         worker.completes().await?;
@@ -93,13 +94,13 @@ impl Between {
     }
 }
 
-async fn interleaved(stage: &Stage<'_>, done: usize, between: Between) -> Played {
-    let take = stage.take(between.words()).await?;
+async fn interleaved(environment: &Environment<'_>, done: usize, between: Between) -> Played {
+    let run = environment.run(between.words()).await?;
     let lock = if between == Between::Expiry { Lock::Short } else { Lock::Long };
-    let mut other = take.worker("worker 1", PAYMENT, lock).await?;
-    let mut worker = take.worker("worker 2", PAYMENT, Lock::Long).await?;
+    let mut other = run.worker("worker 1", PAYMENT, lock).await?;
+    let mut worker = run.worker("worker 2", PAYMENT, Lock::Long).await?;
     if between != Between::Everything {
-        let Begun::Acquired = other.begins().await? else { return take.retries("a retry", PAYMENT).await };
+        let Begun::Acquired = other.begins().await? else { return run.retries("a retry", PAYMENT).await };
     }
     let mut begun = worker.begins_with(0..done).await?;
     match between {
@@ -109,7 +110,7 @@ async fn interleaved(stage: &Stage<'_>, done: usize, between: Between) -> Played
             other.completes().await?;
         }
         Between::Failure => other.fails().await?,
-        Between::Expiry => take.lock_runs_out().await?,
+        Between::Expiry => run.lock_runs_out().await?,
     }
     if begun.is_none() {
         begun = worker.begins_with(done..worker.begin_calls()).await?;
@@ -119,8 +120,8 @@ async fn interleaved(stage: &Stage<'_>, done: usize, between: Between) -> Played
             worker.works();
             worker.completes().await?;
         }
-        Some(Begun::Fails(why)) => take.told(PAYMENT, Told::Error(why)),
+        Some(Begun::Fails(why)) => run.told(PAYMENT, Told::Error(why)),
         _ => {}
     }
-    take.retries("a retry", PAYMENT).await
+    run.retries("a retry", PAYMENT).await
 }

@@ -1,9 +1,10 @@
 //! Completing takes several calls, and the worker dies between two of them: a lock may be left beside the result.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Cut, Played, Stage};
+use crate::sim::simulate::abort::{Abort, Played};
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -11,38 +12,40 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "a worker dies between the calls of its completion",
         remedy: "store the result and drop the lock in one script, or store the result first",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    let calls = stage.schema.complete.calls.len();
-    if calls < 2 && stage.schema.slots.len() < 2 {
-        return Err(Cut::NotApplicable("it completes one Redis key in one call: nothing comes in between".to_owned()));
+async fn play(environment: &Environment<'_>) -> Played {
+    let calls = environment.schema.complete.calls.len();
+    if calls < 2 && environment.schema.slots.len() < 2 {
+        return Err(Abort::NotApplicable(
+            "it completes one Redis key in one call: nothing comes in between".to_owned(),
+        ));
     }
     for done in 1..calls {
-        let take = stage.take(&format!("after {done} of {calls} calls")).await?;
-        let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+        let run = environment.run(&format!("after {done} of {calls} calls")).await?;
+        let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;
         if let Begun::Acquired = first.begins().await? {
             first.works();
             first.completes_with(0..done).await?;
             first.crashes();
         }
-        take.retries("a retry", PAYMENT).await?;
+        run.retries("a retry", PAYMENT).await?;
     }
     if calls < 2 {
-        leaves_its_lock(stage).await?;
+        leaves_its_lock(environment).await?;
     }
     Ok(())
 }
 
 /// As older releases of such a service complete: SET of the result, then DEL of the lock.
-async fn leaves_its_lock(stage: &Stage<'_>) -> Played {
-    let take = stage.take("an older worker's SET of the result, without DEL of the lock").await?;
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+async fn leaves_its_lock(environment: &Environment<'_>) -> Played {
+    let run = environment.run("an older worker's SET of the result, without DEL of the lock").await?;
+    let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;
     if let Begun::Acquired = first.begins().await? {
         first.works();
         first.sets_its_result().await?;
         first.crashes();
     }
-    take.retries("a retry", PAYMENT).await
+    run.retries("a retry", PAYMENT).await
 }

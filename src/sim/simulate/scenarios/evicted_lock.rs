@@ -2,10 +2,11 @@
 
 use crate::domain::simulation::{Story, Told};
 use crate::domain::step::reply::StepReply;
-use crate::sim::simulate::environment::{Played, Stage};
-use crate::sim::simulate::run::Take;
+use crate::sim::simulate::abort::Played;
+use crate::sim::simulate::environment::Environment;
+use crate::sim::simulate::run::Run;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -14,7 +15,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "Redis runs out of memory while a lock is held, under each maxmemory-policy",
         remedy: "keep idempotency keys on a server with maxmemory-policy noeviction, apart from caches",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
 /// Every policy that all engines know.
@@ -41,59 +42,59 @@ const MOST_FILLERS: usize = 6_400;
 /// How many are written between two looks at the lock.
 const BATCH: usize = 64;
 
-async fn play(stage: &Stage<'_>) -> Played {
-    let server = stage.servers.start(&[]).await?;
+async fn play(environment: &Environment<'_>) -> Played {
+    let server = environment.servers.start(&[]).await?;
     for policy in POLICIES {
-        let take = stage.take_on(policy, &server.target).await?;
-        take.ask(&pack(["CONFIG", "SET", "maxmemory-policy", policy])).await?;
-        let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
+        let run = environment.run_on(policy, &server.target).await?;
+        run.ask(&pack(["CONFIG", "SET", "maxmemory-policy", policy])).await?;
+        let mut first = run.worker("worker 1", PAYMENT, Lock::Long).await?;
         match first.begins().await? {
             Begun::Acquired => {
-                fill(&take).await?;
-                take.asks("a retry", PAYMENT).await?;
+                fill(&run).await?;
+                run.asks("a retry", PAYMENT).await?;
                 first.works();
                 first.completes().await?;
-                take.retries("a later retry", PAYMENT).await?;
+                run.retries("a later retry", PAYMENT).await?;
             }
-            Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
-            _ => take.retries("a retry", PAYMENT).await?,
+            Begun::Fails(why) => run.told(PAYMENT, Told::Error(why)),
+            _ => run.retries("a retry", PAYMENT).await?,
         }
-        take.ask(&pack(["FLUSHALL"])).await?;
+        run.ask(&pack(["FLUSHALL"])).await?;
     }
     Ok(())
 }
 
 /// Fills the memory until the lock is gone, or as long as chance could have spared it.
-async fn fill(take: &Take<'_>) -> Played {
-    let lock = take.schema().slots[take.schema().lock_slot()].template.redis_key(&take.key);
-    let used = used_memory(take).await?;
-    take.ask(&pack(["CONFIG", "SET", "maxmemory", &(used + ROOM).to_string()])).await?;
+async fn fill(run: &Run<'_>) -> Played {
+    let lock = run.schema().slots[run.schema().lock_slot()].template.redis_key(&run.key);
+    let used = used_memory(run).await?;
+    run.ask(&pack(["CONFIG", "SET", "maxmemory", &(used + ROOM).to_string()])).await?;
     let filler = "x".repeat(FILLER);
     let mut is_full = false;
     for number in 0..MOST_FILLERS {
         // As results do, they live longer than locks.
         let set = pack(["SET", &format!("filler:{number}"), &filler, "EX", "86400"]);
-        is_full = take.ask(&set).await.is_err();
+        is_full = run.ask(&set).await.is_err();
         if is_full {
             break;
         }
-        if number % BATCH == 0 && take.ask(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(0) {
+        if number % BATCH == 0 && run.ask(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(0) {
             break;
         }
     }
-    let kept = take.ask(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(1);
+    let kept = run.ask(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(1);
     let what = match (kept, is_full) {
         (false, _) => "memory is full: the lock is evicted",
         (true, true) => "memory is full: Redis refuses writes",
         (true, false) => "memory is full: the lock is spared",
     };
-    take.note("world", what, None, None);
-    take.ask(&pack(["CONFIG", "SET", "maxmemory", "0"])).await?;
+    run.note("world", what, None, None);
+    run.ask(&pack(["CONFIG", "SET", "maxmemory", "0"])).await?;
     Ok(())
 }
 
-async fn used_memory(take: &Take<'_>) -> Played<u64> {
-    let StepReply::Text(info) = take.ask(&pack(["INFO", "memory"])).await? else { return Ok(0) };
+async fn used_memory(run: &Run<'_>) -> Played<u64> {
+    let StepReply::Text(info) = run.ask(&pack(["INFO", "memory"])).await? else { return Ok(0) };
     let info = String::from_utf8_lossy(&info);
     let used = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
     Ok(used.and_then(|used| used.trim().parse().ok()).unwrap_or(0))

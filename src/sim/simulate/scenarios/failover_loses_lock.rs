@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::domain::simulation::{Story, Told};
 use crate::domain::step::reply::StepReply;
-use crate::sim::simulate::environment::{Cut, Played, Stage};
-use crate::sim::simulate::private_servers::{Ground, password};
+use crate::sim::simulate::abort::{Abort, Played};
+use crate::sim::simulate::environment::Environment;
+use crate::sim::simulate::private_servers::{PrivateServer, password};
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 use crate::store::{Wire, pack};
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -16,36 +17,36 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "the master dies before its replica, which is promoted, knows of the lock",
         remedy: "no script can help: pass the idempotency key on to the provider; WAIT after begin makes it rarer",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
 /// How long a replica may take to be in step; it takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-async fn play(stage: &Stage<'_>) -> Played {
+async fn play(environment: &Environment<'_>) -> Played {
     let password = password();
     let config = ["repl-diskless-sync yes", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1"];
-    let master = stage.servers.start_with_port(&config, &password).await?;
-    let replica = stage.servers.start_with_port(&config, &password).await?;
+    let master = environment.servers.start_with_port(&config, &password).await?;
+    let replica = environment.servers.start_with_port(&config, &password).await?;
     follows(&replica, &master).await?;
 
-    let take = stage.take_on("", &master.target).await?;
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
+    let run = environment.run_on("", &master.target).await?;
+    let mut first = run.worker("worker 1", PAYMENT, Lock::Long).await?;
     // The replica cannot come back under another password: what a broken network does, at a moment of our choosing.
-    take.ask(&pack(["CONFIG", "SET", "requirepass", &self::password()])).await?;
-    take.happens("the replica loses its link to the master", &pack(["CLIENT", "KILL", "TYPE", "replica"])).await?;
+    run.ask(&pack(["CONFIG", "SET", "requirepass", &self::password()])).await?;
+    run.happens("the replica loses its link to the master", &pack(["CLIENT", "KILL", "TYPE", "replica"])).await?;
     match first.begins().await? {
         Begun::Acquired => first.works(),
-        Begun::Fails(why) => take.told(PAYMENT, Told::Error(why)),
+        Begun::Fails(why) => run.told(PAYMENT, Told::Error(why)),
         _ => {}
     }
     first.crashes();
     drop(master);
-    take.note("world", "the master dies", None, None);
+    run.note("world", "the master dies", None, None);
     let mut promoted = Wire::connect(&replica.target).await?;
     promoted.ask(&pack(["REPLICAOF", "NO", "ONE"])).await?;
-    take.note("world", "the replica is promoted", None, None);
-    let mut second = take.worker_at(&replica.target, "a retry", PAYMENT, Lock::Long).await?;
+    run.note("world", "the replica is promoted", None, None);
+    let mut second = run.worker_at(&replica.target, "a retry", PAYMENT, Lock::Long).await?;
     if let Begun::Acquired = second.begins().await? {
         second.works();
         second.completes().await?;
@@ -54,7 +55,7 @@ async fn play(stage: &Stage<'_>) -> Played {
 }
 
 /// Makes one server the other's replica, and waits until it is in step.
-async fn follows(replica: &Ground, master: &Ground) -> Played {
+async fn follows(replica: &PrivateServer, master: &PrivateServer) -> Played {
     let mut wire = Wire::connect(&replica.target).await?;
     let port = master.port.unwrap_or_default().to_string();
     wire.ask(&pack(["REPLICAOF", "127.0.0.1", &port])).await?;
@@ -66,5 +67,5 @@ async fn follows(replica: &Ground, master: &Ground) -> Played {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Err(Cut::NotApplicable("a private replica did not come into step with its master".to_owned()))
+    Err(Abort::NotApplicable("a private replica did not come into step with its master".to_owned()))
 }

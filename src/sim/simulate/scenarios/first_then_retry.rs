@@ -1,9 +1,10 @@
 //! A request is served, and its client, who lost the response, asks again.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::abort::Played;
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -11,15 +12,15 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "a request is served, and its client asks again",
         remedy: "look the result up before anything else, and store it before the client gets its response",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    let take = stage.take("").await?;
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+async fn play(environment: &Environment<'_>) -> Played {
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;
     if let Begun::Acquired = first.begins().await? {
         first.works();
         first.completes().await?;
     }
-    take.retries("a retry", PAYMENT).await
+    run.retries("a retry", PAYMENT).await
 }

@@ -1,9 +1,10 @@
 //! Another schema shares the Redis keys, such as the service's older release, and its values are met.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Cut, Played, Stage};
+use crate::sim::simulate::abort::{Abort, Played};
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Lock, PAYMENT};
+use crate::sim::simulate::story::{Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -11,30 +12,30 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "a value of another release on the same Redis key is met",
         remedy: "give a new release its own Redis keys, or let its begin read what the older one wrote",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
+async fn play(environment: &Environment<'_>) -> Played {
     let others = || {
-        let shares = |other: &&std::sync::Arc<_>| stage.schema.has_templates_of(other);
-        stage.all.iter().filter(shares).filter(|other| other.name != stage.schema.name)
+        let shares = |other: &&std::sync::Arc<_>| environment.schema.has_templates_of(other);
+        environment.all.iter().filter(shares).filter(|other| other.name != environment.schema.name)
     };
     if others().next().is_none() {
-        return Err(Cut::NotApplicable("no other schema writes its Redis keys".to_owned()));
+        return Err(Abort::NotApplicable("no other schema writes its Redis keys".to_owned()));
     }
     for other in others() {
-        let take = stage.take(&format!("a lock of {}", other.name)).await?;
-        let worker = take.worker("another release", PAYMENT, Lock::Short).await?;
+        let run = environment.run(&format!("a lock of {}", other.name)).await?;
+        let worker = run.worker("another release", PAYMENT, Lock::Short).await?;
         worker.takes_lock_of(other).await?;
         worker.crashes();
-        take.retries("a retry", PAYMENT).await?;
+        run.retries("a retry", PAYMENT).await?;
 
-        let take = stage.take(&format!("a result of {}", other.name)).await?;
-        let mut worker = take.worker("another release", PAYMENT, Lock::Long).await?;
+        let run = environment.run(&format!("a result of {}", other.name)).await?;
+        let mut worker = run.worker("another release", PAYMENT, Lock::Long).await?;
         worker.takes_lock_of(other).await?;
-        take.asks("a client", PAYMENT).await?;
+        run.asks("a client", PAYMENT).await?;
         worker.leaves_result_of(other).await?;
-        take.retries("a retry", PAYMENT).await?;
+        run.retries("a retry", PAYMENT).await?;
     }
     Ok(())
 }

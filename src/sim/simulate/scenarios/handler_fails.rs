@@ -1,9 +1,10 @@
 //! The handler fails without effect. Is the error stored, the lock released, or does it stay?
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::abort::Played;
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -11,14 +12,14 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "the handler fails without effect, and the client tries again",
         remedy: "when the handler fails, release the lock or store the error: a lock left behind blocks until its TTL ends",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    let take = stage.take("").await?;
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+async fn play(environment: &Environment<'_>) -> Played {
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;
     if let Begun::Acquired = first.begins().await? {
         first.fails().await?;
     }
-    take.retries("a retry", PAYMENT).await
+    run.retries("a retry", PAYMENT).await
 }

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::sim::simulate::scenario::Scenario;
 
-/// Every scenario.
 pub const ALL: [Scenario; 19] = [
     first_then_retry::SCENARIO,
     concurrent_duplicates::SCENARIO,

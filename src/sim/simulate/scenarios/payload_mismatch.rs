@@ -1,9 +1,10 @@
 //! Another operation comes with the key of one that is made already, or is being made.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::abort::Played;
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, OTHER_PAYMENT, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, OTHER_PAYMENT, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -11,23 +12,23 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "the same key comes with another payload",
         remedy: "store a hash of the payload with the lock, compare it at begin, and answer 422 when it differs",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
+async fn play(environment: &Environment<'_>) -> Played {
     for (title, completed) in [("after the first completed", true), ("while the first is at work", false)] {
-        let take = stage.take(title).await?;
-        let mut first = take.worker("worker 1", PAYMENT, Lock::Long).await?;
-        let Begun::Acquired = first.begins().await? else { return take.retries("a retry", PAYMENT).await };
+        let run = environment.run(title).await?;
+        let mut first = run.worker("worker 1", PAYMENT, Lock::Long).await?;
+        let Begun::Acquired = first.begins().await? else { return run.retries("a retry", PAYMENT).await };
         first.works();
         if completed {
             first.completes().await?;
         }
-        take.asks("another client", OTHER_PAYMENT).await?;
+        run.asks("another client", OTHER_PAYMENT).await?;
         if !completed {
             first.completes().await?;
         }
-        take.retries("a retry", PAYMENT).await?;
+        run.retries("a retry", PAYMENT).await?;
     }
     Ok(())
 }

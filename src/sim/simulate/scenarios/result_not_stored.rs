@@ -1,9 +1,10 @@
 //! The operation is made, and then Redis cannot be reached to store the result.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::abort::Played;
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -12,16 +13,16 @@ pub(super) const SCENARIO: Scenario = Scenario {
         remedy: "no script can help: pass the idempotency key on to the provider, or keep the result in the operation's own \
              transaction; by hand, `idemctl complete` stores the true response before the lock's TTL ends",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    let take = stage.take("").await?;
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
+async fn play(environment: &Environment<'_>) -> Played {
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;
     if let Begun::Acquired = first.begins().await? {
         first.works();
         first.loses_redis();
         first.completes().await?;
     }
-    take.retries("a retry", PAYMENT).await
+    run.retries("a retry", PAYMENT).await
 }

@@ -1,9 +1,10 @@
 //! Redis forgets its scripts between a worker's steps, as a restart or SCRIPT FLUSH makes it.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Cut, Played, Stage};
+use crate::sim::simulate::abort::{Abort, Played};
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -12,23 +13,23 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "Redis forgets the scripts between two steps (NOSCRIPT)",
         remedy: "on NOSCRIPT send the script whole: it was not executed",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    if stage.schema.scripts.is_empty() {
-        return Err(Cut::NotApplicable("it runs no script".to_owned()));
+async fn play(environment: &Environment<'_>) -> Played {
+    if environment.schema.scripts.is_empty() {
+        return Err(Abort::NotApplicable("it runs no script".to_owned()));
     }
-    let server = stage.servers.start(&[]).await?;
-    let take = stage.take_on("", &server.target).await?;
+    let server = environment.servers.start(&[]).await?;
+    let run = environment.run_on("", &server.target).await?;
     let flush = pack(["SCRIPT", "FLUSH"]);
-    let mut first = take.worker("worker 1", PAYMENT, Lock::Short).await?;
-    take.happens("the scripts are flushed", &flush).await?;
+    let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;
+    run.happens("the scripts are flushed", &flush).await?;
     if let Begun::Acquired = first.begins().await? {
         first.works();
-        take.happens("the scripts are flushed", &flush).await?;
+        run.happens("the scripts are flushed", &flush).await?;
         first.completes().await?;
     }
-    take.happens("the scripts are flushed", &flush).await?;
-    take.retries("a retry", PAYMENT).await
+    run.happens("the scripts are flushed", &flush).await?;
+    run.retries("a retry", PAYMENT).await
 }

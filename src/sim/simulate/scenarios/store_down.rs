@@ -2,9 +2,10 @@
 
 use crate::domain::schema::WithoutRedis;
 use crate::domain::simulation::{Story, Told};
-use crate::sim::simulate::environment::{Cut, Played, Stage};
+use crate::sim::simulate::abort::{Abort, Played};
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -12,22 +13,22 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "Redis cannot be reached when the request and its retry come",
         remedy: "fail closed: answer 503 when Redis cannot be reached, for a request executed without a lock has no retry",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    let Some(does) = stage.schema.conduct.without_redis else {
-        return Err(Cut::NotApplicable(
+async fn play(environment: &Environment<'_>) -> Played {
+    let Some(does) = environment.schema.conduct.without_redis else {
+        return Err(Abort::NotApplicable(
             "schema.toml does not say what the service does then (without_redis)".to_owned(),
         ));
     };
-    let take = stage.take("").await?;
+    let run = environment.run("").await?;
     for name in ["worker 1", "a retry"] {
-        let mut worker = take.worker(name, PAYMENT, Lock::Long).await?;
+        let mut worker = run.worker(name, PAYMENT, Lock::Long).await?;
         worker.loses_redis();
         if let Begun::Unreachable(why) = worker.begins().await? {
             match does {
-                WithoutRedis::Refuse => take.told(PAYMENT, Told::Error(why)),
+                WithoutRedis::Refuse => run.told(PAYMENT, Told::Error(why)),
                 WithoutRedis::Execute => worker.works(),
             }
         }

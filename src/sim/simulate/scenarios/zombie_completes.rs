@@ -1,9 +1,10 @@
 //! A worker is paused beyond its lock. Another takes the lock and is at work when the first comes back.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::environment::{Played, Stage};
+use crate::sim::simulate::abort::Played;
+use crate::sim::simulate::environment::Environment;
 use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::worker::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -11,44 +12,44 @@ pub(super) const SCENARIO: Scenario = Scenario {
         summary: "a worker paused beyond its lock comes back while another is at work",
         remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
     },
-    play: |stage| Box::pin(play(stage)),
+    play: |environment| Box::pin(play(environment)),
 };
 
-async fn play(stage: &Stage<'_>) -> Played {
-    comes_back_to_work(stage).await?;
-    comes_back_to_complete(stage).await
+async fn play(environment: &Environment<'_>) -> Played {
+    comes_back_to_work(environment).await?;
+    comes_back_to_complete(environment).await
 }
 
 /// It was paused before it did anything, and goes on.
-async fn comes_back_to_work(stage: &Stage<'_>) -> Played {
-    let take = stage.take("it goes on working").await?;
-    let mut zombie = take.worker("worker 1", PAYMENT, Lock::Short).await?;
-    let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = zombie.begins().await? else { return take.retries("a retry", PAYMENT).await };
-    take.lock_runs_out().await?;
-    let Begun::Acquired = second.begins().await? else { return take.retries("a retry", PAYMENT).await };
+async fn comes_back_to_work(environment: &Environment<'_>) -> Played {
+    let run = environment.run("it goes on working").await?;
+    let mut zombie = run.worker("worker 1", PAYMENT, Lock::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, Lock::Long).await?;
+    let Begun::Acquired = zombie.begins().await? else { return run.retries("a retry", PAYMENT).await };
+    run.lock_runs_out().await?;
+    let Begun::Acquired = second.begins().await? else { return run.retries("a retry", PAYMENT).await };
     if zombie.may_go_on().await? {
         zombie.works();
         zombie.completes_late("worker 2's lock").await?;
     }
-    take.asks("a retry", PAYMENT).await?;
+    run.asks("a retry", PAYMENT).await?;
     second.works();
     second.completes().await?;
-    take.retries("a later retry", PAYMENT).await
+    run.retries("a later retry", PAYMENT).await
 }
 
 /// What it asked for did not come about, and it comes back with that for an answer.
-async fn comes_back_to_complete(stage: &Stage<'_>) -> Played {
-    let take = stage.take("it completes what had no effect").await?;
-    let mut zombie = take.worker("worker 1", PAYMENT, Lock::Short).await?;
-    let mut second = take.worker("worker 2", PAYMENT, Lock::Long).await?;
-    let Begun::Acquired = zombie.begins().await? else { return take.retries("a retry", PAYMENT).await };
+async fn comes_back_to_complete(environment: &Environment<'_>) -> Played {
+    let run = environment.run("it completes what had no effect").await?;
+    let mut zombie = run.worker("worker 1", PAYMENT, Lock::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, Lock::Long).await?;
+    let Begun::Acquired = zombie.begins().await? else { return run.retries("a retry", PAYMENT).await };
     zombie.works_in_vain();
-    take.lock_runs_out().await?;
-    let Begun::Acquired = second.begins().await? else { return take.retries("a retry", PAYMENT).await };
+    run.lock_runs_out().await?;
+    let Begun::Acquired = second.begins().await? else { return run.retries("a retry", PAYMENT).await };
     second.works();
     zombie.completes_late("worker 2's lock").await?;
-    take.asks("a retry", PAYMENT).await?;
+    run.asks("a retry", PAYMENT).await?;
     second.completes().await?;
-    take.retries("a later retry", PAYMENT).await
+    run.retries("a later retry", PAYMENT).await
 }

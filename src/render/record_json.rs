@@ -1,4 +1,4 @@
-//! Records as JSON: the documented, versioned contract. Fields are added, never renamed.
+//! Records as JSON objects.
 
 use std::borrow::Cow;
 
@@ -8,26 +8,21 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::document::{base64_unless_text, text};
 use super::escape;
 use crate::domain::diagnosis::Finding;
 use crate::domain::record::Record;
 use crate::domain::record::observation::{Expiry, SeenSlot};
-use crate::domain::record::response;
-use crate::domain::record::response::is_secret_header;
+use crate::domain::record::response::{self, is_secret_header};
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";
 
-/// Bytes that a line takes, or a little more.
+/// Bytes that the line of most records fits in.
 const LINE: usize = 768;
 
-/// A record as one line of JSON, safe to show on a terminal.
-pub fn line(record: &Record, reveal: bool) -> String {
-    escape::json(serde_json::to_string(&Shown::new(record, reveal)).unwrap_or_default())
-}
-
-/// Records as [`line()`]s in one piece, with `between` between them: much cheaper than one by one. The room of what was
-/// shown before is taken again.
+/// Records as [`RecordJson`] lines in one piece, with `between` between two of them: much cheaper than one by one. The text
+/// takes the memory of `before`.
 pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) -> String {
     let mut json = before.into_bytes();
     json.clear();
@@ -37,34 +32,19 @@ pub fn lines(records: &[Record], between: &str, reveal: bool, before: String) ->
             json.extend_from_slice(between.as_bytes());
         }
         // Writing to memory cannot fail.
-        let _ = serde_json::to_writer(&mut json, &Shown::new(record, reveal));
+        let _ = serde_json::to_writer(&mut json, &RecordJson::of(record, reveal));
     }
     escape::json(String::from_utf8(json).unwrap_or_default())
 }
 
-/// A whole document: `{"format":1,"records":[…],"unclaimed":[…],"complete":…}`.
-pub fn document(records: &[&Record], reveal: bool, (unclaimed, complete): (Vec<Value>, bool)) -> String {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        format: u32,
-        records: Vec<Shown<'a>>,
-        unclaimed: Vec<Value>,
-        complete: bool,
-    }
-    let records = records.iter().map(|record| Shown::new(record, reveal)).collect();
-    let document =
-        serde_json::to_string_pretty(&Document { format: 1, records, unclaimed, complete }).unwrap_or_default();
-    format!("{}\n", escape::json(document))
+/// A record as a JSON value, credentials hidden.
+pub fn value(record: &Record) -> Value {
+    serde_json::to_value(RecordJson::of(record, false)).unwrap_or_default()
 }
 
-/// A record as a JSON value.
-pub fn record(record: &Record, reveal: bool) -> Value {
-    serde_json::to_value(Shown::new(record, reveal)).unwrap_or_default()
-}
-
-/// A record's fields in the order they are shown; what is unknown is null.
+/// A record's fields in the order of the contract; a field of which nothing is known is null.
 #[derive(Serialize)]
-struct Shown<'a> {
+pub struct RecordJson<'a> {
     schema: &'a str,
     key: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +70,7 @@ struct Shown<'a> {
     /// False when the record's Redis keys were not read at one moment.
     atomic: bool,
     next_request: NextRequest<'a>,
-    findings: Vec<ShownFinding<'a>>,
+    findings: Vec<FindingJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -101,7 +81,7 @@ struct NextRequest<'a> {
 }
 
 #[derive(Serialize)]
-struct ShownFinding<'a> {
+struct FindingJson<'a> {
     code: &'static str,
     severity: &'static str,
     evidence: &'static str,
@@ -109,26 +89,32 @@ struct ShownFinding<'a> {
     advice: &'a str,
 }
 
-/// The stored response; a body that is not UTF-8 as base64, one that was not read as null.
+/// The stored response. A body that is not UTF-8 stands in `body_base64`; a body that was not read is null.
 #[derive(Serialize)]
 struct Response<'a> {
     status: Option<i64>,
     headers: Headers<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<Option<&'a str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body_base64: Option<String>,
+    #[serde(flatten)]
+    body: Body<'a>,
     whole: bool,
 }
 
-/// Header names and lists of values, credentials hidden.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Body<'a> {
+    Text { body: Option<&'a str> },
+    Bytes { body_base64: String },
+}
+
+/// Each header's name with the list of its values; credentials are hidden unless `reveal`.
 struct Headers<'a> {
     headers: &'a [(String, String)],
     reveal: bool,
 }
 
-impl<'a> Shown<'a> {
-    fn new(record: &'a Record, reveal: bool) -> Self {
+impl<'a> RecordJson<'a> {
+    /// The fields of a record; `reveal` shows credentials in headers.
+    pub fn of(record: &'a Record, reveal: bool) -> Self {
         let ttl = |slot: Option<&SeenSlot>| slot.and_then(|slot| slot.expiry.millis());
         let next = &record.next_request;
         Self {
@@ -158,12 +144,12 @@ impl<'a> Shown<'a> {
                 until_ms: next.until.and_then(Expiry::millis),
                 client: next.client.as_deref(),
             },
-            findings: record.findings.iter().map(ShownFinding::new).collect(),
+            findings: record.findings.iter().map(FindingJson::new).collect(),
         }
     }
 }
 
-impl<'a> ShownFinding<'a> {
+impl<'a> FindingJson<'a> {
     fn new(finding: &'a Finding) -> Self {
         Self {
             code: finding.code.as_str(),
@@ -177,13 +163,15 @@ impl<'a> ShownFinding<'a> {
 
 impl<'a> Response<'a> {
     fn new(response: &'a response::Response, reveal: bool) -> Self {
-        let unread = !response.whole && response.body.is_empty();
-        let body = std::str::from_utf8(&response.body).ok().map(|body| Some(body).filter(|_| !unread));
+        let was_read = response.whole || !response.body.is_empty();
+        let body = match std::str::from_utf8(&response.body) {
+            Ok(body) => Body::Text { body: Some(body).filter(|_| was_read) },
+            Err(_) => Body::Bytes { body_base64: STANDARD.encode(&response.body) },
+        };
         Self {
             status: response.status,
             headers: Headers { headers: &response.headers, reveal },
             body,
-            body_base64: body.is_none().then(|| STANDARD.encode(&response.body)),
             whole: response.whole,
         }
     }
@@ -204,14 +192,4 @@ impl Serialize for Headers<'_> {
         }
         map.end()
     }
-}
-
-/// UTF-8 as it is; other bytes escaped, to be read by people beside a base64 field.
-pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(escape::text(bytes)), Cow::Borrowed)
-}
-
-/// What carries bytes that are not UTF-8 beside their text.
-pub(super) fn base64_unless_text(bytes: &[u8]) -> Option<String> {
-    std::str::from_utf8(bytes).is_err().then(|| STANDARD.encode(bytes))
 }

@@ -1,115 +1,65 @@
-//! A service's own step, done to one record: backed up, guarded by what was seen, noted, and read back.
-
-use std::path::PathBuf;
+//! The calls of a service's own step, each guarded by what was seen right before it.
 
 use anyhow::Result;
 
-use super::journal::Journal;
-use crate::args::StepArgs;
-use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::record::age;
 use crate::domain::record::identity::Identity;
 use crate::domain::record::locate;
 use crate::domain::record::observation::Observation;
 use crate::domain::schema::{Meaning, Step};
-use crate::domain::step::reply;
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::reply::{self, StepReply};
 use crate::domain::step::request::Request;
 use crate::exit::{Exit, Stop};
+use crate::render::change::Report;
 use crate::render::escape;
-use crate::store::backup::About;
 use crate::store::{Guard, Hold, StoreError, Writer};
 
-/// What is done, to which record.
-pub struct Play<'a> {
-    /// The command, also the step's name.
-    pub command: &'static str,
-    /// What the audit log calls it.
-    pub what: &'static str,
-    /// The step.
+/// A service's own step, to be done by hand.
+pub struct ManualStep<'a> {
     pub step: &'a Step,
-    /// The record as it was shown.
-    pub record: &'a Record,
+    /// The step's name, the record as it was shown, and what the service is predicted to answer.
+    pub report: Report<'a>,
+    /// What the audit log calls the change.
+    pub what: &'static str,
     /// What the step's placeholders stand for.
     pub request: Request<'a>,
-    /// The value of a lock that is taken for it, in the same moment.
+    /// The value of a lock that is taken for the step, at the moment of the step's first call.
     pub hold: Option<Vec<u8>>,
     /// The slot whose Redis key the audit log names.
     pub slot: usize,
+    pub question: &'static str,
+    /// What is said after a step that was done.
+    pub afterwards: Option<String>,
 }
 
-/// What became of it.
-#[derive(Debug)]
-pub struct Played {
+pub struct StepResult {
     /// What the service's reply means; `None` where its schema does not know the reply.
     pub means: Option<Meaning>,
-    /// The reply; `None` when it was lost, and reading back told.
+    /// The reply; `None` when the reply was lost, and reading back told the outcome.
     pub reply: Option<StepReply>,
     /// The record right after.
     pub now: Record,
-    /// The backup, where there is one.
-    pub backup: Option<PathBuf>,
 }
 
-impl Played {
-    /// True when the step did what it is for.
+impl StepResult {
     pub fn is_done(&self) -> bool {
         matches!(self.means, Some(Meaning::Acquired | Meaning::Stored | Meaning::Released))
     }
 }
 
-/// Does a step. `told` says what became of it, from the record as it is after the reply was lost.
-///
-/// # Errors
-/// Changed: the record is no longer as it was shown, and nothing was done. Outcome unknown, partial, and whatever the
-/// server says.
-pub async fn play(
-    context: &mut Context,
-    args: &StepArgs,
-    writer: &Writer,
-    play: &Play<'_>,
-    told: impl Fn(&Record) -> Option<Meaning>,
-) -> Result<Played> {
-    let (record, seen) = (play.record, &play.record.seen);
-    let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
-    let mut journal = Journal::open(context, &args.change, play.command, !seen.is_absent())?;
-    let now = context.now();
-    let played = match journal.back_up(writer, seen, &about).await {
-        Ok(()) => play.calls(writer, told).await,
-        Err(error) => return journal.close(Err(error)).await.1,
-    };
-    let what = match &played {
-        Ok(played) if played.is_done() => Some(play.what),
-        // A service may do something about a lock that it does not take, such as give it a TTL.
-        Ok(played) if Identity::of(seen).differs(&played.now.seen) => Some("changed"),
-        Err(error) if is_unknown(error) => Some("outcome-unknown"),
-        Err(error) if is_partial(error) => Some("partial"),
-        _ => None,
-    };
-    let noted = match what {
-        Some(what) => journal.note_step(writer, (&about, &seen.slots[play.slot].redis_key), what, now).await,
-        None => {
-            journal.nothing_changed(seen);
-            Ok(())
-        }
-    };
-    let (backup, played) = journal.close(played.and_then(|played| noted.map(|()| played))).await;
-    Ok(Played { backup, ..played? })
-}
-
-fn is_unknown(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(StoreError::OutcomeUnknown { .. }))
-}
-
-fn is_partial(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Stop { exit: Exit::Partial, .. }))
-}
-
-impl Play<'_> {
+impl ManualStep<'_> {
     /// Makes the step's calls, each guarded by what was there right before it.
-    async fn calls(&self, writer: &Writer, told: impl Fn(&Record) -> Option<Meaning>) -> Result<Played> {
-        let mut seen = self.record.seen.clone();
+    ///
+    /// # Errors
+    /// Changed: the record is no longer as it was shown. Partial: a call before changed something. Outcome unknown: the reply
+    /// was lost, and reading back did not tell.
+    pub(super) async fn make_calls(
+        &self,
+        writer: &Writer,
+        read_back: impl Fn(&Record) -> Option<Meaning>,
+    ) -> Result<StepResult> {
+        let mut seen = self.report.record.seen.clone();
         let mut before_hold = None;
         for (index, call) in self.step.calls.iter().enumerate() {
             let hold = self.hold().filter(|_| index == 0);
@@ -117,7 +67,7 @@ impl Play<'_> {
             let (reply, before, after) = match guard.map_err(|error| self.in_between(error.into(), index, &seen))? {
                 Guard::Made { reply, before, after } => (reply, before, after),
                 Guard::Changed => return Err(self.in_between(changed().into(), index, &seen)),
-                Guard::Lost { now, why } => return self.read_back(writer, now, &why, told),
+                Guard::Lost { now, why } => return self.after_lost_reply(writer, now, &why, read_back),
             };
             before_hold = hold.map(|_| before).or(before_hold);
             let known = reply.as_ref().ok().and_then(|reply| reply::recognise(call, reply));
@@ -129,7 +79,7 @@ impl Play<'_> {
             }
             let reply = reply.map_err(|error| self.in_between(error.into(), index, &now))?;
             if means != Some(Meaning::Next) {
-                return Ok(Played { means, reply: Some(reply), now: self.record_of(now), backup: None });
+                return Ok(StepResult { means, reply: Some(reply), now: self.record_of(now) });
             }
             seen = now;
         }
@@ -137,12 +87,12 @@ impl Play<'_> {
     }
 
     fn hold(&self) -> Option<Hold> {
-        let schema = &self.record.schema;
+        let schema = &self.report.record.schema;
         let ttl_ms = age::millis(schema.lock_ttl).max(1);
         Some(Hold { slot: schema.lock_slot(), value: self.hold.clone()?, ttl_ms })
     }
 
-    /// The lock that was taken for a step that did not store goes again.
+    /// Takes back the lock that was taken for a step which then did not store.
     async fn give_back(&self, writer: &Writer, before: &Observation, after: &Observation) -> Result<()> {
         match writer.put_back(before, after).await {
             Ok(true) => Ok(()),
@@ -158,9 +108,9 @@ impl Play<'_> {
         }
     }
 
-    /// An error between two calls of a step says so, where the calls before it changed something.
+    /// The error of a call, as a partial one where the calls before it changed something.
     fn in_between(&self, error: anyhow::Error, made: usize, seen: &Observation) -> anyhow::Error {
-        if !Identity::of(&self.record.seen).differs(seen) {
+        if !Identity::of(&self.report.record.seen).differs(seen) {
             return error;
         }
         let all = self.step.calls.len();
@@ -169,25 +119,26 @@ impl Play<'_> {
             .into()
     }
 
-    fn read_back(
+    /// What came of a call whose reply was lost, from the record as it is now.
+    fn after_lost_reply(
         &self,
         writer: &Writer,
         now: Option<Observation>,
         why: &StoreError,
-        told: impl Fn(&Record) -> Option<Meaning>,
-    ) -> Result<Played> {
+        read_back: impl Fn(&Record) -> Option<Meaning>,
+    ) -> Result<StepResult> {
         let now = now.map(|now| self.record_of(now));
         if let Some(now) = now
-            && let Some(means) = told(&now)
+            && let Some(means) = read_back(&now)
         {
-            return Ok(Played { means: Some(means), reply: None, now, backup: None });
+            return Ok(StepResult { means: Some(means), reply: None, now });
         }
-        let what = format!("the {} step for {}", self.command, escape::text(&self.record.key));
+        let what = format!("the {} step for {}", self.report.name, escape::text(&self.report.record.key));
         Err(StoreError::OutcomeUnknown { target: writer.name(), what, why: why.to_string() }.into())
     }
 
     fn record_of(&self, seen: Observation) -> Record {
-        locate::read_as(&self.record.schema, &self.record.key, seen)
+        locate::read_as(&self.report.record.schema, &self.report.record.key, seen)
     }
 }
 

@@ -7,13 +7,9 @@ use std::path::Path;
 use crate::exit::Stop;
 use crate::files;
 
-/// The largest string that Redis takes.
 const LARGEST: u64 = 512 * 1024 * 1024;
 
 /// Reads `@FILE`, `-` (stdin) or the text itself; `@@TEXT` is a text that begins with one `@`.
-///
-/// # Errors
-/// Usage: what cannot be read, and why.
 pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, Stop> {
     let wrong = |what: String, error: std::io::Error| Stop::usage(format!("--body: cannot read {what}: {error}"));
     match given.as_bytes() {

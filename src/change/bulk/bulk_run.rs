@@ -1,0 +1,128 @@
+//! One run of a purge or a sweep: what the rule chooses is counted, changed, and accounted for.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::ahead::Supply;
+use super::flow::Flow;
+use super::key_file::KeyFile;
+use super::owners::Owners;
+use super::rule::Rule;
+use super::source::Source;
+use super::survey::Survey;
+use crate::args::{ChangeArgs, ConfirmArgs};
+use crate::change::{Journal, Pace};
+use crate::context::Context;
+use crate::domain::change::outcome::{Account, Ended};
+use crate::domain::select::rate::Rate;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::store::{Gait, Reader, Writer};
+
+/// A run, what the run found, and what became of the records.
+pub struct BulkRun<'a, R: Rule> {
+    rule: &'a R,
+    reader: Reader,
+    /// `None` when the run only shows what it finds, and once the change has begun.
+    writer: Option<Writer>,
+    pub server: String,
+    key_file: Option<KeyFile>,
+    interrupt: Interrupt,
+    pub found: Survey<R::Group>,
+    /// True once all that is chosen was counted.
+    pub is_counted: bool,
+    pub account: Account,
+}
+
+/// How the chosen records are changed.
+pub struct How {
+    pub command: &'static str,
+    /// What the audit log calls the change.
+    pub what: &'static str,
+    /// True when Redis keys are removed, which needs a backup.
+    pub removes: bool,
+    pub rate: Option<Rate>,
+    /// The time between the look that chose a record and the look right before the change.
+    pub grace: Duration,
+    /// Whom to ask whether an owner is alive.
+    pub owners: Option<Owners>,
+    pub limit: u64,
+}
+
+impl<'a, R: Rule> BulkRun<'a, R> {
+    /// Connects. Without `leave` the run only shows what it finds.
+    pub async fn open(
+        context: &mut Context,
+        rule: &'a R,
+        leave: Option<&ConfirmArgs>,
+        gait: Gait,
+        key_file: Option<KeyFile>,
+    ) -> Result<Self> {
+        let writer = match leave {
+            Some(args) => Some(context.writer(args).await?),
+            None => None,
+        };
+        let interrupt = Interrupt::listen()?;
+        let reader = context.reader().await?.walking(gait);
+        let server = writer.as_ref().map_or_else(|| reader.name(), Writer::name);
+        let (found, account) = (Survey::default(), Account::default());
+        Ok(Self { rule, reader, writer, server, key_file, interrupt, found, is_counted: false, account })
+    }
+
+    /// Counts what the rule chooses. Records that end by themselves are kept for the change only where `keeps_ending`. Nothing
+    /// is changed, whatever the error.
+    pub async fn look(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
+        let source = Source::open(self.rule, self.reader.clone(), self.key_file.as_mut()).await?;
+        let reader = &mut self.reader.clone();
+        self.found = Survey::take(context, self.rule, source, reader, keeps_ending, &self.interrupt).await?;
+        self.is_counted = true;
+        Ok(())
+    }
+
+    /// Ends a run that changes nothing.
+    pub fn end_unchanged(self, context: &mut Context) -> Result<Exit> {
+        if self.writer.is_none() {
+            context.ui.status("dry run: nothing was changed");
+        }
+        Ok(self.found.missed.map_or(Ok(Exit::Done), Err)?)
+    }
+
+    /// Changes what was counted, or, where nothing was counted, what a walk finds now. The account says what was done,
+    /// whatever the error; its outcome is [`Ended::Shown`] as long as no change was tried.
+    ///
+    /// # Errors
+    /// As every change; partial when nodes of a cluster were left out.
+    pub async fn change(&mut self, context: &mut Context, args: &ChangeArgs, how: How) -> Result<()> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        self.interrupt.heed_terminate()?;
+        let missed = self.found.missed.take();
+        let supply = match self.found.places.take().filter(|_| self.is_counted) {
+            Some(places) => Supply::Kept(places),
+            None => {
+                let source = Source::open(self.rule, self.reader.clone(), self.key_file.as_mut()).await?;
+                Supply::Source(Box::new(source))
+            }
+        };
+        let mut journal = Journal::open(context, args, how.command, how.removes)?;
+        let mut flow = Flow {
+            rule: self.rule,
+            reader: self.reader.clone(),
+            writer,
+            journal: &mut journal,
+            what: how.what,
+            pace: Pace::new(how.rate),
+            grace: how.grace,
+            owners: how.owners,
+            limit: how.limit,
+            uncounted: (!self.is_counted).then_some(&mut self.found),
+            interrupt: &self.interrupt,
+        };
+        let ended = flow.run(context, supply, &mut self.account).await;
+        let (backup, ended) = journal.close(ended).await;
+        let ended = ended.and_then(|ended| Ok(missed.map_or(Ok(ended), Err)?));
+        self.account.backup = backup.map(|file| file.display().to_string());
+        self.account.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);
+        ended.map(drop)
+    }
+}

@@ -1,0 +1,63 @@
+//! How many records a purge may remove.
+
+use clap::Args;
+
+use crate::exit::Stop;
+
+/// The options that bound a purge.
+#[derive(Debug, Args)]
+pub(super) struct LimitArgs {
+    /// Refuse when more records are chosen than this, and never remove more
+    #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(super) max: Option<u64>,
+
+    /// Refuse when more than this part of the schemas' records is chosen, and never remove more
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with = "key_file", allow_negative_numbers = true)]
+    pub(super) max_percent: Option<f64>,
+}
+
+impl LimitArgs {
+    /// True when an option judges how many records are chosen, before any of them goes.
+    pub(super) fn is_given(&self) -> bool {
+        self.max.is_some() || self.max_percent.is_some()
+    }
+
+    /// How many of `total` chosen records among `records` may be removed: all of them, or, should there be more by then, as
+    /// many as the options allow.
+    ///
+    /// # Errors
+    /// Refused: more are chosen than the options allow.
+    pub(super) fn most(&self, total: u64, records: u64) -> Result<u64, Stop> {
+        if total == 0 {
+            return Ok(0);
+        }
+        let refuse = |allowed: u64, by: String| {
+            Stop::usage(format!("{total} records are chosen, but {by} allows {allowed}; nothing was changed"))
+                .hint("choose more narrowly, or allow more")
+        };
+        if let Some(max) = self.max.filter(|max| total > *max) {
+            return Err(refuse(max, "--max".to_owned()));
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a percentage of a count, rounded down"
+        )]
+        let part = self.max_percent.map(|percent| (records as f64 * percent / 100.0) as u64);
+        if let Some((part, percent)) = part.zip(self.max_percent).filter(|(part, _)| total > *part) {
+            return Err(refuse(part, format!("--max-percent {percent} of {records}")));
+        }
+        Ok(self.max.into_iter().chain(part).min().unwrap_or(total))
+    }
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a number of records is whole, and 0 or more".to_owned())
+}
+
+/// Parses `5`, `0.5` or `5%`.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    number.ok_or_else(|| "a percentage is a number from 0 to 100".to_owned())
+}

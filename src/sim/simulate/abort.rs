@@ -1,0 +1,22 @@
+//! Why a scenario is not played to its end.
+
+use crate::store::StoreError;
+
+/// Why a scenario was not played to its end.
+#[derive(Debug)]
+pub(super) enum Abort {
+    /// The scenario says nothing of this schema, and why.
+    NotApplicable(String),
+    /// The machine was too slow: a lock ended before its moment in the story. The scenario is played again with more time.
+    Late,
+    /// The server went away or refused service.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Abort {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+pub(super) type Played<T = ()> = Result<T, Abort>;
