@@ -10,7 +10,7 @@ use crate::stage::{REMOVALS, Stage};
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Hook, says};
-use crate::support::{self, Run, Server};
+use crate::support::{self, Run, Server, until};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
@@ -152,18 +152,30 @@ fn a_refusal_is_told_also_when_another_node_loses_a_reply() {
 #[test]
 fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_after() {
     let cluster = Arc::new(filled(1_600));
-    let cut = fault::hooked(cluster.node(1), |sent| if says(sent, "EVALSHA") { Hook::Cut } else { Hook::Pass });
+    // So few that nobody asks for more of them once they are lost.
+    for key in cluster.node(1).send::<Vec<Vec<u8>>>(&[b"KEYS", b"*"]).iter().skip(50) {
+        cluster.node(1).send::<()>(&[b"DEL", key]);
+    }
+    let is_lost = Arc::new(AtomicBool::new(false));
+    let lost = Arc::clone(&is_lost);
+    let cut = fault::hooked(cluster.node(1), move |sent| match says(sent, "EVALSHA") {
+        true => {
+            lost.store(true, Ordering::SeqCst);
+            Hook::Cut
+        }
+        false => Hook::Pass,
+    });
     cluster.announce(1, cut);
     let there = Arc::downgrade(&cluster);
+    // The other node hears of no change before that one is lost.
     let refuses = fault::hooked(cluster.node(2), move |sent| {
-        if !says(sent, "EVALSHA") {
-            return Hook::Pass;
-        }
-        let there = there.upgrade();
-        Hook::Then(Box::new(move || {
-            let Some(there) = there else { return };
+        if let Some(there) = there.upgrade()
+            && says(sent, "EVALSHA")
+        {
+            until("the change on the other node is lost", || is_lost.load(Ordering::SeqCst));
             there.node(2).send::<()>(&[b"CONFIG", b"SET", b"min-replicas-to-write", b"1"]);
-        }))
+        }
+        Hook::Pass
     });
     cluster.announce(2, refuses);
     let run = cluster.idemctl(&PURGE).exits(7);
