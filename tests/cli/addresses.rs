@@ -78,15 +78,14 @@ fn protection_follows_the_address_however_the_server_is_named() {
     let named = [["-s", &socket(&prod)], ["-s", link.to_str().unwrap()], ["-u", &url(&prod)], ["--context", "prod"]];
     for words in named {
         let run = home.run(&[&words[..], &unlock].concat()).exits(2);
-        assert!(run.stderr.contains("context `prod` is protected: --yes is not enough"), "{}", run.all());
+        run.says("context `prod` is protected: --yes is not enough");
         home.run(&[&words[..], &unlock, &["--confirm", "staging"]].concat()).exits(2);
     }
     for (variable, config) in [("IDEMCTL_URL", "staging"), ("REDIS_URL", "nowhere")] {
         // REDIS_URL counts where no context names a server.
         let home =
             if config == "staging" { Home::of(&staging, &prod) } else { of_one("prod", &prod, "protected = true") };
-        let run = home.run_with(&[(variable, &url(&prod))], &unlock).exits(2);
-        assert!(run.stderr.contains("context `prod` is protected"), "{}", run.all());
+        home.run_with(&[(variable, &url(&prod))], &unlock).exits(2).says("context `prod` is protected");
     }
     assert!(prod.get("idem:stuck").is_some());
     home.run(&[&["-s", &socket(&prod)], &unlock[..], &["--confirm", "prod"]].concat()).exits(0);
@@ -105,11 +104,7 @@ fn a_read_only_context_keeps_its_address() {
     let home = of_one("audit", &server, "read_only = true");
     for words in [&["-s", &socket(&server)][..], &["-u", &url(&server)], &["-n", "3", "-s", &socket(&server)]] {
         let run = home.run(&[words, &["begin", "new", "--schema", "express", "--yes"]].concat()).exits(2);
-        assert!(
-            run.stderr.contains("context `audit` is read-only: nothing may be changed through it"),
-            "{}",
-            run.all()
-        );
+        run.says("context `audit` is read-only: nothing may be changed through it");
         home.run(&[words, &["list"]].concat()).exits(0);
     }
     assert!(server.get("idem:stuck").is_some());
@@ -187,7 +182,7 @@ fn a_context_without_a_server_holds_for_whichever_is_no_other_contexts() {
     assert_eq!(home.name(&["-s", &socket(&prod)]).unwrap(), "prod");
     for server in [&prod, &other] {
         let run = home.run(&["-s", &socket(server), "force-unlock", "stuck", "--yes"]).exits(2);
-        assert!(run.stderr.contains("protected: --yes is not enough"), "{}", run.all());
+        run.says("protected: --yes is not enough");
         assert!(server.get("idem:stuck").is_some());
     }
 }

@@ -88,8 +88,7 @@ fn chooses_by_key_time_and_number() {
     assert_eq!(home.keys(&["--only", "idem:b"]), ["b"]);
     assert_eq!(home.keys(&["--since", "1h"]), ["b", "a", "c"]);
     assert_eq!(home.keys(&["--since", "1h", "--only", "a", "--limit", "5"]), ["a"]);
-    let two = home.audit(&["--limit", "2"]).exits(0);
-    assert!(two.stderr.contains("The newest 2 of 4; --limit shows more."), "{}", two.all());
+    home.audit(&["--limit", "2"]).exits(0).says("The newest 2 of 4; --limit shows more.");
     assert_eq!(home.keys(&["--limit", "2"]), ["a", "c"]);
     assert!(home.audit(&["--only", "z"]).exits(0).stderr.contains("No such change"));
     home.audit(&["--limit", "0"]).exits(2);
@@ -106,7 +105,7 @@ fn damaged_lines_are_left_out_and_said() {
     home.write(b"{\"at\":\"2026-");
     let run = home.audit(&["-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 2);
-    assert!(run.stderr.contains("not shown: 4, the first is line 2"), "{}", run.all());
+    run.says("not shown: 4, the first is line 2");
 }
 
 #[test]
@@ -161,8 +160,7 @@ fn an_operator_that_was_stopped_in_the_middle_of_a_line_stops_nobody_else() {
 fn a_log_that_cannot_be_read_is_an_error() {
     let home = Home::new();
     fs::create_dir_all(home.log()).unwrap();
-    let run = home.audit(&[]).exits(2);
-    assert!(run.stderr.contains("cannot read the audit log"), "{}", run.all());
+    home.audit(&[]).exits(2).says("cannot read the audit log");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn the_lock_is_taken_once_and_the_exit_code_says_so() {
         assert_eq!(told(&taken), ("acquired".to_owned(), "in-progress".to_owned()), "{schema}");
         let again = step(&server, "begin", schema, &["-o", "json"]).exits(1);
         assert_eq!(told(&again), ("conflict".to_owned(), "in-progress".to_owned()), "{schema}");
-        assert!(again.stderr.contains("conflict; nothing was changed"), "{}", again.all());
+        again.says("conflict; nothing was changed");
         let audit = server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines();
         assert_eq!((audit.len(), &audit[0]["what"]), (1, &"begun".into()), "{schema}: a conflict changes nothing");
     }
@@ -37,7 +37,7 @@ fn the_owner_is_new_and_shown_where_the_schema_has_one() {
     let owner = run.json()["step"]["owner"].as_str().unwrap().to_owned();
     assert_eq!(server.get("idem:started:k").unwrap(), owner.as_bytes());
     assert_eq!((owner.len(), owner.matches('-').count(), owner.as_bytes()[14]), (36, 4, b'4'), "a version 4 UUID");
-    assert!(run.stderr.contains(&format!("--owner {owner}")), "{}", run.all());
+    run.says(&format!("--owner {owner}"));
     let server = Server::start();
     let run = step(&server, "begin", "express", &["-o", "json"]).exits(0);
     assert!(run.json()["step"]["owner"].is_null());
@@ -50,12 +50,7 @@ fn the_owner_is_new_and_shown_where_the_schema_has_one() {
 fn a_stored_response_a_broken_value_and_another_payload_are_told() {
     let server = Server::start();
     server.set("k", r#"{"status":1,"response":{"StatusCode":402,"Header":{},"Body":"bm8="}}"#, 60_000);
-    let replay = step(&server, "begin", "go-chi", &[]).exits(1);
-    assert!(
-        replay.text().contains("Response      402") && replay.stderr.contains(": replay; nothing"),
-        "{}",
-        replay.all()
-    );
+    step(&server, "begin", "go-chi", &[]).exits(1).shows("Response      402").says(": replay; nothing");
     server.send::<()>(&[b"HSET", b"idempotency:k", b"f", b"v"]);
     let fails = step(&server, "begin", "go-middleware", &["-o", "json"]).exits(1);
     assert_eq!(fails.json()["outcome"], "fail");
@@ -88,8 +83,7 @@ fn what_a_service_does_to_a_lock_it_does_not_take_is_logged() {
     step(&server, "begin", "reference", &[]).exits(0);
     server.send::<()>(&[b"PERSIST", b"idemkey:k"]);
     // The reference gives a lock without a TTL one.
-    let run = step(&server, "begin", "reference", &[]).exits(1);
-    assert!(run.stderr.contains("it changed the record all the same"), "{}", run.all());
+    step(&server, "begin", "reference", &[]).exits(1).says("it changed the record all the same");
     let audit = server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines();
     assert_eq!(audit.last().unwrap()["what"], "changed");
 }
@@ -104,7 +98,7 @@ fn a_lock_is_released_as_the_service_does_and_a_result_never() {
         step(&server, "begin", schema, owner).exits(0);
         let run = step(&server, "release", schema, &[owner, &["-o", "json"]].concat());
         if run.code == 2 {
-            assert!(run.stderr.contains("force-unlock"), "{}", run.all());
+            run.says("force-unlock");
             continue;
         }
         let run = run.exits(0);
@@ -129,8 +123,7 @@ fn a_stored_result_and_a_strangers_value_are_never_released() {
     refused("event-consumer");
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 3);
     server.set("idem:lock:k", "1", 60_000);
-    let leftover = step(&server, "release", "event-consumer", &[]).exits(0);
-    assert!(leftover.stderr.contains("The result stays"), "{}", leftover.all());
+    step(&server, "release", "event-consumer", &[]).exits(0).says("The result stays");
     assert!(server.get("idem:lock:k").is_none() && server.get("idem:done:k").is_some());
 }
 
@@ -138,10 +131,8 @@ fn a_stored_result_and_a_strangers_value_are_never_released() {
 fn a_fenced_lock_is_released_by_its_owner_alone() {
     let server = Server::start();
     step(&server, "begin", "reference", &["--owner", "w-7"]).exits(0);
-    let missing = step(&server, "release", "reference", &[]).exits(2);
-    assert!(missing.stderr.contains("--owner") && missing.stderr.contains("w-7"), "{}", missing.all());
-    let wrong = step(&server, "release", "reference", &["--owner", "w-8"]).exits(1);
-    assert!(wrong.stderr.contains("FENCED: refused; nothing was changed"), "{}", wrong.all());
+    step(&server, "release", "reference", &[]).exits(2).says("--owner").says("w-7");
+    step(&server, "release", "reference", &["--owner", "w-8"]).exits(1).says("FENCED: refused; nothing was changed");
     assert!(server.get("idemkey:k").is_some());
     step(&server, "release", "reference", &["--owner", "w-7"]).exits(0);
     assert!(server.get("idemkey:k").is_none());

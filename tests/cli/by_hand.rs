@@ -68,8 +68,7 @@ fn a_body_of_bytes_is_refused_where_only_text_is_kept() {
     let server = seeded();
     let words =
         ["complete", "k", "--yes", "--schema", "event-driven", "--owner", "worker-7", "--status", "200", "--body", "-"];
-    let run = server.idemctl_fed(&words, b"\xff\xfe").exits(2);
-    assert!(run.stderr.contains("not UTF-8"), "{}", run.all());
+    server.idemctl_fed(&words, b"\xff\xfe").exits(2).says("not UTF-8");
     server.idemctl_fed(&words, b"paid").exits(0);
 }
 
@@ -78,8 +77,7 @@ fn json_that_is_none_is_warned_of() {
     let server = Server::start();
     let words = ["complete", "k", "--yes", "--create", "--schema", "express", "--status", "201"];
     let body = ["--header", "Content-Type: application/json", "--body", "{id:7}"];
-    let run = server.idemctl(&[&words[..], &body].concat()).exits(0);
-    assert!(run.stderr.contains("warning: the body is not JSON"), "{}", run.all());
+    server.idemctl(&[&words[..], &body].concat()).exits(0).says("warning: the body is not JSON");
 }
 
 #[test]
@@ -87,8 +85,7 @@ fn a_strangers_value_is_never_overwritten() {
     let server = Server::start();
     server.send::<()>(&[b"HSET", b"k", b"f", b"v"]);
     for leave in ["--create", "--replace"] {
-        let run = server.idemctl(&complete("go-chi", &["--yes", leave])).exits(2);
-        assert!(run.stderr.contains("find that program first"), "{}", run.all());
+        server.idemctl(&complete("go-chi", &["--yes", leave])).exits(2).says("find that program first");
     }
     // What cannot be read under a template without a prefix is nobody's record, and still not nothing.
     server.set("k", "session", 20_000);
@@ -134,8 +131,7 @@ fn contexts_protect() {
         Run::of(command, b"")
     };
     let words = complete("go-middleware", &["--yes"]);
-    let read_only = run("audit", &words).exits(2);
-    assert!(read_only.stderr.contains("read-only"), "{}", read_only.all());
+    run("audit", &words).exits(2).says("read-only");
     run("audit", &["begin", "x", "--schema", "express", "--yes"]).exits(2);
     run("audit", &["release", "k", "--schema", "event-consumer", "--yes"]).exits(1);
     run("prod", &words).exits(2);
@@ -150,7 +146,7 @@ fn the_backup_is_made_before_or_nothing_is_done() {
     let server = seeded();
     for words in [complete("go-middleware", &["--yes"]), vec!["begin", "k", "--schema", "go-middleware", "--yes"]] {
         let run = server.idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat()).exits(2);
-        assert!(run.stderr.contains("nothing was changed"), "{}", run.all());
+        run.says("nothing was changed");
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     let run = server.idemctl(&complete("go-middleware", &["--yes", "--no-backup"])).exits(0);

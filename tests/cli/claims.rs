@@ -138,9 +138,9 @@ fn a_list_says_what_it_met_and_left_out() {
     let server = Server::start();
     put(&server, OTHERS, true);
     let run = server.idemctl(&["list"]).exits(0);
-    assert!(run.stderr.contains("7 of other forms under idempotency: (not go-middleware's)"), "{}", run.all());
-    assert!(run.stderr.contains("3 of other forms under idem: (not express's)"), "{}", run.all());
-    assert!(run.stderr.contains("left out: go-chi (it has no literal prefix"), "{}", run.all());
+    run.says("7 of other forms under idempotency: (not go-middleware's)");
+    run.says("3 of other forms under idem: (not express's)");
+    run.says("left out: go-chi (it has no literal prefix");
 }
 
 /// Rule: a schema without a literal prefix is walked only when it is named, and claims then what its forms say.
@@ -177,8 +177,7 @@ fn an_own_schema_does_not_lead_to_bare_keys() {
     let listed = left(&server, &["list", "-o", "json"]).json();
     assert_eq!((&listed["records"], &listed["keys_walked"]), (&serde_json::json!([]), &2.into()));
     // One key that only such a schema claims goes with its name alone.
-    let refused = server.idemctl(&["force-unlock", "job:1", "--yes"]).exits(2);
-    assert!(refused.stderr.contains("--schema go-chi"), "{}", refused.all());
+    server.idemctl(&["force-unlock", "job:1", "--yes"]).exits(2).says("--schema go-chi");
     server.idemctl(&["force-unlock", "job:1", "--yes", "--schema", "go-chi"]).exits(0);
 }
 
@@ -233,7 +232,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
     server.send::<()>(&[b"SET", b"idem:started:front-door", result.as_bytes()]);
     server.send::<()>(&[b"SET", b"idem:lock:front-door", result.as_bytes()]);
     let run = left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
-    assert!(run.stderr.contains("express reads a completed result there"), "{}", run.all());
+    run.says("express reads a completed result there");
     let json = left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
     assert_eq!((&json["total"], &json["spared"]), (&0.into(), &serde_json::json!({ "express": 2 })), "{json}");
     left(&server, &["purge", "--state", "in-progress,completed", "--all", "--yes"]);
@@ -248,7 +247,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
             (&"completed".into(), &"replay".into())
         );
         let refused = server.idemctl(&["force-unlock", key, "--schema", schema, "--yes"]).exits(2);
-        assert!(refused.stderr.contains("express reads it as a completed result"), "{}", refused.all());
+        refused.says("express reads it as a completed result");
     }
 }
 
@@ -281,14 +280,12 @@ fn a_deployment_states_its_extra_fields() {
         fs::create_dir_all(server.folder().join(".config/idemctl")).unwrap();
         fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap();
     });
-    let shown = server.idemctl(&["config", "show"]).exits(0);
-    assert!(shown.text().contains("deployment.go-middleware.extra_fields"), "{}", shown.all());
+    server.idemctl(&["config", "show"]).exits(0).shows("deployment.go-middleware.extra_fields");
     server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
     assert!(keys(&server).is_empty());
     let wrong = config.replace("/traceId", "traceId");
     fs::write(server.folder().join(".config/idemctl/config.toml"), wrong).unwrap();
-    let refused = server.idemctl(&["list"]).exits(2);
-    assert!(refused.stderr.contains("is not a JSON pointer to a field"), "{}", refused.all());
+    server.idemctl(&["list"]).exits(2).says("is not a JSON pointer to a field");
 }
 
 /// Every record of a walk over the schema that is named, and what was left alone.

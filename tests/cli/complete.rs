@@ -143,12 +143,7 @@ fn a_lock_of_the_service_becomes_the_result_it_would_have_stored() {
     for mut case in cases() {
         assert_eq!(case.begin("k"), Meaning::Acquired);
         let run = case.complete("k", case.owner()).exits(0);
-        assert!(
-            run.stderr.contains(": stored; backup: ")
-                && run.stderr.contains("Read back: the next request gets a replay"),
-            "{}",
-            run.all()
-        );
+        run.says(": stored; backup: ").says("Read back: the next request gets a replay");
         case.assert_as_the_service_stores_it("k");
     }
 }
@@ -156,8 +151,7 @@ fn a_lock_of_the_service_becomes_the_result_it_would_have_stored() {
 #[test]
 fn where_the_lock_has_expired_the_result_is_created_on_request() {
     for mut case in cases() {
-        let absent = case.complete("k", case.owner()).exits(1);
-        assert!(absent.stderr.contains("--create"), "{}", absent.all());
+        case.complete("k", case.owner()).exits(1).says("--create");
         assert_eq!(case.server.send::<usize>(&[b"DBSIZE"]), 0);
         let run = case.complete("k", &[&["--create"], case.owner(), case.fingerprint()].concat()).exits(0);
         assert!(!run.stderr.contains("backup: "), "nothing was there: {}", run.all());
@@ -175,8 +169,7 @@ fn a_result_is_replaced_on_request_alone_and_can_be_restored() {
         assert_eq!(stored, Meaning::Stored);
         let slot = case.schema.result_slot();
         let before = case.held("k", slot);
-        let refused = case.complete("k", case.owner()).exits(2);
-        assert!(refused.stderr.contains("--replace"), "{}", refused.all());
+        case.complete("k", case.owner()).exits(2).says("--replace");
         let (value, left) = case.held("k", slot);
         assert!(value == before.0 && NEARLY_A_DAY.contains(&left) && left <= before.1, "{left}");
         let run = case.complete("k", &[&["--replace"], case.owner()].concat()).exits(0);
@@ -219,8 +212,7 @@ fn a_body_comes_from_a_file_from_stdin_or_as_text() {
         let body = server.idemctl(&["inspect", key, "--schema", "go-chi", "--body", "-"]).exits(0);
         assert_eq!(body.stdout, wanted, "{key}");
     }
-    let missing = server.idemctl(&words("missing", "@nowhere")).exits(2);
-    assert!(missing.stderr.contains("nowhere") && missing.stderr.contains("@@TEXT"), "{}", missing.all());
+    server.idemctl(&words("missing", "@nowhere")).exits(2).says("nowhere").says("@@TEXT");
 }
 
 #[test]

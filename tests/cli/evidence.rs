@@ -32,7 +32,7 @@ fn fresh_locks_of_a_deployment_with_a_longer_ttl_stay() {
     assert_eq!(size(&server), 20);
     let told = "the default lock TTL of express (30s) does not hold here: 20 locks have more time left, up to 9m 5";
     assert_eq!(run.stderr.matches(told).count(), 1, "{}", run.all());
-    assert!(run.stderr.contains("--lock-ttl states this deployment's"), "{}", run.all());
+    run.says("--lock-ttl states this deployment's");
     // What is stated may select: nothing is in excess of this deployment's TTL.
     let stated = ["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl"];
     server.idemctl(&[&stated[..], &["10m"], &NOW].concat()).exits(0);
@@ -47,8 +47,7 @@ fn fresh_results_of_a_deployment_with_a_shorter_ttl_stay() {
     let server = holding(5, RESULT, HOUR);
     for more in [&[][..], &["--schema", "express"]] {
         let words = [&["purge", "--older-than", "12h", "--yes"], more].concat();
-        let run = server.idemctl(&words).exits(0);
-        assert!(run.stderr.contains("5 records left out") && run.stderr.contains("--result-ttl"), "{}", run.all());
+        server.idemctl(&words).exits(0).says("5 records left out").says("--result-ttl");
         let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();
         assert_eq!(json["unproven"], json!({ "lock_ttl": 0, "result_ttl": 5, "age": 0 }));
         assert_eq!((&json["total"], size(&server)), (&0.into(), 5));
@@ -112,7 +111,7 @@ fn a_ttl_or_prefix_needs_exactly_one_schema() {
     for option in [["--lock-ttl", "5m"], ["--result-ttl", "5m"], ["--prefix", "shop:"]] {
         for schemas in [&[][..], &["--schema", "express,go-chi"]] {
             let run = server.idemctl(&[&["list"], &option[..], schemas].concat()).exits(2);
-            assert!(run.stderr.contains(&format!("{} is of one schema", option[0])), "{}", run.all());
+            run.says(&format!("{} is of one schema", option[0]));
         }
     }
     server.states(&[("express", "result_ttl = \"1h\"")]);
@@ -154,10 +153,9 @@ fn records_of_unknown_age_are_counted() {
     let server = Server::start();
     server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
     let words = ["list", "--state", "in-progress", "--older-than", "10m"];
-    let run = server.idemctl(&words).exits(0);
-    assert!(run.stderr.contains("1 record of unknown age left out"), "{}", run.all());
+    server.idemctl(&words).exits(0).says("1 record of unknown age left out");
     let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();
     assert_eq!(json["unproven"]["age"], 1);
     let run = server.idemctl(&[&["sweep", "--older-than", "10m"][..], &NOW].concat()).exits(0);
-    assert!(run.stderr.contains("1 record of unknown age left out"), "{}", run.all());
+    run.says("1 record of unknown age left out");
 }

@@ -10,8 +10,7 @@ const PENDING: &str = r#"{"status":"PENDING"}"#;
 fn removes_a_stuck_lock_backs_it_up_and_audits() {
     let server = Server::start();
     server.send::<()>(&[b"SET", b"idempotency:order-1", PENDING.as_bytes()]);
-    let run = server.idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"]).exits(0);
-    assert!(run.stderr.contains("the key is free"), "{}", run.all());
+    server.idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"]).exits(0).says("the key is free");
     assert_eq!(server.get("idempotency:order-1"), None);
     let state = server.folder().join(".local/state/idemctl");
     let audit = fs::read_to_string(state.join("audit.jsonl")).unwrap();
@@ -106,7 +105,7 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
     fs::write(&existing, "mine").unwrap();
     for backup in [existing.to_str().unwrap(), "/dev/full/backup"] {
         let run = server.idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup]).exits(2);
-        assert!(run.stderr.contains("nothing was changed"), "{}", run.all());
+        run.says("nothing was changed");
     }
     assert_eq!(fs::read(&existing).unwrap(), b"mine");
     assert!(server.get("idempotency:order-1").is_some());
@@ -140,7 +139,7 @@ fn a_script_that_names_another_place_does_not_go_ahead() {
     let server = Server::start();
     server.set("idempotency:a", r#"{"status":"PENDING"}"#, 60_000);
     let run = server.idemctl(&["force-unlock", "a", "--yes", "--confirm", "prod"]).exits(2);
-    assert!(run.stderr.contains("not confirmed") && run.stderr.contains("hint: this is `"), "{}", run.all());
+    run.says("not confirmed").says("hint: this is `");
     assert!(server.get("idempotency:a").is_some());
     let name = format!("{}/0", server.socket().display());
     server.idemctl(&["force-unlock", "a", "--yes", "--confirm", &name]).exits(0);

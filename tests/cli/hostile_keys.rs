@@ -145,7 +145,7 @@ fn values_of_all_kinds_are_survived() {
     let listed = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
     // JSON of another shape, or what begins as such, is somebody else's.
     assert_eq!(listed.json_lines().len(), values.len() - 4);
-    assert!(listed.stderr.contains("4 of other forms under idempotency: (not go-middleware's)"), "{}", listed.all());
+    listed.says("4 of other forms under idempotency: (not go-middleware's)");
 }
 
 #[test]

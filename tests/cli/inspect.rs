@@ -300,7 +300,7 @@ fn a_key_that_the_user_may_not_read_is_not_absent() {
     let as_narrow = ["--user", "narrow", "-a", "pw", "inspect", "hidden", "-o", "json"];
     let run = server.idemctl(&as_narrow).exits(4);
     assert_eq!(run.json(), json!({ "format": 1, "records": [], "unclaimed": [], "complete": false }), "{}", run.all());
-    assert!(run.stderr.contains("where this user may look"), "{}", run.all());
+    run.says("where this user may look");
 }
 
 /// Rule: what the next request gets is what the service's begin does, here: a result is handed out as it is.
@@ -325,7 +325,7 @@ fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
     let run = server.idemctl(&["inspect", "cart:7", "-o", "json"]).exits(1);
     let there = &run.json()["unclaimed"][0];
     assert_eq!((&there["redis_key"], &there["type"]), (&"cart:7".into(), &"hash".into()), "{}", run.all());
-    assert!(run.stderr.contains("cart:7 exists (a hash"), "{}", run.all());
+    run.says("cart:7 exists (a hash");
     // Nobody bears this one among the schemas that are named.
     let run = server.idemctl(&["inspect", "idempotency:order-1", "--schema", "express", "-o", "json"]).exits(1);
     let there = &run.json()["unclaimed"][0];
@@ -335,7 +335,7 @@ fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
         "{}",
         run.all()
     );
-    assert!(run.stderr.contains("exists (a string of 20 B, TTL"), "{}", run.all());
+    run.says("exists (a string of 20 B, TTL");
     let json = server.idemctl(&["inspect", "nowhere", "-o", "json"]).exits(1).json();
     assert_eq!(json["unclaimed"], json!([]));
 }

@@ -133,10 +133,8 @@ fn with_schema() -> Server {
 fn it_is_sound_and_listed() {
     let server = with_schema();
     server.idemctl(&["schema", "check", ".config/idemctl/schemas/orders"]).exits(0);
-    let listed = server.idemctl(&["schema", "list"]).exits(0);
-    assert!(listed.text().contains("orders"), "{}", listed.all());
-    let shown = server.idemctl(&["schema", "show", "orders"]).exits(0);
-    assert!(shown.text().contains("orders:{{key}}:idem"), "{}", shown.all());
+    server.idemctl(&["schema", "list"]).exits(0).shows("orders");
+    server.idemctl(&["schema", "show", "orders"]).exits(0).shows("orders:{{key}}:idem");
 }
 
 #[test]
@@ -175,8 +173,7 @@ fn list_and_force_unlock_and_race_work_on_it() {
     server.set("orders:{a}:idem", r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#, 80_000);
     let listed = server.idemctl(&["list", "-o", "jsonl", "--owner", "w-1"]).exits(0).json_lines();
     assert_eq!(listed[0]["schema"], "orders");
-    let unlocked = server.idemctl(&["force-unlock", "a", "--yes", "--expect", "w-1"]).exits(0);
-    assert!(unlocked.stderr.contains("fenced off"), "{}", unlocked.all());
+    server.idemctl(&["force-unlock", "a", "--yes", "--expect", "w-1"]).exits(0).says("fenced off");
     let words =
         ["race", "--schema", "orders", "--concurrency", "8", "--rounds", "5", "--strategy", "schema", "-o", "json"];
     let race = server.idemctl(&words).exits(0).json();
@@ -210,8 +207,7 @@ fn what_a_value_is_may_stand_at_its_end() {
     let held = ["held-10000 in-progress", "held-600 in-progress"];
     assert_eq!(states(&[]), [&["done-10000 completed", "done-600 completed"], &held[..]].concat());
     assert_eq!(states(&["--owner", "w-1"]), held);
-    let check = server.idemctl(&["sweep", "--orphaned", "--check"]).exits(1);
-    assert!(check.text().contains("no_expiry=2"), "{}", check.all());
+    server.idemctl(&["sweep", "--orphaned", "--check"]).exits(1).shows("no_expiry=2");
     server.idemctl(&["purge", "--all", "--yes"]).exits(0);
     assert_eq!(states(&[]), held);
     server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
@@ -256,7 +252,7 @@ fn one_that_is_wrong_is_named_with_its_line() {
     fs::write(&file, TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\"")).unwrap();
     let run = server.idemctl(&["list"]).exits(2);
     let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
-    assert!(run.stderr.contains(&format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder")), "{}", run.all());
+    run.says(&format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder"));
 }
 
 #[test]
@@ -281,7 +277,7 @@ fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
     fs::write(&file, bare).unwrap();
     let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
     let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
-    assert!(run.stderr.contains(&format!("--prefix: {why}")), "{}", run.all());
+    run.says(&format!("--prefix: {why}"));
     server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
     let config = server.folder().join(".config/idemctl/config.toml");
     fs::write(&config, "default_context = \"eu\"\n[contexts.eu.deployment.orders]\nprefix = \"eu:\"\n").unwrap();

@@ -102,7 +102,7 @@ fn every_call_of_a_step_is_made() {
     let run = server.idemctl(&COMPLETE).exits(0);
     assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "the lock's owner is kept");
     assert_eq!(server.get("pay:lock:k"), None);
-    assert!(run.stderr.contains("payments answers 1: stored"), "{}", run.all());
+    run.says("payments answers 1: stored");
     server.idemctl(&["begin", "k", "--schema", "payments", "--yes"]).exits(1);
 }
 
@@ -112,7 +112,7 @@ fn an_owner_that_nobody_checks_has_to_be_the_locks_all_the_same() {
     server.set("pay:lock:k", "w-7", 20_000);
     for words in [&COMPLETE[..], &["release", "k", "--schema", "payments", "--yes"]] {
         let run = server.idemctl(&[words, &["--owner", "w-8"]].concat()).exits(1);
-        assert!(run.stderr.contains("the lock is w-7's, not w-8's; nothing was done"), "{}", run.all());
+        run.says("the lock is w-7's, not w-8's; nothing was done");
     }
     assert_eq!(text(&server, "pay:lock:k"), "w-7");
     server.idemctl(&[&COMPLETE[..], &["--owner", "w-7"]].concat()).exits(0);
@@ -127,8 +127,7 @@ fn what_comes_between_two_calls_is_told_as_a_part() {
         let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
         redis::cmd("SET").arg("pay:lock:k").arg("w-8").exec(&mut client.get_connection().unwrap()).unwrap();
     });
-    let run = through(&server, &socket, &COMPLETE).exits(3);
-    assert!(run.stderr.contains("1 of the step's 2 calls were made"), "{}", run.all());
+    through(&server, &socket, &COMPLETE).exits(3).says("1 of the step's 2 calls were made");
     assert_eq!(text(&server, "pay:lock:k"), "w-8", "the new worker's lock stays");
     let audit = server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
     assert_eq!(audit[0]["what"], "partial");
@@ -156,11 +155,7 @@ fn a_reply_that_the_schema_does_not_list_is_no_success() {
     server.set("pay:lock:k", "w-7", 20_000);
     let run = server.idemctl(&["release", "k", "--schema", "payments", "--yes", "-o", "json"]).exits(1);
     assert_eq!(run.json()["outcome"], "unknown-reply");
-    assert!(
-        run.stderr.contains("its schema does not list this reply; it changed the record all the same"),
-        "{}",
-        run.all()
-    );
+    run.says("its schema does not list this reply; it changed the record all the same");
     assert_eq!(server.idemctl(&["audit", "-o", "jsonl"]).json_lines()[0]["what"], "changed");
 }
 

@@ -429,11 +429,10 @@ fn load_goes_to_a_throw_away_server_unless_the_command_line_names_one() {
         ] {
             let run = unasked(&server, variables, config, words).exits(0);
             let says = format!("{who} names {}/0, which is not put under load", server.socket().display());
-            assert!(run.stderr.contains(&says) && run.stderr.contains("-u, -h, -p, -s"), "{}", run.all());
+            run.says(&says).says("-u, -h, -p, -s");
             assert_eq!(connections(&server), 0, "{who}");
         }
-        let run = unasked(&server, &[], "", words).exits(0);
-        assert!(run.stderr.contains("No server is named: using a private throw-away server"), "{}", run.all());
+        unasked(&server, &[], "", words).exits(0).says("No server is named: using a private throw-away server");
     }
     nothing_is_left(&server);
 }

@@ -117,7 +117,7 @@ fn what_means_another_server_is_not_passed_on() {
     let run = Run::of(command, &[]).exits(0);
     assert!(!run.text().contains("production"), "{}", run.all());
     assert!(!run.text().contains("s3cret"), "{}", run.all());
-    assert!(run.text().contains("KEPT=1"), "{}", run.all());
+    run.shows("KEPT=1");
 }
 
 #[test]
@@ -133,8 +133,7 @@ fn a_default_context_does_not_lead_elsewhere() {
 #[test]
 fn a_command_that_cannot_run_is_a_usage_error() {
     let home = home();
-    let run = run(home.path(), &["sandbox", "--", "no-such-program"]).exits(2);
-    assert!(run.stderr.contains("cannot run no-such-program"), "{}", run.all());
+    run(home.path(), &["sandbox", "--", "no-such-program"]).exits(2).says("cannot run no-such-program");
     assert!(is_empty(home.path()));
 }
 
@@ -154,8 +153,7 @@ fn a_folder_for_temporary_files_that_is_missing_is_named() {
     let home = home();
     let mut command = command(home.path(), &["sandbox", "--", "true"]);
     command.env("TMPDIR", home.path().join("nowhere"));
-    let run = Run::of(command, &[]).exits(5);
-    assert!(run.stderr.contains("nowhere") && run.stderr.contains("TMPDIR"), "{}", run.all());
+    Run::of(command, &[]).exits(5).says("nowhere").says("TMPDIR");
 }
 
 #[test]
@@ -167,8 +165,7 @@ fn a_server_that_does_not_come_up_is_quoted() {
     std::fs::set_permissions(&broken, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = command(home.path(), &["sandbox", "--", "true"]);
     command.env("PATH", format!("{}:/usr/bin:/bin", home.path().display()));
-    let run = Run::of(command, &[]).exits(5);
-    assert!(run.stderr.contains("no such luck"), "{}", run.all());
+    Run::of(command, &[]).exits(5).says("no such luck");
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1, "only the program is left");
 }
 
@@ -295,7 +292,7 @@ fn the_flag_gives_any_command_a_server_of_its_own() {
 fn seeding_says_what_it_wrote() {
     let home = home();
     let run = run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0);
-    assert!(run.stderr.contains("holds 5 records of 1 schemas (5 Redis keys)"), "{}", run.all());
+    run.says("holds 5 records of 1 schemas (5 Redis keys)");
 }
 
 /// Every schema, as deployed by default.

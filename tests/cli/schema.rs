@@ -138,14 +138,14 @@ fn prints_a_script_byte_for_byte() {
     let run = idemctl(&["schema", "show", "express", "--script", "start_processing"]).exits(0);
     assert_eq!(run.stdout, fs::read(lua("express/start_processing.lua")).unwrap());
     let run = idemctl(&["schema", "show", "express", "--script", "lock"]).exits(2);
-    assert!(run.stderr.contains("scripts: complete_processing, start_processing"), "{}", run.all());
+    run.says("scripts: complete_processing, start_processing");
 }
 
 #[test]
 fn an_unknown_name_is_a_usage_error_that_names_the_known() {
     let run = idemctl(&["schema", "show", "nope"]).exits(2);
-    assert!(run.stderr.contains("there is no schema `nope`"), "{}", run.all());
-    assert!(run.stderr.contains("go-middleware-v1"), "{}", run.all());
+    run.says("there is no schema `nope`");
+    run.says("go-middleware-v1");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_script_that_uses_what_it_is_not_sent_is_an_error() {
     let run = checked("express", |_, text| text.replace("args = [\"{lock_ttl}\"]", "args = []")).exits(1);
     let line = line_of("express/start_processing.lua", "= ARGV[1]");
     let expected = format!("mine/start_processing.lua:{line}: error: uses ARGV[1], but the call sends none");
-    assert!(run.text().contains(&expected), "{}", run.all());
+    run.shows(&expected);
 }
 
 #[test]
@@ -206,16 +206,12 @@ fn a_script_that_is_sent_too_much_or_never_is_a_warning() {
         _ => text,
     })
     .exits(0);
-    assert!(run.text().contains("warning: the call sends ARGV[1], which the script never uses"), "{}", run.all());
+    run.shows("warning: the call sends ARGV[1], which the script never uses");
     let home = home();
     own(home.path(), "express", |_, text| text);
     fs::write(home.path().join("mine/unused.lua"), "return 1\n").unwrap();
     let run = self::run(home.path(), &["schema", "check", "."]).exits(0);
-    assert!(
-        run.text().contains("mine/unused.lua:1: warning: no step of schema.toml sends this script"),
-        "{}",
-        run.all()
-    );
+    run.shows("mine/unused.lua:1: warning: no step of schema.toml sends this script");
 }
 
 #[test]
@@ -223,9 +219,9 @@ fn a_form_that_other_programs_values_fit_is_a_warning() {
     let run = checked("go-chi", |_, text| text.replace("required = [\"/status\"]\n", "")).exits(0);
     let line = line_of("go-chi/schema.toml", "[[value]]");
     let expected = format!("mine/schema.toml:{line}: warning: `in-progress` takes values with any other fields, too");
-    assert!(run.text().contains(&expected), "{}", run.all());
+    run.shows(&expected);
     let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(0);
-    assert!(run.text().contains("warning: `held` takes any text: say `opaque = true`"), "{}", run.all());
+    run.shows("warning: `held` takes any text: say `opaque = true`");
     let run = checked("event-driven", |_, text| text).exits(0);
     assert!(!run.text().contains("warning"), "{}", run.all());
 }
@@ -237,12 +233,8 @@ fn what_is_written_must_have_the_form_it_is_said_to_have() {
     });
     let run = run.exits(1);
     let line = line_of("express/schema.toml", "result_value = ");
-    assert!(
-        run.text().contains(&format!("mine/schema.toml:{line}: error: what it writes has not the form")),
-        "{}",
-        run.all()
-    );
-    assert!(run.text().contains("`/headers` is a field that it does not have"), "{}", run.all());
+    run.shows(&format!("mine/schema.toml:{line}: error: what it writes has not the form"));
+    run.shows("`/headers` is a field that it does not have");
 }
 
 #[test]
@@ -250,12 +242,12 @@ fn what_is_written_must_read_back() {
     let run =
         checked("express", |_, text| text.replace(r#"lock_value = '{"status":"IN_PROGRESS"}'"#, "lock_value = 'x'"));
     let run = run.exits(1);
-    assert!(run.text().contains("error: what it writes is read back as unreadable"), "{}", run.all());
+    run.shows("error: what it writes is read back as unreadable");
     let line = line_of("express/schema.toml", "lock_value = ");
-    assert!(run.text().contains(&format!("mine/schema.toml:{line}: ")), "{}", run.all());
+    run.shows(&format!("mine/schema.toml:{line}: "));
 
     let run = checked("go-chi", |_, text| text.replace("body_encoding = \"base64\"", "")).exits(1);
-    assert!(run.text().contains("the body is read back as"), "{}", run.all());
+    run.shows("the body is read back as");
 }
 
 #[test]
@@ -299,11 +291,7 @@ fn what_replies_foretell_must_be_what_the_states_say() {
         )
     })
     .exits(1);
-    assert!(
-        run.text().contains("when a lock is held, the next request is foretold to fail, not to be turned away"),
-        "{}",
-        run.all()
-    );
+    run.shows("when a lock is held, the next request is foretold to fail, not to be turned away");
 }
 
 #[test]
@@ -313,16 +301,14 @@ fn every_folder_is_checked_though_one_is_wrong() {
     fs::create_dir(home.path().join("another")).unwrap();
     fs::write(home.path().join("another/schema.toml"), "format = 2\n").unwrap();
     let run = run(home.path(), &["schema", "check", "."]).exits(1);
-    assert!(run.text().contains("./another/schema.toml:1: error: "), "{}", run.all());
-    assert!(run.text().contains("another: wrong\n") && run.text().contains("mine: ok\n"), "{}", run.all());
+    run.shows("./another/schema.toml:1: error: ");
+    run.shows("another: wrong\n").shows("mine: ok\n");
 }
 
 #[test]
 fn a_folder_that_is_none_is_a_usage_error() {
-    let run = idemctl(&["schema", "check", "nowhere"]).exits(2);
-    assert!(run.stderr.contains("cannot read nowhere"), "{}", run.all());
-    let run = idemctl(&["schema", "check", "."]).exits(2);
-    assert!(run.stderr.contains("there is no schema.toml"), "{}", run.all());
+    idemctl(&["schema", "check", "nowhere"]).exits(2).says("cannot read nowhere");
+    idemctl(&["schema", "check", "."]).exits(2).says("there is no schema.toml");
 }
 
 #[test]

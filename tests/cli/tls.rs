@@ -98,7 +98,7 @@ fn every_command_speaks_tls_1_2_and_1_3() {
         secure.run(&["restore", &backup, "--yes"]).exits(0);
         assert!(secure.server.get("idem:web-2").is_some());
         let raced = secure.run(&["race", "--schema", "express", "--strategy", "schema", "--rounds", "3"]).exits(0);
-        assert!(raced.text().contains("none in "), "{}", raced.all());
+        raced.shows("none in ");
         secure.run(&["simulate", "first-then-retry", "--schema", "express"]).exits(0);
     }
 }
@@ -113,8 +113,7 @@ fn many_records_stream_through_tls() {
     }
     pipeline.exec(&mut secure.server.connect()).unwrap();
     assert_eq!(secure.run(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 20_000);
-    let purged = secure.run(&["purge", "--all", "--yes", "--no-backup"]).exits(0);
-    assert!(purged.stderr.contains("20000 of 20000"), "{}", purged.all());
+    secure.run(&["purge", "--all", "--yes", "--no-backup"]).exits(0).says("20000 of 20000");
 }
 
 #[test]
@@ -135,8 +134,7 @@ fn a_url_and_a_context_say_tls_as_flags_do() {
         fs::write(&file, text).unwrap();
         secure.plain(&["--config", &file.display().to_string(), "--context", "prod", "list"]).exits(0);
     }
-    let insecure = secure.plain(&["-u", &format!("{url}#insecure"), "inspect", "k"]).exits(1);
-    assert!(insecure.stderr.contains("certificate is not checked"), "{}", insecure.all());
+    secure.plain(&["-u", &format!("{url}#insecure"), "inspect", "k"]).exits(1).says("certificate is not checked");
 }
 
 #[test]
@@ -160,11 +158,10 @@ fn a_client_shows_its_certificate_where_one_is_wanted() {
                 with(&own, words).exits(0);
                 let run = secure.run(words).exits(bare);
                 assert_eq!(run.stderr.contains("wants a client certificate"), bare == 4, "{}", run.all());
-                let run = with(&unknown, words).exits(4);
-                assert!(run.stderr.contains("--cert FILE --key FILE"), "{}", run.all());
+                with(&unknown, words).exits(4).says("--cert FILE --key FILE");
             }
             let mixed = secure.run(&["--cert", &own.cert, "--key", &unknown.key, "list"]).exits(2);
-            assert!(mixed.stderr.contains("the key is not the certificate's"), "{}", mixed.all());
+            mixed.says("the key is not the certificate's");
         }
     }
 }
@@ -173,20 +170,19 @@ fn a_client_shows_its_certificate_where_one_is_wanted() {
 fn certificates_that_are_not_to_be_trusted_are_spoken_of_in_words() {
     let Some(secure) = Secure::start_as(&[], |authority| authority.sign_expired("server", NAMES)) else { return };
     let run = secure.run(&["list"]).exits(5);
-    assert!(run.stderr.contains("expired on 2021-02-03"), "{}", run.all());
+    run.says("expired on 2021-02-03");
     let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &["a.example", "10.0.0.1"])) else {
         return;
     };
     let run = secure.run(&["list"]).exits(5);
-    assert!(run.stderr.contains("is not for 127.0.0.1 but for a.example, 10.0.0.1"), "{}", run.all());
+    run.says("is not for 127.0.0.1 but for a.example, 10.0.0.1");
     secure.run(&["--sni", "a.example", "list"]).exits(0);
     secure.run(&["--sni", "b.example", "list"]).exits(5);
     let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &[])) else { return };
-    let run = secure.run(&["list"]).exits(5);
-    assert!(run.stderr.contains("names no host at all"), "{}", run.all());
+    secure.run(&["list"]).exits(5).says("names no host at all");
     let port = secure.port.to_string();
     let run = secure.plain(&["-p", &port, "--tls", "list"]).exits(5);
-    assert!(run.stderr.contains("issuer") && run.stderr.contains("--cacert"), "{}", run.all());
+    run.says("issuer").says("--cacert");
     for command in [&["list"][..], &["inspect", "k"], &["race", "--rounds", "1"]] {
         let run = secure.plain(&[&["-p", &port, "--tls", "--insecure"], command].concat());
         assert!(run.code < 2 && run.stderr.contains("certificate is not checked"), "{}", run.all());
@@ -199,13 +195,11 @@ fn tls_on_one_side_only_is_told() {
     let Some(secure) = Secure::start(&[&format!("port {port}")]) else { return };
     let (plain, tls) = (port.to_string(), secure.port.to_string());
     for command in [&["list"][..], &["inspect", "k"], &["race", "--rounds", "1"], &["force-unlock", "k", "--yes"]] {
-        let run = secure.plain(&[&["-p", &tls], command].concat()).exits(5);
-        assert!(run.stderr.contains("speaks TLS only") && run.stderr.contains("hint: --tls"), "{}", run.all());
+        secure.plain(&[&["-p", &tls], command].concat()).exits(5).says("speaks TLS only").says("hint: --tls");
         let ca = secure.authority.ca();
         let began = Instant::now();
         let words = ["-p", &plain, "--tls", "--cacert", &ca, "--connect-timeout", "300ms"];
-        let run = secure.plain(&[&words, command].concat()).exits(5);
-        assert!(run.stderr.contains("without TLS") && run.stderr.contains("leave out --tls"), "{}", run.all());
+        secure.plain(&[&words, command].concat()).exits(5).says("without TLS").says("leave out --tls");
         assert!(began.elapsed() < Duration::from_mins(1));
     }
 }
@@ -226,8 +220,7 @@ fn issuers_come_from_a_file_a_folder_or_the_system() {
     let folder = secure.server.folder().join("issuers");
     fs::create_dir(&folder).unwrap();
     let dir = folder.display().to_string();
-    let empty = with("/nowhere", &["--cacertdir", &dir]).exits(2);
-    assert!(empty.stderr.contains("holds no certificate"), "{}", empty.all());
+    with("/nowhere", &["--cacertdir", &dir]).exits(2).says("holds no certificate");
     fs::copy(&ca, folder.join("ours.pem")).unwrap();
     fs::write(folder.join("README"), "not one").unwrap();
     with("/nowhere", &["--cacertdir", &dir]).exits(0);
@@ -263,8 +256,7 @@ fn what_tls_cannot_be_made_of_is_a_usage_error() {
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let mut command = idemctl(folder.path());
     command.args(["-p", "1", "--tls", "--insecure", "--cert", &cert, "--key", &key, "list"]);
-    let open = Run::of(command, b"").exits(5);
-    assert!(open.stderr.contains("private key and can be read by others: chmod 600"), "{}", open.all());
+    Run::of(command, b"").exits(5).says("private key and can be read by others: chmod 600");
 }
 
 /// A port that leads to another one, on which the last byte of the `which`th piece of what comes back is another.

@@ -112,7 +112,7 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
     let words = ["--timeout", "20s", "sweep", "--include", "excess-ttl", "--yes", "--grace", "0", "--backup", "b"];
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
     let run = cluster.idemctl(&[&words[..], &stated].concat()).exits(3);
-    assert!(run.stderr.contains("a failover came in between") && run.stderr.contains("3 of 3"), "{}", run.all());
+    run.says("a failover came in between").says("3 of 3");
     assert_eq!(cluster.get(&taken).as_deref(), Some(r#"{"status":"PENDING"}"#), "a live worker's lock: {}", run.all());
     assert_eq!(cluster.get(&completed).as_deref(), Some(DONE));
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 3);
@@ -160,7 +160,7 @@ fn a_master_that_dies_in_the_middle_of_a_purge_is_named_and_its_replica_is_purge
         purge.join().unwrap()
     });
     assert!([3, 7].contains(&run.code) && run.stderr.contains(&port.to_string()), "{}", run.all());
-    assert!(run.stderr.contains("hint: "), "{}", run.all());
+    run.says("hint: ");
     cluster.until_master(MASTERS + 1);
     cluster.until_served();
     let left = there(&cluster);

@@ -32,7 +32,7 @@ fn is_refused(command: Command, says: &str) {
     let started = Instant::now();
     let (run, peak): (Run, u64) = peak_of(command);
     let run = run.exits(2);
-    assert!(run.stderr.contains(says), "{}", run.all());
+    run.says(says);
     assert!(peak < LITTLE, "{peak} bytes; {}", run.all());
     assert!(started.elapsed() < Duration::from_mins(1), "{}", run.all());
 }

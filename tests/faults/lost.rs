@@ -92,7 +92,7 @@ fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
             let run = Run::of(command, b"").exits(if delivers { 0 } else { 7 });
             let told =
                 if delivers { "The reply for 1 Redis key was lost: reading back shows" } else { "the removal of" };
-            assert!(run.stderr.contains(told), "{}", run.all());
+            run.says(told);
             assert_eq!(stage.server.get("idempotency:stuck").is_some(), !delivers);
             let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
             let noted = if delivers { done } else { "outcome-unknown" };
@@ -118,7 +118,7 @@ fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
         command.arg("-s").arg(socket).args(ADDITIONS[0]);
         let run = Run::of(command, b"").exits(code);
         let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 Redis keys was sent" };
-        assert!(run.stderr.contains(told), "{}", run.all());
+        run.says(told);
         assert_eq!(run.stderr.contains("reading back shows"), delivers, "{}", run.all());
         assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);
         let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();

@@ -46,8 +46,7 @@ fn a_record_that_changes_at_any_moment_before_is_left_alone() {
         let server = Server::start();
         server.set("idempotency:k", PENDING, 20_000);
         let socket = proxy::acts_at(&server, moment, sends(&server, now));
-        let run = through(&server, &socket, &COMPLETE).exits(8);
-        assert!(run.stderr.contains("nothing was done"), "{}", run.all());
+        through(&server, &socket, &COMPLETE).exits(8).says("nothing was done");
         let left = server.get("idempotency:k");
         assert_eq!(left.is_none(), now == gone, "{moment}");
         assert!(left.is_none_or(|left| left == b"other" || left == PENDING.as_bytes()), "{moment}");
@@ -100,11 +99,7 @@ fn a_lost_reply_is_cleared_up_by_reading_back() {
         let socket = proxy::breaks_at(&server, "EXEC", true);
         let words = [&["complete", "k", "--schema", schema, "--yes", "-o", "json"], more].concat();
         let run = through(&server, &socket, &words).exits(0);
-        assert!(
-            run.stderr.contains("The reply was lost; reading back shows that it was done: stored"),
-            "{}",
-            run.all()
-        );
+        run.says("The reply was lost; reading back shows that it was done: stored");
         assert_eq!(
             (&run.json()["outcome"], &run.json()["step"]["reply"]),
             (&"stored".into(), &serde_json::Value::Null)
@@ -125,8 +120,7 @@ fn begin_and_release_are_cleared_up_by_the_owner_and_the_lock() {
     // A lock that names nobody may be anybody's.
     let server = Server::start();
     let socket = proxy::breaks_at(&server, "EXEC", true);
-    let run = through(&server, &socket, &["begin", "k", "--schema", "express", "--yes"]).exits(7);
-    assert!(run.stderr.contains("the begin step for k"), "{}", run.all());
+    through(&server, &socket, &["begin", "k", "--schema", "express", "--yes"]).exits(7).says("the begin step for k");
 }
 
 #[test]
@@ -134,8 +128,7 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
     let server = Server::start();
     server.set("idempotency:k", PENDING, 20_000);
     let socket = proxy::breaks_at(&server, "EXEC", false);
-    let run = through(&server, &socket, &COMPLETE).exits(7);
-    assert!(run.stderr.contains("outcome unknown: the complete step for k"), "{}", run.all());
+    through(&server, &socket, &COMPLETE).exits(7).says("outcome unknown: the complete step for k");
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     assert_eq!(audited(&server), ["outcome-unknown"]);
     let backups = server.folder().join(".local/state/idemctl/backups");
@@ -205,8 +198,7 @@ fn a_step_that_refuses_the_lock_taken_for_it_leaves_what_was_there() {
     // The reference takes no result TTL above 1e9 seconds.
     let words =
         ["complete", "k", "--schema", "reference", "--yes", "--status", "201", "--body", "", "--result-ttl", "99y"];
-    let run = server.idemctl(&[&words[..], &["--replace"]].concat()).exits(1);
-    assert!(run.stderr.contains("refused; nothing was changed"), "{}", run.all());
+    server.idemctl(&[&words[..], &["--replace"]].concat()).exits(1).says("refused; nothing was changed");
     assert_eq!(server.get("idemkey:k").unwrap(), stored.as_bytes());
     let left: i64 = server.send(&[b"PTTL", b"idemkey:k"]);
     assert!((40_000..=50_000).contains(&left), "{left}");

@@ -66,6 +66,20 @@ impl Run {
         format!("status: {}\n--- stdout\n{}--- stderr\n{}", self.code, self.text(), self.stderr)
     }
 
+    /// Asserts that this text is on stderr, showing everything when it is not.
+    #[track_caller]
+    pub fn says(&self, text: impl AsRef<str>) -> &Self {
+        assert!(self.stderr.contains(text.as_ref()), "no {:?} on stderr: {}", text.as_ref(), self.all());
+        self
+    }
+
+    /// Asserts that this text is on stdout, showing everything when it is not.
+    #[track_caller]
+    pub fn shows(&self, text: impl AsRef<str>) -> &Self {
+        assert!(self.text().contains(text.as_ref()), "no {:?} on stdout: {}", text.as_ref(), self.all());
+        self
+    }
+
     /// Asserts the exit code, showing everything when it is another.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {

@@ -35,11 +35,7 @@ fn a_result_is_not_put_beside_the_lock_of_a_retry() {
     server.set(LOCK, "worker-2", 30_000);
     for more in [&["-o", "json"][..], &["-o", "json", "--dry-run"]] {
         let run = restore(&server, &file, more).exits(3);
-        assert!(
-            run.stderr.contains("1 kept away by a lock") && run.stderr.contains("--replace-locked"),
-            "{}",
-            run.all()
-        );
+        run.says("1 kept away by a lock").says("--replace-locked");
         let json = run.json();
         assert_eq!((&json["locked"], &json["redis_keys"][0]["outcome"]), (&1.into(), &"locked".into()));
         assert_eq!(json["redis_keys"][0]["redis_key"], RESULT);
@@ -72,7 +68,7 @@ fn a_lock_is_not_put_beside_a_result_that_came_since() {
     server.set(RESULT, STORED, 60_000);
     for more in [&[][..], &["--replace-locked"], &["--dry-run"]] {
         let run = restore(&server, &file, &[more, &["-o", "json"]].concat()).exits(3);
-        assert!(run.stderr.contains("1 kept away by a result: completed since"), "{}", run.all());
+        run.says("1 kept away by a result: completed since");
         assert_eq!(
             (&run.json()["completed"], &run.json()["redis_keys"][0]["outcome"]),
             (&1.into(), &"completed".into())
@@ -114,8 +110,7 @@ fn lock_and_result_that_went_together_come_back_together() {
     server.send::<()>(&[b"DEL", RESULT.as_bytes(), LOCK.as_bytes()]);
     let file = backup::only(&server);
     for (more, restored) in [(&["--dry-run"][..], 0), (&[], 2)] {
-        let run = restore(&server, &file, more).exits(0);
-        assert!(run.stderr.contains("estore") && run.stderr.contains("2 of 2 Redis keys"), "{}", run.all());
+        restore(&server, &file, more).exits(0).says("estore").says("2 of 2 Redis keys");
         assert_eq!(server.send::<i64>(&[b"DBSIZE"]), restored);
     }
     assert_eq!(server.get(RESULT).unwrap(), STORED.as_bytes());
@@ -151,14 +146,14 @@ fn a_cluster_that_keeps_lock_and_result_apart_is_looked_at_right_before() {
     let (result, lock) = (0..).map(names).find(|names| owners(names).0 != owners(names).1).unwrap();
     cluster.set(&result, STORED, 60_000);
     let run = cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"]).exits(0);
-    assert!(run.stderr.contains("1 of 1 records purged"), "{}", run.all());
+    run.says("1 of 1 records purged");
     cluster.set(&lock, "worker-2", 30_000);
     let run = |more: &[&str]| cluster.idemctl(&[&["restore", "b", "--yes", "-o", "json"], more].concat());
     let outcome = |run: &Run| run.json()["redis_keys"][0]["outcome"].clone();
     for more in [&[][..], &["--dry-run"]] {
         let refused = run(more).exits(3);
         assert_eq!(outcome(&refused), "locked", "{}", refused.all());
-        assert!(refused.stderr.contains("right before"), "{}", refused.all());
+        refused.says("right before");
     }
     let told = run(&["--replace-locked"]).exits(0);
     assert_eq!(outcome(&told), "restored", "{}", told.all());

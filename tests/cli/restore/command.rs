@@ -65,7 +65,7 @@ fn brings_back_all_with_the_time_they_have_left_and_notes_it() {
     let file = backup::write(&server, &two(&server));
     std::thread::sleep(std::time::Duration::from_millis(300));
     let run = restore(&server, &file, &["--reason", "INC-9"]).exits(0);
-    assert!(run.stderr.contains("Restored 2 of 2 Redis keys."), "{}", run.all());
+    run.says("Restored 2 of 2 Redis keys.");
     assert!(run.text().starts_with("OUTCOME"), "{}", run.all());
     let left: i64 = server.send(&[b"PTTL", b"idem:a"]);
     assert!(left > 30_000 && left <= 59_700, "{left}");
@@ -100,7 +100,7 @@ fn what_has_expired_since_stays_away() {
     let mut lines = two(&server);
     lines[0]["expires_at_ms"] = (backup::now_ms(&server) - 1).into();
     let run = restore(&server, &backup::write(&server, &lines), &["-o", "jsonl"]).exits(0);
-    assert!(run.stderr.contains("Restored 1 of 2 Redis keys; 1 expired since."), "{}", run.all());
+    run.says("Restored 1 of 2 Redis keys; 1 expired since.");
     assert_eq!(run.json_lines()[0]["outcome"], "expired");
     assert_eq!(server.get("idem:a"), None);
 }
@@ -135,8 +135,8 @@ fn a_dry_run_tells_and_changes_nothing() {
     let file = backup::write(&server, &two(&server));
     server.set("idem:b", "taken anew", 70_000);
     let run = restore(&server, &file, &["--dry-run"]).exits(3);
-    assert!(run.stderr.contains("Would restore 1 of 2") && run.stderr.contains("nothing was changed"), "{}", run.all());
-    assert!(run.text().contains("would-restore") && run.text().contains("present"), "{}", run.all());
+    run.says("Would restore 1 of 2").says("nothing was changed");
+    run.shows("would-restore").shows("present");
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 1);
     assert!(audit(&server).is_empty());
 }
@@ -216,14 +216,13 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
         fs::write(&file, format!("{a}\n{second}\n{a}\n")).unwrap();
         let run = restore(&server, &file, &[]).exits(2);
         assert!(run.stderr.contains("backup.jsonl:2: ") && run.stderr.contains(says), "{second}: {}", run.all());
-        assert!(run.stderr.contains("nothing was restored"), "{}", run.all());
+        run.says("nothing was restored");
     }
     for foreign in [&b"hello"[..], b"\x7fELF\x00\x00", b"null"] {
         fs::write(&file, foreign).unwrap();
         restore(&server, &file, &[]).exits(2);
     }
-    let missing = restore(&server, Path::new("/nowhere/backup"), &[]).exits(2);
-    assert!(missing.stderr.contains("cannot read the backup /nowhere/backup"), "{}", missing.all());
+    restore(&server, Path::new("/nowhere/backup"), &[]).exits(2).says("cannot read the backup /nowhere/backup");
     restore(&server, server.folder(), &[]).exits(2);
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
 }
@@ -234,13 +233,12 @@ fn a_server_that_does_not_know_the_format_says_so() {
     let server = Server::start();
     let mut line = two(&server)[0].clone();
     line["dump_base64"] = "AAF4//8BAgMEBQYHCA==".into();
-    let refused = restore(&server, &backup::write(&server, &[line.clone()]), &[]).exits(2);
-    assert!(refused.stderr.contains("checksum"), "{}", refused.all());
+    restore(&server, &backup::write(&server, &[line.clone()]), &[]).exits(2).says("checksum");
     // "\0\x01x", version 0xfff0, and the checksum of that.
     line["dump_base64"] = NEWER.into();
     let run = restore(&server, &backup::write(&server, &[line]), &[]).exits(6);
-    assert!(run.stderr.contains("does not know the format"), "{}", run.all());
-    assert!(run.stderr.contains("newer"), "{}", run.all());
+    run.says("does not know the format");
+    run.says("newer");
 }
 
 const NEWER: &str = "AAF48P/hToiCRzESUA==";
@@ -251,8 +249,7 @@ fn a_log_that_cannot_be_written_stops_it_before_anything_is_restored() {
     let file = backup::write(&server, &two(&server));
     let state = server.folder().join(".local/state/idemctl");
     fs::create_dir_all(state.join("audit.jsonl")).unwrap();
-    let run = restore(&server, &file, &[]).exits(2);
-    assert!(run.stderr.contains("audit.jsonl"), "{}", run.all());
+    restore(&server, &file, &[]).exits(2).says("audit.jsonl");
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
 }
 

@@ -118,11 +118,7 @@ fn a_flipped_bit_in_the_last_line_costs_that_line() {
     bytes[at] ^= 4;
     fs::write(&file, bytes).unwrap();
     let run = restore(&server, &file, &["-o", "json"]).exits(3);
-    assert!(
-        run.stderr.contains("line 4 of ") && run.stderr.contains("is left out: the line is damaged"),
-        "{}",
-        run.all()
-    );
+    run.says("line 4 of ").says("is left out: the line is damaged");
     assert_eq!(run.json()["restored"], KEYS - 1);
 }
 
@@ -136,13 +132,13 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
     lines[1] = lines[1].replace("event-driven", "event-drivem");
     fs::write(&file, lines.join("\n")).unwrap();
     let run = restore(&server, &file, &[]).exits(2);
-    assert!(run.stderr.contains(":2: the line is damaged: its checksum does not hold"), "{}", run.all());
-    assert!(run.stderr.contains("nothing was restored; --skip-damaged"), "{}", run.all());
+    run.says(":2: the line is damaged: its checksum does not hold");
+    run.says("nothing was restored; --skip-damaged");
     assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
     let run = restore(&server, &file, &["--skip-damaged", "-o", "json"]).exits(3);
-    assert!(run.stderr.contains("line 2 of ") && run.stderr.contains("left out"), "{}", run.all());
+    run.says("line 2 of ").says("left out");
     // The damaged line may have been one that names another place.
-    assert!(run.stderr.contains("2 of 2 Redis keys do not say where they come from"), "{}", run.all());
+    run.says("2 of 2 Redis keys do not say where they come from");
     assert_eq!((&run.json()["restored"], &run.json()["lines_left_out"]), (&(KEYS - 1).into(), &1.into()));
 }
 
@@ -154,7 +150,7 @@ fn a_backup_of_an_older_release_is_restored_with_a_warning() {
     let line = backup::line(&server, "idem:a");
     server.send::<()>(&[b"DEL", b"idem:a"]);
     let run = restore(&server, &backup::write(&server, &[line]), &[]).exits(0);
-    assert!(run.stderr.contains("1 of 1 Redis keys do not say where they come from"), "{}", run.all());
+    run.says("1 of 1 Redis keys do not say where they come from");
     assert_eq!(server.get("idem:a").unwrap(), b"value a");
 }
 
@@ -185,7 +181,7 @@ fn a_line_that_lost_its_checksum_is_no_older_one() {
         let mut lines = lines.clone();
         lines[index] = without(&lines[index]);
         let run = refuse(&lines);
-        assert!(run.stderr.contains(&format!(":{}: the line is damaged: its checksum", index + 1)), "{}", run.all());
+        run.says(&format!(":{}: the line is damaged: its checksum", index + 1));
     }
     let mut newer = lines.clone();
     newer[1] = newer[1].replace("\"crc64\"", "\"sum\"").replace("{\"format\":1", "{\"format\":2");

@@ -139,8 +139,7 @@ fn accepted(result_not_stored: &str) -> Value {
 
 #[test]
 fn what_was_accepted_is_no_news_however_bad_it_is() {
-    let same = expecting(&accepted("duplicate"), &[]).exits(0);
-    assert!(same.text().contains("Every cell is as it was accepted."), "{}", same.all());
+    expecting(&accepted("duplicate"), &[]).exits(0).shows("Every cell is as it was accepted.");
     assert_eq!(expecting(&accepted("duplicate"), &["-o", "json"]).exits(0).json()["differences"], json!([]));
 }
 
@@ -172,7 +171,7 @@ fn a_cell_that_was_not_accepted_before_is_new() {
 #[test]
 fn lines_of_json_leave_the_differences_to_stderr() {
     let run = expecting(&accepted("safe"), &["-o", "jsonl"]).exits(1);
-    assert!(run.stderr.contains("result-not-stored  reference: duplicate, accepted safe"), "{}", run.all());
+    run.says("result-not-stored  reference: duplicate, accepted safe");
     assert_eq!(run.json_lines().len(), 2);
 }
 
@@ -188,8 +187,7 @@ fn what_is_no_accepted_matrix_is_a_usage_error_before_anything_is_played() {
             run.all()
         );
     }
-    let missing = quick(&["--expect", "nowhere.json"]).exits(2);
-    assert!(missing.stderr.contains("nowhere.json"), "{}", missing.all());
+    quick(&["--expect", "nowhere.json"]).exits(2).says("nowhere.json");
 }
 
 #[test]
