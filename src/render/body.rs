@@ -7,7 +7,7 @@ use super::escape;
 /// Bytes of a hex dump that are shown, at most.
 const DUMP_BYTES: usize = 512;
 
-/// Bytes from which on JSON is shown as it is: indenting takes many times its memory, and nobody reads so much.
+/// Bytes above which JSON is not indented: indenting takes many times the memory, and nobody reads so much.
 const LARGEST_INDENTED: usize = 1024 * 1024;
 
 pub fn lines(body: &[u8]) -> Vec<String> {

@@ -20,7 +20,7 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// Text that was escaped before and kept since, perhaps not by us: as it is, but for what moves a cursor after all.
+/// Text that was escaped before it was kept, perhaps by another program: as it is, except what still moves a cursor.
 pub fn again(escaped: &str) -> String {
     let mut text = String::with_capacity(escaped.len());
     for character in escaped.chars() {
@@ -39,8 +39,8 @@ fn push(text: &mut String, character: char) {
     }
 }
 
-/// JSON text with every character that a terminal would not print as itself written as `\uXXXX`; the JSON says the
-/// same.
+/// JSON text in which every character that a terminal does not print as itself is written as `\uXXXX`. The meaning of the
+/// JSON stays.
 pub fn json(json: String) -> String {
     // Nearly always there is nothing to do: in JSON text the only ASCII to escape is DEL.
     if json.is_ascii() && json.as_bytes().find_byte(b'\x7f').is_none() {

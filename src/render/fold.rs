@@ -1,7 +1,7 @@
 //! Breaking text into lines that fit.
 
-/// Breaks text at spaces so that no line is wider than `width` columns, styling sequences not counted; a word longer
-/// than a line is left whole, so that keys can be copied.
+/// Breaks text at spaces, so that no line is wider than `width` columns; colours do not count. A word that is longer than a
+/// line stays whole, so that keys can be copied.
 pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.to_owned()] };
     let mut lines = Vec::new();

@@ -9,7 +9,7 @@ use crate::domain::diagnosis::Severity;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 
-/// Room for the key that a layout must leave: a UUID fits.
+/// Columns that a layout leaves for the key at least: a UUID fits.
 const KEY_COLUMNS: usize = 36;
 
 /// The columns before the key, the most generous layout first.

@@ -66,7 +66,7 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// What the next request gets, as the head word and the rest of the sentence.
+/// What the next request gets: the first word of the sentence, and the rest.
 pub fn next_request(record: &Record) -> (&'static str, String) {
     let next = &record.next_request;
     let told = next.client.as_ref().map(|client| format!(" ({client})")).unwrap_or_default();
@@ -78,7 +78,7 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
     }
 }
 
-/// What the next request gets, as a sentence's end: `the next request gets conflict (409 Conflict) for another 4m …`.
+/// What the next request gets, as the end of a sentence: `the next request gets conflict (409 Conflict) for another 4m …`.
 pub fn then(record: &Record) -> String {
     let (word, rest) = next_request(record);
     let gets = match record.next_request.answer {
@@ -89,7 +89,7 @@ pub fn then(record: &Record) -> String {
     format!("the next request {gets}{word}{rest}")
 }
 
-/// A step's reply as it came; one that is longer than a word or two by its size.
+/// A step's reply; of a text longer than a few words only the size.
 pub fn reply(reply: &StepReply) -> String {
     match reply {
         StepReply::Nil => "nil".to_owned(),

@@ -1,4 +1,4 @@
-//! What a service's worker sends for each step, and what the replies mean: by the schema, or by a strategy of old.
+//! What a service's worker sends for each step, and what the replies mean: by the schema, or by a naive strategy.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::domain::step::reply::StepReply;
 use crate::domain::step::request::Request;
 use crate::store::{Packed, StoreError, Wire, pack};
 
-/// A service as one strategy plays it, its scripts known to the server.
+/// A service that plays one strategy. The server knows the service's scripts.
 pub(super) struct Service<'a> {
     pub(super) schema: &'a Schema,
     strategy: Strategy,
@@ -35,7 +35,7 @@ struct Script<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// The schema's call that it is; `None` for a strategy's own.
+    /// The schema's call that the request makes; `None` for a strategy's own request.
     pub(super) fn call(&self) -> Option<&'a Call> {
         match self.reads {
             Reads::Call(call) => Some(call),
@@ -56,7 +56,7 @@ enum Reads<'a> {
     Call(&'a Call),
     /// As a GET of this slot.
     Slot(usize),
-    /// As a SET that takes the lock, or a SET NX that may.
+    /// As a SET or SET NX that may take the lock.
     Lock,
     /// As a DEL of the lock.
     Gone,
@@ -78,7 +78,7 @@ impl<'a> Service<'a> {
     }
 
     pub(super) fn begin(&self, request: &Request) -> Vec<Prepared<'a>> {
-        // The result first: who sees the lock gone afterwards has missed a completion.
+        // The result is read first: a reader of the lock first would miss a completion in between.
         let slots: Vec<usize> = (0..self.schema.slots.len()).rev().collect();
         let gets = |slots: &[usize]| slots.iter().map(|slot| self.get(request, *slot)).collect::<Vec<_>>();
         match self.strategy {

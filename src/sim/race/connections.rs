@@ -8,7 +8,7 @@ use crate::domain::step::reply::StepReply;
 use crate::sim::test_keys::removals;
 use crate::store::{Link, Packed, StoreError, Wire, Writable};
 
-/// How many connections are opened at a time: servers queue a few hundred, some fewer.
+/// Connections that are opened at a time: servers queue a few hundred, some fewer.
 const OPENED_AT_ONCE: usize = 32;
 
 /// The workers with their connections, and one connection that cleans up behind them.
@@ -32,7 +32,7 @@ pub struct NotConnected {
 }
 
 impl Connections {
-    /// Connects that many workers, in a cluster all to one of its masters.
+    /// Connects so many workers; in a cluster all of them to one master.
     pub async fn open(link: &Link, server: &Writable, concurrency: usize) -> Result<Self, NotConnected> {
         let not_connected = |open, error| NotConnected { open, wanted: concurrency, error };
         let target = &link.playground(server).await.map_err(|error| not_connected(0, error))?;
@@ -70,8 +70,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Asks on the connection that is no worker's. Should that be broken, the request is sent again on a new one, so it must be one
-    /// that may be sent twice.
+    /// Asks on the connection that is no worker's. Where that is broken, the request is sent again on a new one: only requests
+    /// that may be sent twice come here.
     pub(super) async fn ask(&mut self, request: &Packed) -> Result<StepReply, StoreError> {
         match self.cleanup.ask(request).await {
             Err(error) if error.lost_the_reply() => {

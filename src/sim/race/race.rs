@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// Names that are tried at most for a key that a cluster's node serves: of a hundred masters each serves one in a hundred.
 const MOST_NAMES: usize = 10_000;
 
-/// In which rounds the handler fails for SET NX, unless the operator says: its flaw is what comes after a release.
+/// In every such round the handler fails for SET NX, unless the operator says otherwise: SET NX is flawed after a release.
 const SET_NX_FAILS_EVERY: usize = 4;
 
 /// A race that is over.
@@ -35,7 +35,7 @@ pub struct Raced {
 pub enum Ended {
     /// Every round was played.
     Played,
-    /// The operator stopped it.
+    /// The operator stopped the race.
     Interrupted,
     /// The server went away or refused service.
     Failed(StoreError),
@@ -92,7 +92,7 @@ async fn rounds(
     Ok(Ended::Played)
 }
 
-/// SET NX shows its flaw only where steps overlap and locks are released.
+/// The plan with what the strategy needs: SET NX shows its flaw only where steps overlap and locks are released.
 fn adapted(strategy: Strategy, plan: Plan) -> Plan {
     match strategy {
         Strategy::SetNx if plan.fail_every == 0 => Plan { overlap: true, fail_every: SET_NX_FAILS_EVERY, ..plan },
@@ -101,7 +101,7 @@ fn adapted(strategy: Strategy, plan: Plan) -> Plan {
     }
 }
 
-/// The keys of a race: named by it, so that they are nobody else's, and by what they are for.
+/// The keys of a race. Their names hold the race's UUID, so that they are nobody else's, and what each is for.
 struct Keys<'a> {
     schema: &'a Schema,
     name: Uuid,
@@ -110,7 +110,7 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// A key by what it is for: one of those that the connections's node serves.
+    /// Names a key by what it is for, so that the node serves it that is raced on.
     fn make(&mut self, what: &str, connections: &Connections) -> Vec<u8> {
         let mut key = format!("idemctl-race-{}-{what}", self.name.simple());
         for number in 1..=MOST_NAMES {

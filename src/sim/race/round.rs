@@ -10,9 +10,9 @@ use crate::interrupt::Interrupt;
 use crate::sim::service::Service;
 use crate::store::StoreError;
 
-/// Plays a round; `None` when it was interrupted.
+/// Plays a round; `None` after Ctrl-C.
 ///
-/// Between two phases nothing is in flight. With `overlap` a winner finishes within the phase that made it one.
+/// Between two phases no request is in flight. With `overlap` a winner finishes within the phase in which it won.
 pub(super) async fn play(
     workers: &mut [Worker],
     service: &Service<'_>,
@@ -45,7 +45,7 @@ pub(super) async fn play(
     Ok((!interrupt.is_raised()).then_some(round))
 }
 
-/// The workers on their places, another one first in every round.
+/// A seat for each worker; in every round another worker is first.
 fn seats<'r, 's>(
     workers: &'r mut [Worker],
     service: &'r Service<'s>,

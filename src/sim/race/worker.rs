@@ -11,11 +11,11 @@ use crate::store::{StoreError, Wire};
 
 /// One worker: an instance of the service with a connection of its own.
 pub(super) struct Worker {
-    /// From 1.
+    /// Workers are numbered from 1.
     pub(super) id: usize,
-    /// Its id for the services that fence by it.
+    /// The worker's name, where the service checks owners.
     pub(super) owner: String,
-    /// `None` after a reply was lost: it could come when another is waited for.
+    /// `None` after a lost reply, which could still come in place of a later one.
     pub(super) wire: Option<Wire>,
 }
 
@@ -30,13 +30,13 @@ pub(super) struct Turn {
     pub(super) fails: bool,
 }
 
-/// A worker's place in a round: what it answers, what it is about to send, what it has seen.
+/// A worker's place in a round: what the worker answers its client, what it is about to send, and what it has seen.
 pub(super) struct Seat<'r, 's> {
     worker: &'r mut Worker,
     service: &'r Service<'s>,
     key: &'r [u8],
     response: Response,
-    /// Packed ahead, so that nothing but sending is left when the workers are released.
+    /// The requests of the begin step, packed ahead: when the workers are released they only send.
     begin: Vec<Prepared<'s>>,
     pause: Duration,
     clock: Instant,
@@ -70,7 +70,7 @@ impl<'r, 's> Seat<'r, 's> {
         }
     }
 
-    /// Sits down: how long the worker thinks between the calls of a step, and since when time counts.
+    /// Sets how long the worker thinks between the calls of a step, and the moment from which time counts.
     pub(super) fn sit(&mut self, pause: Duration, clock: Instant) {
         self.pause = pause;
         self.clock = clock;
@@ -81,7 +81,7 @@ impl<'r, 's> Seat<'r, 's> {
         self.worker.wire.is_some()
     }
 
-    /// Plays a turn; what came of it is in the events.
+    /// Plays a turn, and adds what came of it to the events.
     pub(super) async fn play(&mut self, turn: Turn) {
         if turn.asks {
             let act = if self.asked { Act::Retry } else { Act::Begin };

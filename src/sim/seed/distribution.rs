@@ -6,22 +6,22 @@ use std::sync::Arc;
 use super::situation::{SICK, Situation};
 use crate::domain::schema::Schema;
 
-/// From the fourth record of a schema on, one in so many is sick.
+/// From the fourth record of a schema on, one record in this many is sick.
 const ONE_IN: u64 = 4;
 
-/// Records of a schema that may be huge: a large seed is to stay small in memory.
+/// Only records with smaller numbers may be huge, so that a large seed stays small in memory.
 const HUGE_UNTIL: u64 = 100;
 
 pub(super) struct Distribution {
     /// By schema: what can ail its records.
     ailments: Vec<Vec<Situation>>,
-    /// What was dealt to single records, by schema and number.
+    /// The situations of single records, by schema and number.
     first: HashMap<(usize, u64), Situation>,
 }
 
 impl Distribution {
-    /// Deals the ailments once around the first `count` records of each schema. Schemas without a literal prefix get
-    /// theirs besides, for a plain scan does not see their records.
+    /// Gives each ailment once to the first records of the schemas. Schemas without a literal prefix get ailments besides, for a
+    /// plain scan does not see their records.
     pub fn new(schemas: &[Arc<Schema>], count: u64) -> Self {
         let ailments: Vec<Vec<_>> = schemas
             .iter()
@@ -41,7 +41,7 @@ impl Distribution {
                     first.extend(open.remove(place).map(|situation| ((index, number), situation)));
                 }
             }
-            // What is left fits no schema, or will have to do without.
+            // An ailment that fits no schema is left out.
             open.retain(|situation| ailments.iter().any(|fitting| fitting.contains(situation)));
             // Every third record stays healthy.
             number += if number % 3 == 2 { 2 } else { 1 };

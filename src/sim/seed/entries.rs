@@ -12,7 +12,7 @@ use crate::domain::schema::{Schema, State};
 use crate::domain::step::request::Request;
 use crate::store::{Entry, EntryValue};
 
-/// The Redis keys of `count` records of each schema; those that hold a time are of `now_ms`.
+/// The Redis keys of `count` records of each schema. Times in the values are `now_ms`, in milliseconds since the epoch.
 pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterator<Item = Entry> {
     let distribution = Distribution::new(schemas, count);
     let schemas = schemas.to_vec();
@@ -94,7 +94,7 @@ impl<'a> Record<'a> {
         self.at(self.schema.result_slot(), EntryValue::Text(value), ttl_ms)
     }
 
-    /// What the service writes; where it may also write a bare marker, that half of the time.
+    /// The value that the service writes; half of the time a bare marker, where the service may write one.
     fn result_value(&mut self, body: Option<Vec<u8>>) -> Vec<u8> {
         let owner = operation::uuid(&mut self.rng);
         let mut response = operation::response(&mut self.rng, &self.key, self.number);
@@ -117,13 +117,13 @@ impl<'a> Record<'a> {
         Entry { redis_key, value, ttl_ms }
     }
 
-    /// Between so many and so many percent of it.
+    /// A random part of a time, from `from` to `to` percent.
     fn part(&mut self, of: u64, from: u64, to: u64) -> u64 {
         (of / 100).saturating_mul(self.rng.u64(from..to)).max(1)
     }
 }
 
-/// True when nothing of the schema speaks of HTTP: its keys are those of messages.
+/// True when the schema keeps no HTTP status: its idempotency keys are names of messages.
 fn is_of_messages(schema: &Schema) -> bool {
     schema.slots.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
 }

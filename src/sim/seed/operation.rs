@@ -26,7 +26,7 @@ pub(super) fn uuid(rng: &mut Rng) -> String {
     uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
-/// What an operation answered: a JSON body, headers, now and then a credential among them.
+/// The response of an operation: a JSON body, and headers with a credential now and then.
 pub(super) fn response(rng: &mut Rng, key: &str, number: u64) -> Response {
     let status = [200, 201, 201, 202][rng.usize(..4)];
     let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];

@@ -49,7 +49,7 @@ pub(super) const SICK: [Situation; 9] = [
 ];
 
 impl Situation {
-    /// True when a record of this schema can be in it, so that idemctl finds it.
+    /// True when a record of this schema can be in this situation, and idemctl finds out.
     pub fn fits(self, schema: &Schema) -> bool {
         match self {
             Self::LeftoverLock => schema.slots.len() == 2,

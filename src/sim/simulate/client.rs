@@ -82,14 +82,17 @@ impl<'s> Run<'s> {
         Ok(served)
     }
 
-    /// The begin step, as long as a lock that is to run out is held for certain.
+    /// Begins.
+    ///
+    /// # Errors
+    /// Late: a lock that was to run out later may be gone.
     async fn begins_in_time(&self, worker: &mut Worker<'s>) -> Played<Begun> {
         let held_until = *self.held_until.borrow();
         let begun = worker.begins().await?;
         if held_until.is_some_and(|until| Instant::now() > until) { Err(Abort::Late) } else { Ok(begun) }
     }
 
-    /// Waits and asks until it is served, or as long as tells that waiting does not help.
+    /// Waits and asks until the client is served, or until it is clear that waiting does not help.
     async fn waits(&self, worker: &mut Worker<'s>, until: Option<u64>) -> Played<Served> {
         let patience = match until {
             // A result's TTL: nobody waits for that here. That it goes on is seen once more.
@@ -111,12 +114,12 @@ impl<'s> Run<'s> {
     }
 }
 
-/// How a client that asks and asks was served.
+/// How a client was served that asked until it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
     /// It got the lock, and the operation was made.
     Made,
-    /// It was told what there is to tell.
+    /// It got the stored response, or an error.
     Told,
     Never,
 }

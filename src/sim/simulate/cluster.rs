@@ -1,7 +1,7 @@
 //! A node of a cluster that owns the slots of one call and no others, as if every slot had a node of its own.
 //!
-//! A real cluster spreads its slots over a few nodes, so that a script which may not run there runs all the same when
-//! its keys happen to meet. Here it always gets the answer that it can get.
+//! A real cluster spreads its slots over a few nodes, so that a script with keys in several slots runs all the same where its
+//! keys happen to meet on one node. Here such a script is always refused.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts it, and waits until it serves.
+    /// Starts the node, and waits until it serves.
     pub(super) async fn start(servers: &Servers) -> Played<Self> {
         let config = ["cluster-enabled yes", "cluster-require-full-coverage no", "cluster-node-timeout 2000"];
         let server = servers.start_with_port(&config, &password()).await?;
@@ -47,7 +47,8 @@ impl Cluster {
         &self.server.target
     }
 
-    /// Makes it the node of a call with these Redis keys; the record's others are elsewhere, unless they share a slot.
+    /// Makes this the node of a call that names some of a record's Redis keys; the record's other Redis keys are elsewhere,
+    /// unless they share a slot.
     pub(super) async fn serves(&self, named: &[Vec<u8>], record: &[Vec<u8>]) -> Played {
         let mut last = Vec::new();
         for redis_key in named.iter().chain(record.iter().filter(|redis_key| !named.contains(redis_key))) {

@@ -27,30 +27,30 @@ const MOST_NAMES: usize = 10_000;
 #[derive(Clone, Copy)]
 pub(super) struct Venue<'s> {
     pub(super) link: &'s Link,
-    /// The server, or in a cluster the master that is played on.
+    /// The server, or in a cluster the master on which is played.
     pub(super) target: &'s Writable,
 }
 
 pub(super) struct Environment<'s> {
     /// The schema whose service plays, with the TTLs that it plays with.
     pub(super) schema: &'s Schema,
-    /// The same schema with its own TTLs: those that are told of.
+    /// The schema with its own TTLs, in which times are told.
     pub(super) own: &'s Schema,
     pub(super) all: &'s [Arc<Schema>],
     pub(super) venue: Venue<'s>,
     pub(super) servers: &'s Servers,
     /// How long a lock lives that is to run out.
     pub(super) lock_ttl: Duration,
-    /// How often what depends on chance is played.
+    /// How often a scenario is played that depends on chance.
     pub(super) repeat: usize,
-    /// What chance there is comes from this.
+    /// The seed of all chance.
     pub(super) seed: u64,
     pub(super) left: Left,
     pub(super) histories: RefCell<Vec<Rc<RefCell<History>>>>,
 }
 
 impl<'s> Environment<'s> {
-    /// The story once on the operator's server, on a key of its own.
+    /// Begins a run on the operator's server, on a key of its own.
     pub(super) async fn run(&self, title: &str) -> Played<Rc<Run<'s>>> {
         let key = self.key()?;
         self.left.borrow_mut().extend(self.schema.redis_keys(&key));
@@ -74,7 +74,7 @@ impl<'s> Environment<'s> {
         Err(Abort::NotApplicable("no key was found whose Redis keys one node of the cluster serves".to_owned()))
     }
 
-    /// The story once on a private server.
+    /// Begins a run on a private server.
     pub(super) async fn run_on(&self, title: &str, target: &Writable) -> Played<Rc<Run<'s>>> {
         self.begin(title, PRIVATE_KEY.to_vec(), target, true).await
     }

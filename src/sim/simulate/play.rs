@@ -29,20 +29,20 @@ pub struct Plan {
     /// Every schema there is, for some share Redis keys.
     pub all: Vec<Arc<Schema>>,
     pub scenarios: Vec<Scenario>,
-    /// How often what depends on chance is played.
+    /// How often a scenario is played that depends on chance.
     pub repeat: usize,
-    /// What chance there is comes from this.
+    /// The seed of all chance.
     pub seed: u64,
 }
 
 #[derive(Debug)]
 pub struct Simulated {
-    /// One cell a schema and scenario, by schema; fewer after an interrupt or an error.
+    /// A cell for each schema and scenario, by schema; fewer after Ctrl-C or an error.
     pub cells: Vec<Cell>,
     /// The error that ended the simulation early.
     pub failed: Option<StoreError>,
     pub interrupted: bool,
-    /// Why Redis keys may be left behind, if they are; each still has a TTL.
+    /// Why Redis keys may be left behind, until their TTL ends.
     pub left_behind: Option<StoreError>,
 }
 

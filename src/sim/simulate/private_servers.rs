@@ -14,9 +14,9 @@ const TRIES: usize = 3;
 pub struct Servers {
     /// The folders in which a server program is looked for.
     pub path: Vec<PathBuf>,
-    /// Where their own folders are made.
+    /// The folder in which each server gets a folder of its own.
     pub temp_dir: PathBuf,
-    /// How connections to them are like the others.
+    /// The target whose options connections to private servers take over.
     pub like: Target,
 }
 

@@ -30,9 +30,9 @@ pub(super) struct Run<'s> {
     pub(super) lock_ttl: Duration,
     /// How long a lock of the schema lives, in the schema's own time.
     own_lock_ttl: Duration,
-    /// How long the result lives that may stand there, in its schema's own time.
+    /// How long the record's result lives, in the time of the schema that wrote it.
     own_result_ttl: Cell<Duration>,
-    /// The server's time when it began, in milliseconds since the epoch.
+    /// The server's time when the run began, in milliseconds since the epoch.
     pub(super) now_ms: u64,
     pub(super) history: Rc<RefCell<History>>,
     /// True on a server of the scenario's own, where whatever happens is a part of the story.
@@ -92,7 +92,7 @@ impl<'s> Run<'s> {
         self.service.schema
     }
 
-    /// Until when the next request gets what it gets now, in milliseconds; `None` for ever.
+    /// How many milliseconds the next request gets the answer that it gets now; `None` for ever.
     pub(super) async fn until(&self) -> Played<Option<u64>> {
         self.most_of_a_long_lock_passes().await?;
         let seen = self.observe().await?;
@@ -103,7 +103,7 @@ impl<'s> Run<'s> {
         Ok(until.unwrap_or(Expiry::In(0)).millis())
     }
 
-    /// A lock that was not to run out in the story is in the way at its end: nobody waits a minute for it here.
+    /// Shortens a long lock that is left at the end of the story, for nobody waits a minute for it here.
     async fn most_of_a_long_lock_passes(&self) -> Played {
         let lock = self.lock();
         self.meets(std::slice::from_ref(&lock)).await?;
@@ -137,21 +137,21 @@ impl<'s> Run<'s> {
         Ok(Observation { server_ms: None, atomic: false, slots })
     }
 
-    /// A time that was played, in the time of the schema: locks and results are played much shorter than they are.
+    /// A time that was played, in the time of the schema: locks and results live much shorter here than at a service.
     pub(super) fn in_the_schemas_time(&self, ms: u64) -> u64 {
         if ms <= millis(self.lock_ttl) {
             return millis(self.own_lock_ttl);
         }
         let own = millis(self.own_result_ttl.get());
         let played = own.min(millis(TEST_KEYS_LIVE));
-        // What has this much left was set within this take, with the TTL of a result.
+        // A Redis key with this much time left was set within this run, with the TTL of a result.
         let passed = millis(self.clock.elapsed()) + 1_000;
         let is_a_results = (played.saturating_sub(passed)..=played).contains(&ms);
         let left = if is_a_results { ms + (own - played) } else { ms };
         left.div_ceil(1_000) * 1_000
     }
 
-    /// From here on the result that stands there is another schema's.
+    /// From here on the record's result is another schema's.
     pub(super) fn has_result_of(&self, other: &Schema) {
         self.own_result_ttl.set(other.result_ttl);
     }
@@ -177,7 +177,7 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// A lock that is to run out was taken just now. Half of its TTL is left for the slowness of the machine.
+    /// Notes that a lock which is to run out was taken just now. Half of its TTL is left for a slow machine.
     pub(super) fn is_held(&self) {
         *self.held_until.borrow_mut() = Some(Instant::now() + self.lock_ttl / 2);
     }
@@ -189,7 +189,7 @@ impl<'s> Run<'s> {
         self.history.borrow_mut().events.push(Event { at_us, actor, step, reply, client });
     }
 
-    /// Adds what else deserves to be said.
+    /// Adds a note to the history.
     pub(super) fn remark(&self, note: String) {
         self.history.borrow_mut().notes.push(note);
     }
@@ -199,20 +199,20 @@ impl<'s> Run<'s> {
         self.history.borrow_mut().answer(operation.what, told);
     }
 
-    /// Sends something that is no worker's, and says so in the sequence.
+    /// Sends what no worker sends, and tells the sequence of it.
     pub(super) async fn happens(&self, what: &str, request: &Packed) -> Played<StepReply> {
         let reply = self.ask(request).await?;
         self.note("world", what, Some(words(&reply)), None);
         Ok(reply)
     }
 
-    /// Sends something that is no part of the story.
+    /// Sends what is no part of the story.
     pub(super) async fn ask(&self, request: &Packed) -> Played<StepReply> {
         Ok(self.control.lock().await.ask(request).await?)
     }
 }
 
-/// The reply of TIME in milliseconds; 0 where it may not be asked.
+/// The reply of TIME in milliseconds; 0 where the reply is no time.
 fn server_ms(reply: &StepReply) -> u64 {
     let StepReply::Array(items) = reply else { return 0 };
     let number = |index: usize| match items.get(index) {

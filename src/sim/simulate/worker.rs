@@ -52,7 +52,7 @@ impl<'s> Worker<'s> {
         self.begins_again().await
     }
 
-    /// The begin step once more; the sequence shows it when it comes to something else than before.
+    /// Begins once more. The sequence shows the calls only where they come to something else than before.
     pub(super) async fn begins_again(&mut self) -> Played<Begun> {
         let calls = self.begin_calls();
         self.begins_with(0..calls).await.map(|begun| begun.unwrap_or_else(|| Begun::Fails("no reply decided".into())))
@@ -62,7 +62,7 @@ impl<'s> Worker<'s> {
         self.calls.run.schema().begin.calls.len()
     }
 
-    /// Some calls of the begin step; `None` when the next ones decide.
+    /// Makes some calls of the begin step; `None` when the calls behind them decide.
     pub(super) async fn begins_with(&mut self, calls: Range<usize>) -> Played<Option<Begun>> {
         let step = self.calls.run.service.begin(&self.request());
         let Some(met) = self.performs("begins", &step[calls]).await? else { return Ok(None) };
@@ -86,7 +86,7 @@ impl<'s> Worker<'s> {
         Ok(Some(begun))
     }
 
-    /// The handler makes the operation: its effect comes about, and is counted.
+    /// The handler makes the operation, whose effect comes about and is counted.
     pub(super) fn works(&mut self) {
         self.answers(201, format!(r#"{{"made":"{}","by":"{}"}}"#, self.operation.what, self.calls.name), true);
         self.calls.note(&format!("makes the {}", self.operation.what), None, None);
@@ -107,7 +107,7 @@ impl<'s> Worker<'s> {
         self.calls.run.history.borrow_mut().executions.push(Execution { worker, operation, effect, response });
     }
 
-    /// Before it goes on after a pause, a service that can asks for its lock: false when that is not its own any more.
+    /// Renews the lock after a pause, where the service has such a step; false when the lock is the worker's no more.
     pub(super) async fn may_go_on(&mut self) -> Played<bool> {
         let Some(step) = self.calls.run.service.renew(&self.request()) else { return Ok(true) };
         let met = self.performs("renews its lock", &step).await?;
@@ -118,13 +118,13 @@ impl<'s> Worker<'s> {
         Ok(renewed)
     }
 
-    /// The complete step; true when its result is stored.
+    /// Completes; true when the result is stored.
     pub(super) async fn completes(&mut self) -> Played<bool> {
         let calls = self.calls.run.schema().complete.calls.len();
         self.completes_with(0..calls).await
     }
 
-    /// The complete step of a worker whose lock has run out: what it does to the others' is worth a remark.
+    /// Completes after the worker's lock has run out, and remarks what became of the others' lock or result, `over`.
     pub(super) async fn completes_late(&mut self, over: &str) -> Played {
         let step = self.calls.run.service.complete(&self.request());
         let met = self.performs("completes", &step).await?;
@@ -136,21 +136,21 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// Some calls of the complete step.
+    /// Makes some calls of the complete step; true when the result is stored.
     pub(super) async fn completes_with(&mut self, calls: Range<usize>) -> Played<bool> {
         let step = self.calls.run.service.complete(&self.request());
         let met = self.performs("completes", &step[calls]).await?;
         Ok(met.and_then(|met| met.means()) == Some(Meaning::Stored))
     }
 
-    /// The release step; true when the lock is gone. Services without one do nothing.
+    /// Releases, where the service has such a step; true when the lock is gone.
     pub(super) async fn releases(&mut self) -> Played<bool> {
         let Some(step) = self.calls.run.service.release(&self.request()) else { return Ok(false) };
         let met = self.performs("releases", &step).await?;
         Ok(met.and_then(|met| met.means()) == Some(Meaning::Released))
     }
 
-    /// The handler fails without effect, and the service does what it does then.
+    /// The handler fails without effect, and the service stores the error, releases the lock, or keeps it.
     pub(super) async fn fails(&mut self) -> Played {
         self.error = Some("provider unavailable".to_owned());
         self.answers(500, String::new(), false);

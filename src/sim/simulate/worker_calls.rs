@@ -47,7 +47,7 @@ impl Met {
         }
     }
 
-    /// What the call comes to, whatever numbers the reply carries.
+    /// What the call came to, without the numbers that a reply carries.
     fn gist(&self) -> String {
         self.means().map_or_else(|| self.words(), |means| means.as_str().to_owned())
     }
@@ -70,7 +70,7 @@ impl Met {
     }
 }
 
-/// What sends a worker's calls, and tells the sequence of them.
+/// Sends a worker's calls, and tells the sequence of them.
 pub(super) struct Calls<'s> {
     pub(super) run: Rc<Run<'s>>,
     pub(super) name: String,
@@ -121,8 +121,8 @@ impl<'s> Calls<'s> {
         Ok(None)
     }
 
-    /// Sends one call, the whole script where the server has forgotten it. The inner error is one that the story can go
-    /// on with: a private server refuses, or this worker is cut off. When the operator's refuses there is no verdict.
+    /// Sends one call, with the whole script where the server has forgotten the script. The story goes on after the inner
+    /// error: a private server refuses, or this worker is cut off. Where the operator's server refuses there is no verdict.
     async fn ask(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
         let Some(wire) = &mut self.wire else {
             let target = nowhere(&self.run.target).map_err(|why| Abort::NotApplicable(why.to_string()))?;
@@ -144,7 +144,7 @@ impl<'s> Calls<'s> {
     }
 }
 
-/// What a call came to, by what came back.
+/// What a call came to, told by its reply or error.
 fn met(call: &Call, reply: Result<StepReply, StoreError>) -> Met {
     let reply = match reply {
         Ok(reply) => reply,
@@ -162,7 +162,7 @@ fn met(call: &Call, reply: Result<StepReply, StoreError>) -> Met {
     })
 }
 
-/// An error without the digests and line numbers that Redis adds, each release in its own way.
+/// An error's text without the digests and line numbers that each release of Redis adds in its own way.
 fn plain(text: &str) -> String {
     let text = text.split(" script: ").next().unwrap_or_default().trim_end_matches('.');
     // Redis 6.2: `ERR Error running script (call to f_…): @user_script:25: @user_script: 25: -CODE text`.
@@ -173,7 +173,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// What a call is called: its script's name, or its command's.
+/// The name of a call: that of its script, or of its command.
 fn name(call: &Call) -> String {
     match &call.action {
         Action::Script { name, .. } => name.clone(),
