@@ -83,11 +83,24 @@ impl Context {
     }
 
     /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one
-    /// JSON object a line. What is said of all values stands in the document alone.
+    /// JSON object a line.
     pub fn show<T: Serialize>(
         &mut self,
         output: Output,
-        (name, values, of_all): (&str, &[T], &Map<String, Value>),
+        name: &str,
+        values: &[T],
+        table: impl FnOnce(View) -> String,
+    ) -> io::Result<()> {
+        self.show_with(output, name, values, &Map::new(), table)
+    }
+
+    /// Shows values as [`Context::show`] does; the document alone has the fields `of_all`, which are said of all values.
+    pub fn show_with<T: Serialize>(
+        &mut self,
+        output: Output,
+        name: &str,
+        values: &[T],
+        of_all: &Map<String, Value>,
         table: impl FnOnce(View) -> String,
     ) -> io::Result<()> {
         let view = self.ui.view();

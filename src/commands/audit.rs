@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use serde_json::Map;
 
 use crate::args::{Output, parse_duration};
 use crate::context::Context;
@@ -48,7 +47,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
         true => String::new(),
         false => audit::table(view, newest.iter().map(columns)),
     };
-    context.show(args.output, ("changes", &newest, &Map::new()), table)?;
+    context.show(args.output, "changes", &newest, table)?;
     if let Some(first) = found.first_damaged {
         let (count, path) = (found.damaged, escape::text(path.as_os_str().as_bytes()));
         context.ui.warning(&format!("damaged lines of {path} that are not shown: {count}, the first is line {first}"));

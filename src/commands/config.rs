@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
@@ -39,6 +38,6 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let rows = context.settings.rows();
     let settings: Vec<_> =
         rows.iter().map(|row| Setting { name: &row.name, value: row.value.as_deref(), origin: &row.origin }).collect();
-    context.show(output, ("settings", &settings, &Map::new()), |view| render::settings(&settings, origin, view))?;
+    context.show(output, "settings", &settings, |view| render::settings(&settings, origin, view))?;
     Ok(Exit::Done)
 }

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use serde_json::Map;
 
 use crate::args::Output;
 use crate::context::Context;
@@ -68,7 +67,7 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
         true => String::new(),
         false => render::contexts(&contexts, view),
     };
-    context.show(output, ("contexts", &contexts, &Map::new()), table)?;
+    context.show(output, "contexts", &contexts, table)?;
     if contexts.is_empty() {
         let file = context.settings.file().path().map(|path| path.display().to_string()).unwrap_or_default();
         context.ui.status(&format!("No contexts: [contexts.NAME] in {file} makes one."));
@@ -84,7 +83,7 @@ fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<E
     let name = name.or_else(|| used.clone()).ok_or_else(|| Stop::usage("no context is used: which one?"))?;
     let config = context.settings.file().context(&name)?;
     let named = [named(&name, config, used.as_ref() == Some(&name))];
-    context.show(output, ("contexts", &named, &Map::new()), |view| render::context(&named[0], view))?;
+    context.show(output, "contexts", &named, |view| render::context(&named[0], view))?;
     Ok(Exit::Done)
 }
 

@@ -184,7 +184,7 @@ fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
         let pages: Vec<_> = records.iter().map(|record| record::page(record, view, args.reveal)).collect();
         pages.join("\n")
     };
-    Ok(context.show(args.output, ("records", &shown, &of_all), table)?)
+    Ok(context.show_with(args.output, "records", &shown, &of_all, table)?)
 }
 
 /// Says what the records alone do not tell: keys without a record, keys with several, Redis keys that may not be read.

@@ -66,7 +66,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if !args.change.dry_run {
         choice.check_narrow(&args.choice, &args.schemas)?;
     }
-    let leave = (!args.change.dry_run).then_some(&*args.change);
+    let leave = (!args.change.dry_run).then_some(&args.change.confirmed);
     let mut purge = BulkRun::open(context, &choice, leave, args.page.gait(), key_file).await?;
     let mut limit = u64::MAX;
     if counts_first(context, &args) {

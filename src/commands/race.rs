@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
-use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::context::Context;
@@ -121,7 +120,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         }
     }
     let shown: Vec<_> = runs.iter().map(render::run).collect();
-    context.show(args.output, ("runs", &shown, &Map::new()), |view| render::text(&runs, view))?;
+    context.show(args.output, "runs", &shown, |view| render::text(&runs, view))?;
     Ok(exit(&runs))
 }
 

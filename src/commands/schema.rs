@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
@@ -78,7 +77,7 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn list(context: &mut Context, output: Output, folder: SchemaFolderArgs) -> Result<Exit> {
     let catalog = context.catalog(&SchemaArgs { folder, ..SchemaArgs::default() })?;
     let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();
-    context.show(output, ("schemas", &schemas, &Map::new()), |view| render::table(catalog.all(), view))?;
+    context.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
     Ok(Exit::Done)
 }
 
@@ -95,7 +94,7 @@ fn show(
         Some(script) => context.ui.data(script_text(schema, script)?)?,
         None => {
             let shown = [render::schema(schema)];
-            context.show(output, ("schemas", &shown, &Map::new()), |view| render::page(schema, view))?;
+            context.show(output, "schemas", &shown, |view| render::page(schema, view))?;
         }
     }
     Ok(Exit::Done)

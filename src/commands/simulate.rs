@@ -135,7 +135,7 @@ fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<
     }
     let values: Vec<_> = cells.iter().map(render::cell).collect();
     let table = |view| render::text(Simulation { cells, timeline: args.timeline, differences }, view);
-    Ok(context.show(args.output, ("cells", &values, &of_all), table)?)
+    Ok(context.show_with(args.output, "cells", &values, &of_all, table)?)
 }
 
 fn plan(context: &Context, args: &Args) -> Result<Plan> {

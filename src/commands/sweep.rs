@@ -78,7 +78,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if !only_shows {
         orphans.check_narrow(&args.schemas)?;
     }
-    let leave = (!only_shows).then_some(&*args.change);
+    let leave = (!only_shows).then_some(&args.change.confirmed);
     let mut sweep = BulkRun::open(context, &orphans, leave, args.walk.gait(), None).await?;
     sweep.look(context, args.owner_alive.is_some()).await?;
     if let Some(forbidden) = &sweep.found.forbidden {

@@ -21,7 +21,7 @@ impl Worker<'_> {
     /// Takes the lock as a service of another schema does that shares the Redis keys.
     pub(super) async fn takes_lock_of(&self, other: &Schema) -> Played {
         let request = Request { schema: other, ..self.request() };
-        let reply = self.sets(Schema::lock_slot, &request.lock_value(), &[b"EX", self.lock_ttl.as_bytes()]).await?;
+        let reply = self.sets(Schema::lock_slot, &request.lock_value(), &[b"EX", self.job.lock_ttl.as_bytes()]).await?;
         self.holds_the_lock();
         self.calls.note(&format!("takes the lock as {} does", other.name), Some(reply), None);
         Ok(())

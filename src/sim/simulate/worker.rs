@@ -20,12 +20,30 @@ use crate::store::Wire;
 /// One instance of the service, with one request.
 pub(super) struct Worker<'s> {
     pub(super) calls: Calls<'s>,
+    pub(super) job: Job,
+    is_short: bool,
+}
+
+/// What a worker works on, and what it has of it so far.
+pub(super) struct Job {
     owner: String,
     operation: Operation,
+    /// As it is sent, in seconds.
     pub(super) lock_ttl: String,
-    is_short: bool,
     response: Response,
     error: Option<String>,
+}
+
+impl Job {
+    fn request<'a>(&'a self, run: &'a Run<'_>) -> Request<'a> {
+        Request {
+            fingerprint: self.operation.fingerprint,
+            error: self.error.as_deref(),
+            now_ms: run.now_ms,
+            lock_ttl: Some(&self.lock_ttl),
+            ..Request::new(run.schema(), &run.key, &self.owner, &self.response)
+        }
+    }
 }
 
 impl<'s> Worker<'s> {
@@ -36,15 +54,9 @@ impl<'s> Worker<'s> {
             Lock::Long => seconds(LONG),
             Lock::Raw(text) => text.to_owned(),
         };
-        Self {
-            calls: Calls::new(run, name, wire),
-            owner: Uuid::new_v4().to_string(),
-            operation,
-            lock_ttl,
-            is_short: matches!(lock, Lock::Short),
-            response: Response::default(),
-            error: None,
-        }
+        let owner = Uuid::new_v4().to_string();
+        let job = Job { owner, operation, lock_ttl, response: Response::default(), error: None };
+        Self { calls: Calls::new(run, name, wire), job, is_short: matches!(lock, Lock::Short) }
     }
 
     pub(super) async fn begins(&mut self) -> Played<Begun> {
@@ -77,7 +89,7 @@ impl<'s> Worker<'s> {
                 Meaning::Conflict => Begun::Conflict(said.words),
                 Meaning::Mismatch => Begun::Mismatch(said.words),
                 Meaning::Replay => {
-                    self.calls.run.told(self.operation, Told::Done(said.carried));
+                    self.calls.run.told(self.job.operation, Told::Done(said.carried));
                     Begun::Replayed
                 }
                 _ => Begun::Fails(said.words),
@@ -88,22 +100,22 @@ impl<'s> Worker<'s> {
 
     /// The handler makes the operation, whose effect comes about and is counted.
     pub(super) fn works(&mut self) {
-        self.answers(201, format!(r#"{{"made":"{}","by":"{}"}}"#, self.operation.what, self.calls.name), true);
-        self.calls.note(&format!("makes the {}", self.operation.what), None, None);
+        self.answers(201, format!(r#"{{"made":"{}","by":"{}"}}"#, self.job.operation.what, self.calls.name), true);
+        self.calls.note(&format!("makes the {}", self.job.operation.what), None, None);
     }
 
     /// The handler asks for the operation, which does not come about.
     pub(super) fn works_in_vain(&mut self) {
         self.answers(200, format!(r#"{{"made":null,"by":"{}"}}"#, self.calls.name), false);
-        let what = format!("asks for the {}, which does not come about", self.operation.what);
+        let what = format!("asks for the {}, which does not come about", self.job.operation.what);
         self.calls.note(&what, None, None);
     }
 
     fn answers(&mut self, status: i64, body: String, effect: bool) {
         let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-        self.response = Response { status: Some(status), headers, body: body.into_bytes(), whole: true };
+        self.job.response = Response { status: Some(status), headers, body: body.into_bytes(), whole: true };
         let response = self.request().replayed();
-        let (worker, operation) = (self.calls.name.clone(), self.operation.what);
+        let (worker, operation) = (self.calls.name.clone(), self.job.operation.what);
         self.calls.run.history.borrow_mut().executions.push(Execution { worker, operation, effect, response });
     }
 
@@ -152,7 +164,7 @@ impl<'s> Worker<'s> {
 
     /// The handler fails without effect, and the service stores the error, releases the lock, or keeps it.
     pub(super) async fn fails(&mut self) -> Played {
-        self.error = Some("provider unavailable".to_owned());
+        self.job.error = Some("provider unavailable".to_owned());
         self.answers(500, String::new(), false);
         self.calls.note("fails: the provider is unavailable", None, Some("500".to_owned()));
         match self.calls.run.schema().on_failure() {
@@ -181,31 +193,11 @@ impl<'s> Worker<'s> {
     }
 
     async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
-        let Self { calls, owner, operation, lock_ttl, response, error, .. } = self;
-        let run = Rc::clone(&calls.run);
-        let request = request(&run, operation, owner, lock_ttl, response, error.as_deref());
-        calls.make(what, step, &request).await
+        let run = Rc::clone(&self.calls.run);
+        self.calls.make(what, step, &self.job.request(&run)).await
     }
 
     pub(super) fn request(&self) -> Request<'_> {
-        let Self { calls, owner, operation, lock_ttl, response, error, .. } = self;
-        request(&calls.run, operation, owner, lock_ttl, response, error.as_deref())
-    }
-}
-
-fn request<'a>(
-    run: &'a Run<'_>,
-    operation: &Operation,
-    owner: &'a str,
-    lock_ttl: &'a str,
-    response: &'a Response,
-    error: Option<&'a str>,
-) -> Request<'a> {
-    Request {
-        fingerprint: operation.fingerprint,
-        error,
-        now_ms: run.now_ms,
-        lock_ttl: Some(lock_ttl),
-        ..Request::new(run.schema(), &run.key, owner, response)
+        self.job.request(&self.calls.run)
     }
 }
