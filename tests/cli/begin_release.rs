@@ -37,7 +37,7 @@ fn the_owner_is_new_and_shown_where_the_schema_has_one() {
     let owner = run.json()["step"]["owner"].as_str().unwrap().to_owned();
     assert_eq!(server.get("idem:started:k").unwrap(), owner.as_bytes());
     assert_eq!((owner.len(), owner.matches('-').count(), owner.as_bytes()[14]), (36, 4, b'4'), "a version 4 UUID");
-    run.says(&format!("--owner {owner}"));
+    run.says(format!("--owner {owner}"));
     let server = Server::start();
     let run = step(&server, "begin", "express", &["-o", "json"]).exits(0);
     assert!(run.json()["step"]["owner"].is_null());

@@ -111,7 +111,7 @@ fn a_ttl_or_prefix_needs_exactly_one_schema() {
     for option in [["--lock-ttl", "5m"], ["--result-ttl", "5m"], ["--prefix", "shop:"]] {
         for schemas in [&[][..], &["--schema", "express,go-chi"]] {
             let run = server.idemctl(&[&["list"], &option[..], schemas].concat()).exits(2);
-            run.says(&format!("{} is of one schema", option[0]));
+            run.says(format!("{} is of one schema", option[0]));
         }
     }
     server.states(&[("express", "result_ttl = \"1h\"")]);

@@ -252,7 +252,7 @@ fn one_that_is_wrong_is_named_with_its_line() {
     fs::write(&file, TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\"")).unwrap();
     let run = server.idemctl(&["list"]).exits(2);
     let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
-    run.says(&format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder"));
+    run.says(format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder"));
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
     fs::write(&file, bare).unwrap();
     let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
     let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
-    run.says(&format!("--prefix: {why}"));
+    run.says(format!("--prefix: {why}"));
     server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
     let config = server.folder().join(".config/idemctl/config.toml");
     fs::write(&config, "default_context = \"eu\"\n[contexts.eu.deployment.orders]\nprefix = \"eu:\"\n").unwrap();

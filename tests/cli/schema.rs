@@ -233,7 +233,7 @@ fn what_is_written_must_have_the_form_it_is_said_to_have() {
     });
     let run = run.exits(1);
     let line = line_of("express/schema.toml", "result_value = ");
-    run.shows(&format!("mine/schema.toml:{line}: error: what it writes has not the form"));
+    run.shows(format!("mine/schema.toml:{line}: error: what it writes has not the form"));
     run.shows("`/headers` is a field that it does not have");
 }
 
@@ -244,7 +244,7 @@ fn what_is_written_must_read_back() {
     let run = run.exits(1);
     run.shows("error: what it writes is read back as unreadable");
     let line = line_of("express/schema.toml", "lock_value = ");
-    run.shows(&format!("mine/schema.toml:{line}: "));
+    run.shows(format!("mine/schema.toml:{line}: "));
 
     let run = checked("go-chi", |_, text| text.replace("body_encoding = \"base64\"", "")).exits(1);
     run.shows("the body is read back as");

@@ -157,7 +157,7 @@ fn a_node_that_is_down_makes_a_list_partial_and_is_named() {
     cluster.kill(1);
     let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(3);
     assert_eq!(run.json_lines().len(), 30 - on_second, "{}", run.all());
-    run.says(&format!("127.0.0.1:{}", cluster.port(1)));
+    run.says(format!("127.0.0.1:{}", cluster.port(1)));
 }
 
 /// Moves slots of the first node to the second, one after the other, until told to stop; gives how many.

@@ -57,7 +57,7 @@ fn a_scan_without_end_is_given_up() {
         let (run, peak) = peak_of(stage.command_at(port, &["list"]));
         // What was listed before is no whole list.
         assert!([3, 5].contains(&run.code), "{}", run.all());
-        run.says(&format!("its SCAN has no end: {says}"));
+        run.says(format!("its SCAN has no end: {says}"));
         assert!(peak < LITTLE && began.elapsed() < Duration::from_mins(2), "{peak} bytes, {:?}", began.elapsed());
     };
     thread::scope(|scope| {

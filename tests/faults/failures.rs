@@ -20,7 +20,7 @@ fn no_server_is_exit_5_with_a_hint() {
     let port = support::free_port().to_string();
     for command in [&["inspect", "k"][..], &["list"], &["force-unlock", "k", "--yes"]] {
         let run = alone(&[command, &["-p", &port]].concat()).exits(5);
-        run.says(&format!("cannot reach Redis at 127.0.0.1:{port}/0: connection refused"));
+        run.says(format!("cannot reach Redis at 127.0.0.1:{port}/0: connection refused"));
         run.says("hint: ");
     }
     alone(&["-s", "/nowhere/socket", "inspect", "k"]).exits(5);

@@ -66,7 +66,7 @@ fn a_removal_that_is_cut_off_says_how_far_it_got_and_the_next_run_does_the_rest(
             let (port, _) = fault::way(&server, fault);
             let run = at(&server, port, words);
             assert!(run.code == 3 || run.code == 7, "{}", run.all());
-            run.says("hint: ").says(&format!("127.0.0.1:{port}"));
+            run.says("hint: ").says(format!("127.0.0.1:{port}"));
             is_gone_or_held(&server, &run);
             assert!(!left(&server).is_empty());
             server.idemctl(&[&words[..words.len() - 2], &["--backup", "c"]].concat()).exits(0);
@@ -111,7 +111,7 @@ fn a_restore_that_is_cut_off_says_how_far_it_got_and_the_next_run_does_the_rest(
         let (port, _) = fault::way(&server, fault);
         let run = at(&server, port, &["restore", "b", "--yes"]);
         assert!(run.code == 3 || run.code == 7, "{}", run.all());
-        run.says(&format!("of {LOCKS} Redis keys")).says("hint: ");
+        run.says(format!("of {LOCKS} Redis keys")).says("hint: ");
         let back = left(&server).len();
         assert!(back > 0 && back < LOCKS, "{back}: {}", run.all());
         // What is back already is left as it is, which is told.

@@ -68,7 +68,7 @@ fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
         let file = cluster.node(0).folder().join(words.last().unwrap());
         assert_eq!(backup::held(&file).len(), ours);
         let back = cluster.idemctl(&["restore", words.last().unwrap(), "--yes"]).exits(0);
-        back.says(&format!("Restored {ours} of {ours}"));
+        back.says(format!("Restored {ours} of {ours}"));
     }
 }
 
@@ -108,7 +108,7 @@ fn a_master_that_dies_during_the_grace_is_named_and_the_others_are_swept() {
     std::thread::sleep(Duration::from_millis(2_500));
     cluster.kill(1);
     let run = running.join().unwrap().exits(3);
-    run.says(&format!("127.0.0.1:{}", cluster.port(1)));
+    run.says(format!("127.0.0.1:{}", cluster.port(1)));
     assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "{}", run.all());
 }
 
@@ -159,7 +159,7 @@ fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
     cluster.announce(1, port);
     let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(7);
     let lost = format!("the removal of {0} of {0} Redis keys was sent", unheard.len());
-    run.says(&lost).says(&format!("127.0.0.1:{port}"));
+    run.says(&lost).says(format!("127.0.0.1:{port}"));
     assert_eq!((&run.json()["done"], &run.json()["unknown"]), (&ours.into(), &unheard.len().into()));
     assert_eq!((on(&cluster, 0).len(), on(&cluster, 1).len(), on(&cluster, 2).len()), (0, unheard.len(), 0));
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 90);
@@ -195,7 +195,7 @@ fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
     let run = Run::from(child.wait_with_output().unwrap());
     assert!(signal("-CONT").success());
     assert!([3, 7].contains(&run.code), "{}", run.all());
-    run.says(&format!("127.0.0.1:{}", cluster.port(1)));
+    run.says(format!("127.0.0.1:{}", cluster.port(1)));
     std::thread::sleep(Duration::from_millis(50));
     let left: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
     let held = backup::held(&cluster.node(0).folder().join("b"));

@@ -37,7 +37,7 @@ fn what_a_machine_cannot_have_is_left_out_and_said() {
     assert!(lines.starts_with("redis-system\t/"), "{}", run.all());
     for name in ["redis-6.2", "redis-8", "valkey-9"] {
         assert!(lines.contains(&format!("\n{name}\t-\tnot to be had\n")), "{}", run.all());
-        run.says(&format!("going on WITHOUT {name}"));
+        run.says(format!("going on WITHOUT {name}"));
     }
 }
 

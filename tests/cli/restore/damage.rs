@@ -181,7 +181,7 @@ fn a_line_that_lost_its_checksum_is_no_older_one() {
         let mut lines = lines.clone();
         lines[index] = without(&lines[index]);
         let run = refuse(&lines);
-        run.says(&format!(":{}: the line is damaged: its checksum", index + 1));
+        run.says(format!(":{}: the line is damaged: its checksum", index + 1));
     }
     let mut newer = lines.clone();
     newer[1] = newer[1].replace("\"crc64\"", "\"sum\"").replace("{\"format\":1", "{\"format\":2");

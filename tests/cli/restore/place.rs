@@ -55,8 +55,8 @@ fn another_server_is_refused_unless_it_is_meant() {
     assert_eq!(from["run_id"], run_id(&server));
     for more in [&[][..], &["--dry-run"]] {
         let run = restore(server.folder(), &["-s", &there], more).exits(2);
-        run.says(&format!("taken from {here}/0 (run id {})", run_id(&server)));
-        run.says(&format!("here is {there}/0 (run id {})", run_id(&other)));
+        run.says(format!("taken from {here}/0 (run id {})", run_id(&server)));
+        run.says(format!("here is {there}/0 (run id {})", run_id(&other)));
         run.says("hint: nothing was restored").says("--elsewhere");
         assert_eq!(other.send::<usize>(&[b"DBSIZE"]), 0);
     }
@@ -71,7 +71,7 @@ fn another_database_of_the_server_is_elsewhere() {
     let socket = server.socket().display().to_string();
     back_up(server.folder(), &["-s", &socket]);
     let run = restore(server.folder(), &["-s", &socket, "-n", "1"], &[]).exits(2);
-    run.says(&format!("{socket}/0 ")).says(&format!("{socket}/1 "));
+    run.says(format!("{socket}/0 ")).says(format!("{socket}/1 "));
     restore(server.folder(), &["-s", &socket, "-n", "1"], &["--elsewhere"]).exits(0);
 }
 
@@ -139,7 +139,7 @@ fn a_service_is_known_by_its_sentinels_across_a_failover() {
     assert_eq!(watched.server(1).get(REDIS_KEY).unwrap(), HELD.as_bytes());
     // Named by its address, nothing tells that the new master is the service's.
     let direct = ["-p", &watched.port(1).to_string()];
-    restore(home, &direct, &[]).exits(2).says(&format!("{SERVICE} of the Sentinels"));
+    restore(home, &direct, &[]).exits(2).says(format!("{SERVICE} of the Sentinels"));
 }
 
 #[test]
