@@ -13,27 +13,27 @@ use super::parsers::parse_ttl;
 pub struct ConfirmArgs {
     /// Go ahead without asking
     #[arg(short = 'y', long)]
-    pub yes: bool,
+    pub(crate) yes: bool,
 
     /// Name of the protected context, or of a purge's server: for scripts, what a person would have to type
     #[arg(long, value_name = "NAME")]
-    pub confirm: Option<String>,
+    pub(crate) confirm: Option<String>,
 
     /// Show what would be done and change nothing
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 
     /// Why, for the audit log
     #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 
     /// After each batch of changes wait until this many replicas have it; exit status 3 when they have not
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub wait_replicas: Option<u32>,
+    pub(crate) wait_replicas: Option<u32>,
 
     /// How long to wait for them [default: 1s]
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl, requires = "wait_replicas")]
-    pub wait_timeout: Option<Duration>,
+    pub(crate) wait_timeout: Option<Duration>,
 }
 
 /// How a change that removes something is confirmed, explained and backed up.
@@ -42,15 +42,15 @@ pub struct ConfirmArgs {
 pub struct ChangeArgs {
     /// How it is confirmed and explained.
     #[command(flatten)]
-    pub confirmed: ConfirmArgs,
+    pub(crate) confirmed: ConfirmArgs,
 
     /// Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]
     #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]
-    pub backup: Option<PathBuf>,
+    pub(crate) backup: Option<PathBuf>,
 
     /// Remove without a backup
     #[arg(long)]
-    pub no_backup: bool,
+    pub(crate) no_backup: bool,
 }
 
 /// A change with a backup is a change: what is said of the one holds for the other.

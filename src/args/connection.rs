@@ -12,22 +12,22 @@ use crate::domain::secret::Secret;
 /// How to reach the server, on every command.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connection")]
-pub struct ConnectionArgs {
+pub(crate) struct ConnectionArgs {
     /// Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]
     #[arg(short = 'u', long, global = true, value_name = "URL")]
-    pub url: Option<String>,
+    pub(crate) url: Option<String>,
 
     /// Server host [default: 127.0.0.1]
     #[arg(short = 'h', long, global = true, value_name = "HOST", conflicts_with_all = ["url", "socket"])]
-    pub host: Option<String>,
+    pub(crate) host: Option<String>,
 
     /// Server port [default: 6379]
     #[arg(short = 'p', long, global = true, value_name = "PORT", conflicts_with_all = ["url", "socket"])]
-    pub port: Option<u16>,
+    pub(crate) port: Option<u16>,
 
     /// Unix socket of the server
     #[arg(short = 's', long, global = true, value_name = "PATH", conflicts_with = "url")]
-    pub socket: Option<PathBuf>,
+    pub(crate) socket: Option<PathBuf>,
 
     /// Sentinels that know the service's master
     #[arg(
@@ -37,76 +37,76 @@ pub struct ConnectionArgs {
         requires = "master_name",
         conflicts_with_all = ["url", "host", "port", "socket"]
     )]
-    pub sentinel: Option<String>,
+    pub(crate) sentinel: Option<String>,
 
     /// Name of the service at the Sentinels
     #[arg(long, global = true, value_name = "NAME", requires = "sentinel")]
-    pub master_name: Option<String>,
+    pub(crate) master_name: Option<String>,
 
     /// ACL user at the Sentinels, which have a log-in of their own; needs a password
     #[arg(long, global = true, value_name = "NAME")]
-    pub sentinel_user: Option<String>,
+    pub(crate) sentinel_user: Option<String>,
 
     /// File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]
     #[arg(long, global = true, value_name = "FILE")]
-    pub sentinel_pass_file: Option<PathBuf>,
+    pub(crate) sentinel_pass_file: Option<PathBuf>,
 
     /// Database number [default: 0]
     #[arg(short = 'n', long, global = true, value_name = "DB", value_parser = clap::value_parser!(i64).range(0..))]
-    pub db: Option<i64>,
+    pub(crate) db: Option<i64>,
 
     /// Refuse to work on a server that is no cluster's node; clusters are recognised without it
     #[arg(short = 'c', long, global = true)]
-    pub cluster: bool,
+    pub(crate) cluster: bool,
 
     /// ACL user; needs a password
     #[arg(long, global = true, value_name = "NAME")]
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
 
     /// Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]
     #[arg(short = 'a', long = "pass", global = true, value_name = "PASSWORD")]
-    pub password: Option<Secret>,
+    pub(crate) password: Option<Secret>,
 
     /// Ask for the password
     #[arg(long, global = true, conflicts_with = "password")]
-    pub askpass: bool,
+    pub(crate) askpass: bool,
 
     /// File with the password in its one line (`-`: the first line of stdin)
     #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["password", "askpass"])]
-    pub pass_file: Option<PathBuf>,
+    pub(crate) pass_file: Option<PathBuf>,
 
     /// Do not warn of a password on the command line
     #[arg(long, global = true)]
-    pub no_auth_warning: bool,
+    pub(crate) no_auth_warning: bool,
 
     /// Context of the config file [env: IDEMCTL_CONTEXT]
     #[arg(long, global = true, value_name = "NAME")]
-    pub context: Option<String>,
+    pub(crate) context: Option<String>,
 
     /// Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 
     /// How long each reply may take [default: 5s]
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 
     /// How long connecting may take, and the TLS handshake again [default: 2s]
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
-    pub connect_timeout: Option<Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
 
     /// Start a private throw-away server and work on it
     #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "sentinel", "context", "tls"])]
-    pub sandbox: bool,
+    pub(crate) sandbox: bool,
 
     /// Whether and how TLS is spoken; last, for its heading stays for whatever comes behind it.
     #[command(flatten)]
-    pub tls: TlsArgs,
+    pub(crate) tls: TlsArgs,
 }
 
 impl ConnectionArgs {
     /// What of it is meant for a throw-away server, too.
-    pub fn for_sandbox(&self) -> Self {
+    pub(crate) fn for_sandbox(&self) -> Self {
         let Self { db, timeout, connect_timeout, .. } = *self;
         Self { db, timeout, connect_timeout, ..Self::default() }
     }

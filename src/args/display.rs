@@ -7,15 +7,15 @@ use crate::render::style::Color;
 /// How things are shown, on every command.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Display")]
-pub struct DisplayArgs {
+pub(crate) struct DisplayArgs {
     /// When to colour: auto heeds NO_COLOR and whether stdout is a terminal
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto)]
-    pub color: ColorArg,
+    pub(crate) color: ColorArg,
 }
 
 /// `--color`.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-pub enum ColorArg {
+pub(crate) enum ColorArg {
     /// On a terminal.
     #[default]
     Auto,

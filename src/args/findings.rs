@@ -5,6 +5,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crate::domain::diagnosis::FindingCode;
 
 /// Reads these codes of findings.
-pub fn finding_codes(codes: &[FindingCode]) -> impl TypedValueParser<Value = FindingCode> {
+pub(crate) fn finding_codes(codes: &[FindingCode]) -> impl TypedValueParser<Value = FindingCode> {
     PossibleValuesParser::new(codes.iter().map(FindingCode::as_str)).try_map(|code| code.parse::<FindingCode>())
 }

@@ -16,7 +16,7 @@ pub(super) fn parse_ttl(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// What is wrong.
-pub fn parse_token(text: &str) -> Result<String, String> {
+pub(crate) fn parse_token(text: &str) -> Result<String, String> {
     if text.chars().any(char::is_control) { Err("it has control characters".to_owned()) } else { Ok(text.to_owned()) }
 }
 
@@ -24,6 +24,6 @@ pub fn parse_token(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// What is wrong.
-pub fn parse_owner(text: &str) -> Result<String, String> {
+pub(crate) fn parse_owner(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("an owner is not empty".to_owned()) } else { parse_token(text) }
 }

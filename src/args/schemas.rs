@@ -14,28 +14,28 @@ use crate::domain::schema::TtlOf;
 pub struct SchemaArgs {
     /// Schemas to work on; `idemctl schema list` names them [default: all, or the context's]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub schema: Vec<String>,
+    pub(crate) schema: Vec<String>,
 
     /// Where the operator's own schemas are.
     #[command(flatten)]
-    pub folder: SchemaFolderArgs,
+    pub(crate) folder: SchemaFolderArgs,
 
     /// Prefix of this deployment's keys, of the one schema that is named; `idemctl schema show NAME` says where it stands
     #[arg(long, value_name = "TEXT")]
-    pub prefix: Option<String>,
+    pub(crate) prefix: Option<String>,
 
     /// Lock TTL of this deployment for the one schema that is named: what is stated may select for a change
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
-    pub lock_ttl: Option<Duration>,
+    pub(crate) lock_ttl: Option<Duration>,
 
     /// Result TTL of this deployment for the one schema that is named
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
-    pub result_ttl: Option<Duration>,
+    pub(crate) result_ttl: Option<Duration>,
 }
 
 impl SchemaArgs {
     /// An option that says something of a single schema's deployment, where one is given.
-    pub fn of_one_schema(&self) -> Option<&'static str> {
+    pub(crate) fn of_one_schema(&self) -> Option<&'static str> {
         let prefix = self.prefix.as_ref().map(|_| "--prefix");
         let ttl = |ttl: Option<Duration>, of: TtlOf| ttl.map(|_| of.option());
         prefix.or_else(|| ttl(self.lock_ttl, TtlOf::Lock)).or_else(|| ttl(self.result_ttl, TtlOf::Result))
@@ -44,8 +44,8 @@ impl SchemaArgs {
 
 /// Where an operator's own schemas are.
 #[derive(Debug, Clone, Default, Args)]
-pub struct SchemaFolderArgs {
+pub(crate) struct SchemaFolderArgs {
     /// Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]
     #[arg(long, value_name = "DIR")]
-    pub schema_dir: Option<PathBuf>,
+    pub(crate) schema_dir: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use crate::domain::schema::State;
 
 /// `--state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StateArg {
+pub(crate) enum StateArg {
     /// A lock is held.
     InProgress,
     /// A result is stored.

@@ -13,17 +13,17 @@ use super::schemas::SchemaArgs;
 pub struct StepArgs {
     /// Idempotency key or full Redis key
     #[arg(value_name = "KEY")]
-    pub key: OsString,
+    pub(crate) key: OsString,
 
     /// How to show the record and what was done
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Output,
+    pub(crate) output: Output,
 
     /// How it is confirmed, explained and backed up.
     #[command(flatten)]
-    pub change: ChangeArgs,
+    pub(crate) change: ChangeArgs,
 
     /// Whose step it is.
     #[command(flatten)]
-    pub schemas: SchemaArgs,
+    pub(crate) schemas: SchemaArgs,
 }

@@ -10,15 +10,15 @@ use crate::domain::record::age;
 
 /// Limits that findings compare with.
 #[derive(Debug, Clone, Default, Args)]
-pub struct ThresholdArgs {
+pub(crate) struct ThresholdArgs {
     /// Report locks held longer than this as `overdue`
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub overdue: Option<Duration>,
+    pub(crate) overdue: Option<Duration>,
 }
 
 impl ThresholdArgs {
     /// The limits.
-    pub fn thresholds(&self) -> Thresholds {
+    pub(crate) fn thresholds(&self) -> Thresholds {
         Thresholds { overdue_ms: self.overdue.map(age::millis), ..Thresholds::default() }
     }
 }

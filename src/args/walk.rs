@@ -8,46 +8,46 @@ use crate::store::Gait;
 /// How the keyspace is walked where nothing is to be changed.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Walk")]
-pub struct WalkArgs {
+pub(crate) struct WalkArgs {
     /// Walk replicas in place of masters, where there are any: they may be behind
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
-    pub read_from: ReadFrom,
+    pub(crate) read_from: ReadFrom,
 
     /// Look at no more than so many Redis keys a second, e.g. 5000/s
     #[arg(long, value_name = "N/s", value_parser = Rate::parse, allow_negative_numbers = true)]
-    pub rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
 
     /// How much at a time.
     #[command(flatten)]
-    pub page: PageArgs,
+    pub(crate) page: PageArgs,
 }
 
 impl WalkArgs {
     /// The same as the store takes it.
-    pub fn gait(&self) -> Gait {
+    pub(crate) fn gait(&self) -> Gait {
         Gait { from_replicas: self.read_from == ReadFrom::Replica, rate: self.rate, ..self.page.gait() }
     }
 }
 
 /// How much of the keyspace is looked at at a time.
 #[derive(Debug, Clone, Default, Args)]
-pub struct PageArgs {
+pub(crate) struct PageArgs {
     /// Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and
     /// up to 2000 where the server is far away]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub scan_count: Option<u32>,
+    pub(crate) scan_count: Option<u32>,
 }
 
 impl PageArgs {
     /// The same as the store takes it.
-    pub fn gait(&self) -> Gait {
+    pub(crate) fn gait(&self) -> Gait {
         Gait { page: self.scan_count, ..Gait::default() }
     }
 }
 
 /// `--read-from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum ReadFrom {
+pub(crate) enum ReadFrom {
     /// The masters.
     #[default]
     Master,

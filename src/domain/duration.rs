@@ -22,10 +22,7 @@ pub fn short(millis: u64) -> String {
 }
 
 /// Parses `90s`, `10m`, `24h`.
-///
-/// # Errors
-/// What is wrong, with an example.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write 90s, 10m or 24h (1m is a minute, 1M a month)"))
 }

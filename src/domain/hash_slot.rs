@@ -3,7 +3,7 @@
 use crc::{CRC_16_XMODEM, Crc};
 
 /// How many slots a cluster has.
-pub const SLOTS: u16 = 16_384;
+pub(crate) const SLOTS: u16 = 16_384;
 
 static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
@@ -14,14 +14,13 @@ pub fn of(redis_key: &[u8]) -> u16 {
 }
 
 /// True when all of them are in one slot.
-pub fn is_one<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> bool {
+pub(crate) fn is_one<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut slots = redis_keys.into_iter().map(of);
     let Some(first) = slots.next() else { return true };
     slots.all(|slot| slot == first)
 }
 
-/// Where each of them is, in words.
-pub fn words<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub(crate) fn words<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> String {
     let one = |redis_key: &[u8]| format!("{} is in slot {}", redis_key.escape_ascii(), of(redis_key));
     redis_keys.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -133,7 +133,7 @@ pub(crate) const CHI_LOCK: &str = r#"{"status":0}"#;
 pub(crate) const CHI_RESULT: &str = r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;
 
 /// Idempotency keys, Redis keys near those of the schemas, and what looks like either.
-pub fn any_key() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn any_key() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "idem:",
         "idempotency:",

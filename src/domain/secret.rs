@@ -6,11 +6,10 @@ use serde::de::{self, Visitor};
 
 /// A password: what it is only [`Secret::reveal`] tells.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub(crate) struct Secret(String);
 
 impl Secret {
-    /// The password, to log in with.
-    pub fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -12,36 +12,30 @@ use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
 
 /// What was found in one schema folder.
 #[derive(Debug)]
-pub struct Report {
+pub(crate) struct Report {
     /// The folder.
-    pub folder: PathBuf,
-    /// The schema's name, when it could be read.
-    pub name: Option<String>,
-    /// What is wrong, by file and line.
-    pub problems: Vec<Problem>,
+    pub(crate) folder: PathBuf,
+    pub(crate) name: Option<String>,
+    pub(crate) problems: Vec<Problem>,
 }
 
 impl Report {
     /// True when the schema cannot be used, or would not do what it says.
-    pub fn is_wrong(&self) -> bool {
+    pub(crate) fn is_wrong(&self) -> bool {
         self.problems.iter().any(|problem| problem.is_error)
     }
 }
 
 /// One thing that is wrong.
 #[derive(Debug)]
-pub struct Problem {
-    /// Where, and what.
-    pub what: SchemaError,
+pub(crate) struct Problem {
+    pub(crate) what: SchemaError,
     /// False when the schema works all the same.
-    pub is_error: bool,
+    pub(crate) is_error: bool,
 }
 
 /// Checks the schema in a folder, or those in the folders below it; `None` when there is none.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub fn check(folder: &Path) -> std::io::Result<Option<Vec<Report>>> {
+pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<Report>>> {
     if folder.join("schema.toml").is_file() {
         return Ok(Some(vec![report(folder)]));
     }

@@ -101,7 +101,7 @@ fn with_its_prefix(
 ///
 /// # Errors
 /// What is wrong, with file and line.
-pub fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
+pub(crate) fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
     let file = folder.join("schema.toml");
     let toml = files::read_text(&file, LARGEST).map_err(|error| unreadable(&file, &error))?;
     let source = SchemaSource {

@@ -3,4 +3,5 @@
 pub(crate) mod check;
 mod load;
 
-pub use load::{Deployment, LoadError, load, read_folder};
+pub use load::LoadError;
+pub use load::{Deployment, load};

@@ -10,15 +10,15 @@ use crate::store::{Address, Target};
 #[derive(Clone, Default)]
 pub(super) struct Belonging {
     /// The context's name, and who chose the context; `None` where the server is no context's.
-    pub name: Option<Sourced<String>>,
+    pub(crate) name: Option<Sourced<String>>,
     /// The context; one that says nothing where the server is no context's.
-    pub context: ContextConfig,
+    pub(crate) context: ContextConfig,
     /// Where in the config file the context stands; a throw-away server has a context's schemas, and not its name.
-    pub stated_in: String,
+    pub(crate) stated_in: String,
     /// The context that says `protected`, of all with the server.
-    pub protected_by: Option<String>,
+    pub(crate) protected_by: Option<String>,
     /// The context that says `read_only`, of all with the server.
-    pub read_only_by: Option<String>,
+    pub(crate) read_only_by: Option<String>,
 }
 
 /// A context by its name.

@@ -19,77 +19,61 @@ use crate::store::Target;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Config {
-    pub default_context: Option<String>,
+    pub(crate) default_context: Option<String>,
     /// `[contexts.NAME]`; `[context.NAME]` is what the first version called them.
     #[serde(alias = "context")]
-    pub contexts: BTreeMap<String, ContextConfig>,
+    pub(crate) contexts: BTreeMap<String, ContextConfig>,
 }
 
 /// One context: a server, how it is reached, and how its services are deployed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct ContextConfig {
-    /// The server.
-    pub url: Option<String>,
-    /// The ACL user.
-    pub user: Option<String>,
-    /// The password.
-    pub password: Option<Secret>,
-    /// A file with the password in its first line.
-    pub password_file: Option<PathBuf>,
+pub(crate) struct ContextConfig {
+    pub(crate) url: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<Secret>,
+    pub(crate) password_file: Option<PathBuf>,
     /// The log-in at the Sentinels.
-    pub sentinel: SentinelConfig,
-    /// Whether and how TLS is spoken.
-    pub tls: TlsConfig,
-    /// The schemas to work on; empty means all.
-    pub schema: Vec<String>,
+    pub(crate) sentinel: SentinelConfig,
+    pub(crate) tls: TlsConfig,
+    pub(crate) schema: Vec<String>,
     /// The prefix of the keys of every schema whose templates write `{prefix}`, and whose steps do not.
-    pub prefix: Option<String>,
+    pub(crate) prefix: Option<String>,
     /// A folder with schemas of the operator's own.
-    pub schema_dir: Option<PathBuf>,
-    /// How long a reply may take.
-    pub timeout: Option<Span>,
-    /// How long connecting may take.
-    pub connect_timeout: Option<Span>,
+    pub(crate) schema_dir: Option<PathBuf>,
+    pub(crate) timeout: Option<Span>,
+    pub(crate) connect_timeout: Option<Span>,
     /// How the deployment differs from a schema's defaults, by schema.
-    pub deployment: BTreeMap<String, DeploymentConfig>,
+    pub(crate) deployment: BTreeMap<String, DeploymentConfig>,
     /// The context's name has to be typed before anything is changed.
-    pub protected: bool,
-    /// Nothing can be changed.
-    pub read_only: bool,
-    /// The colour its name is shown in.
-    pub color: Option<NameColor>,
+    pub(crate) protected: bool,
+    pub(crate) read_only: bool,
+    pub(crate) color: Option<NameColor>,
 }
 
 /// The log-in at the Sentinels.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SentinelConfig {
-    /// The ACL user.
-    pub user: Option<String>,
-    /// The password.
-    pub password: Option<Secret>,
-    /// A file with the password in its first line.
-    pub password_file: Option<PathBuf>,
+pub(crate) struct SentinelConfig {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<Secret>,
+    pub(crate) password_file: Option<PathBuf>,
 }
 
 /// How a deployment differs from a schema's defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct DeploymentConfig {
-    /// The prefix of the keys.
-    pub prefix: Option<String>,
-    /// The lock TTL.
-    pub lock_ttl: Option<Span>,
-    /// The result TTL.
-    pub result_ttl: Option<Span>,
+pub(crate) struct DeploymentConfig {
+    pub(crate) prefix: Option<String>,
+    pub(crate) lock_ttl: Option<Span>,
+    pub(crate) result_ttl: Option<Span>,
     /// Pointers to fields that this deployment writes besides those of the schema's forms.
-    pub extra_fields: Vec<Pointer>,
+    pub(crate) extra_fields: Vec<Pointer>,
 }
 
 /// A JSON pointer to a field.
 #[derive(Debug, Clone)]
-pub struct Pointer(pub String);
+pub(crate) struct Pointer(pub String);
 
 impl<'de> Deserialize<'de> for Pointer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -103,29 +87,23 @@ impl<'de> Deserialize<'de> for Pointer {
 
 /// `tls = true`, or a table that says how; the table alone means true.
 #[derive(Debug, Clone, Default)]
-pub struct TlsConfig {
+pub(crate) struct TlsConfig {
     /// Whether it is spoken; `None` where nobody says.
-    pub on: Option<bool>,
-    /// How.
-    pub how: TlsTable,
+    pub(crate) on: Option<bool>,
+    pub(crate) how: TlsTable,
 }
 
 /// How TLS is spoken.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct TlsTable {
-    /// Certificates of the issuers that are trusted.
-    pub cacert: Option<PathBuf>,
+pub(crate) struct TlsTable {
+    pub(crate) cacert: Option<PathBuf>,
     /// A folder of such files.
-    pub cacertdir: Option<PathBuf>,
-    /// The client's certificate.
-    pub cert: Option<PathBuf>,
-    /// Its private key.
-    pub key: Option<PathBuf>,
-    /// The server's certificate is not checked.
-    pub insecure: Option<bool>,
-    /// The name that the server's certificate has to have.
-    pub sni: Option<String>,
+    pub(crate) cacertdir: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) insecure: Option<bool>,
+    pub(crate) sni: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for TlsConfig {
@@ -155,7 +133,7 @@ impl<'de> Deserialize<'de> for TlsConfig {
 
 /// A duration as people write it.
 #[derive(Debug, Clone, Copy)]
-pub struct Span(pub Duration);
+pub(crate) struct Span(pub Duration);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -199,17 +177,15 @@ impl ContextConfig {
     }
 
     /// The server, without whoever logs in there; `None` where the file does not say, or nothing that can be read.
-    pub fn server(&self) -> Option<String> {
+    pub(crate) fn server(&self) -> Option<String> {
         self.target().map(|target| target.to_string())
     }
 
-    /// The ACL user.
-    pub fn user(&self) -> Option<String> {
+    pub(crate) fn user(&self) -> Option<String> {
         self.user.clone().or_else(|| self.target()?.user)
     }
 
-    /// True when TLS is spoken.
-    pub fn speaks_tls(&self) -> bool {
+    pub(crate) fn speaks_tls(&self) -> bool {
         self.tls.on == Some(true) || self.target().is_some_and(|target| target.is_tls())
     }
 
@@ -217,7 +193,6 @@ impl ContextConfig {
         Target::parse(self.url.as_deref()?).ok()
     }
 
-    /// True when a password stands in it.
     pub(super) fn holds_a_password(&self) -> bool {
         let in_url = |url: &String| {
             url.split_once("://").is_some_and(|(_, rest)| {

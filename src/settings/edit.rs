@@ -13,7 +13,7 @@ use crate::exit::Stop;
 ///
 /// # Errors
 /// Usage: there is no such context, or the file cannot be written.
-pub fn use_context(file: &ConfigFile, name: &str) -> Result<(), Stop> {
+pub(crate) fn use_context(file: &ConfigFile, name: &str) -> Result<(), Stop> {
     file.context(name)?;
     let path = file.path().ok_or_else(|| Stop::usage("there is no config file"))?;
     let wrong = |why: String| Stop::usage(format!("cannot write the config file {}: {why}", path.display()));

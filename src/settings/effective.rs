@@ -32,7 +32,7 @@ impl Settings {
     ///
     /// # Errors
     /// Usage: a URL or config file that cannot be read, an unknown context, a user without a password.
-    pub fn resolve(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
+    pub(crate) fn resolve(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
         let context = chosen.as_ref().map(|name| file.context(&name.value)).transpose()?.cloned().unwrap_or_default();
@@ -48,10 +48,7 @@ impl Settings {
     }
 
     /// The same for commands that work on the config file itself, and no context needs to be there for.
-    ///
-    /// # Errors
-    /// As [`Settings::resolve`], but for the context.
-    pub fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
+    pub(crate) fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
         let nothing = ContextConfig::default();
@@ -71,23 +68,21 @@ impl Settings {
     }
 
     /// What has to be said of the settings on stderr.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let surprise = self.belonging.surprise(self.chosen.as_ref(), &self.shown_address());
         self.server.warnings.iter().cloned().chain(self.file.warning()).chain(surprise)
     }
 
-    /// The server.
-    pub fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Whether the server may be changed.
-    pub fn access(&self) -> &Access {
+    pub(crate) fn access(&self) -> &Access {
         &self.access
     }
 
     /// True when the command line names the server: by an option for one, or by `--context`.
-    pub fn asks_for_its_server(&self) -> bool {
+    pub(crate) fn asks_for_its_server(&self) -> bool {
         let by_context = || self.chosen.as_ref().is_some_and(|chosen| matches!(chosen.origin, Origin::Flag(_)));
         match self.server.address.origin {
             Origin::Flag(_) => true,
@@ -97,7 +92,7 @@ impl Settings {
     }
 
     /// What names the server where the command line does not: a variable, or the config file's choice.
-    pub fn names_its_server(&self) -> Option<&'static str> {
+    pub(crate) fn names_its_server(&self) -> Option<&'static str> {
         match (self.server.address.origin, self.chosen.as_ref().map(|chosen| chosen.origin)) {
             (Origin::Variable(name), _) => Some(name),
             (Origin::Context(_), Some(Origin::Variable(name) | Origin::File(name))) => Some(name),
@@ -106,35 +101,31 @@ impl Settings {
     }
 
     /// True when a throw-away server is wanted.
-    pub fn wants_sandbox(&self) -> bool {
+    pub(crate) fn wants_sandbox(&self) -> bool {
         self.sandbox
     }
 
-    /// True when the password is to be asked for.
-    pub fn asks_password(&self) -> bool {
+    pub(crate) fn asks_password(&self) -> bool {
         self.server.password.origin == Origin::Flag("--askpass") && self.target.password.is_none()
     }
 
-    /// Sets the password that was asked for.
-    pub fn set_password(&mut self, password: &Secret) {
+    pub(crate) fn set_password(&mut self, password: &Secret) {
         self.target.password = Some(password.reveal().to_owned());
     }
 
     /// Works on this server from here on: the throw-away one, which needs no protection.
-    pub fn use_sandbox(&mut self, server: &Writable) {
+    pub(crate) fn use_sandbox(&mut self, server: &Writable) {
         self.target = (**server).clone();
         self.access = Access::Full(server.permit().clone());
         self.server.password = Sourced::default(None);
         self.belonging = std::mem::take(&mut self.belonging).throw_away();
     }
 
-    /// What the environment says.
-    pub fn environment(&self) -> &Environment {
+    pub(crate) fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// The config file.
-    pub fn file(&self) -> &ConfigFile {
+    pub(crate) fn file(&self) -> &ConfigFile {
         &self.file
     }
 
@@ -144,35 +135,34 @@ impl Settings {
     }
 
     /// The name of the context that the server belongs to.
-    pub fn context_name(&self) -> Option<&str> {
+    pub(crate) fn context_name(&self) -> Option<&str> {
         self.belonging.name.as_ref().map(|name| name.value.as_str())
     }
 
     /// What names the context in place of the config file: the variable, or the flag.
-    pub fn overriding_context(&self) -> Option<&'static str> {
+    pub(crate) fn overriding_context(&self) -> Option<&'static str> {
         match self.chosen.as_ref()?.origin {
             Origin::Flag(name) | Origin::Variable(name) => Some(name),
             _ => None,
         }
     }
 
-    /// The colour of the context's name.
-    pub fn color(&self) -> Option<NameColor> {
+    pub(crate) fn color(&self) -> Option<NameColor> {
         self.belonging.context.color
     }
 
     /// True when changes have to be confirmed by typing the context's name.
-    pub fn is_protected(&self) -> bool {
+    pub(crate) fn is_protected(&self) -> bool {
         self.belonging.protected_by.is_some()
     }
 
     /// Which context is protected, as the first part of a sentence.
-    pub fn protection(&self) -> String {
+    pub(crate) fn protection(&self) -> String {
         self.kept("protected", self.belonging.protected_by.as_deref())
     }
 
     /// Which context is read-only, as the first part of a sentence.
-    pub fn read_only(&self) -> String {
+    pub(crate) fn read_only(&self) -> String {
         self.kept("read-only", self.belonging.read_only_by.as_deref())
     }
 
@@ -185,13 +175,13 @@ impl Settings {
     }
 
     /// The schemas to work on: the flag's, else the context's; empty means all.
-    pub fn schema_names(&self, args: &SchemaArgs) -> Vec<String> {
+    pub(crate) fn schema_names(&self, args: &SchemaArgs) -> Vec<String> {
         if args.schema.is_empty() { self.belonging.context.schema.clone() } else { args.schema.clone() }
     }
 
     /// The folder of the operator's own schemas: the flag's or variable's, which must exist, else the default one
     /// where it does.
-    pub fn schema_dir(&self, flag: Option<&Path>) -> Option<PathBuf> {
+    pub(crate) fn schema_dir(&self, flag: Option<&Path>) -> Option<PathBuf> {
         self.schema_dir_sourced(flag).value
     }
 
@@ -207,7 +197,7 @@ impl Settings {
     }
 
     /// How this deployment differs from a schema's defaults.
-    pub fn deployment(&self, schema: &str, args: &SchemaArgs) -> Deployment {
+    pub(crate) fn deployment(&self, schema: &str, args: &SchemaArgs) -> Deployment {
         let context = &self.belonging.context;
         let config = context.deployment.get(schema).cloned().unwrap_or_default();
         Deployment {
@@ -229,7 +219,7 @@ impl Settings {
     ///
     /// # Errors
     /// When neither `XDG_STATE_HOME` nor `HOME` is set.
-    pub fn state_dir(&self) -> Result<PathBuf, Stop> {
+    pub(crate) fn state_dir(&self) -> Result<PathBuf, Stop> {
         self.environment.state_dir().ok_or_else(|| {
             Stop::usage("no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set")
         })

@@ -24,11 +24,11 @@ const VARIABLES: &[&str] = &[
 
 /// What of the environment idemctl heeds.
 #[derive(Clone, Default)]
-pub struct Environment(BTreeMap<&'static str, String>);
+pub(crate) struct Environment(BTreeMap<&'static str, String>);
 
 impl Environment {
     /// Reads it; a variable that is empty counts as not set.
-    pub fn capture() -> Self {
+    pub(crate) fn capture() -> Self {
         let set = |name: &&'static str| Some((*name, env::var(name).ok().filter(|value| !value.is_empty())?));
         Self(VARIABLES.iter().filter_map(set).collect())
     }
@@ -38,22 +38,21 @@ impl Environment {
     }
 
     /// The folders programs are looked for in.
-    pub fn path(&self) -> Vec<PathBuf> {
+    pub(crate) fn path(&self) -> Vec<PathBuf> {
         self.get("PATH").map(|path| env::split_paths(path).collect()).unwrap_or_default()
     }
 
     /// The folder for temporary files.
-    pub fn temp_dir(&self) -> PathBuf {
+    pub(crate) fn temp_dir(&self) -> PathBuf {
         self.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
 
     /// The operator's user name, or number where it has no name.
-    pub fn user(&self) -> String {
+    pub(crate) fn user(&self) -> String {
         let name = self.get("USER").or_else(|| self.get("LOGNAME"));
         name.map_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()), str::to_owned)
     }
 
-    /// The operator's home.
     pub(super) fn home(&self) -> Option<&Path> {
         self.get("HOME").map(Path::new)
     }

@@ -16,7 +16,7 @@ const LARGEST: u64 = 1024 * 1024;
 
 /// The config file as it was read; nothing stands in one that is not there.
 #[derive(Debug, Clone, Default)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     path: Option<PathBuf>,
     text: String,
     config: Config,
@@ -55,18 +55,15 @@ impl ConfigFile {
         Ok(Self { path: Some(path), text, config })
     }
 
-    /// Where it is, or would be.
-    pub fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// What stands in it.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The contexts, by name.
-    pub fn contexts(&self) -> &BTreeMap<String, ContextConfig> {
+    pub(crate) fn contexts(&self) -> &BTreeMap<String, ContextConfig> {
         &self.config.contexts
     }
 
@@ -83,7 +80,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Usage: there is none of that name.
-    pub fn context(&self, name: &str) -> Result<&ContextConfig, Stop> {
+    pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, Stop> {
         self.config.contexts.get(name).ok_or_else(|| {
             let known: Vec<_> = self.config.contexts.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "the config file has none".to_owned() } else { known.join(", ") };
@@ -106,7 +103,6 @@ impl ConfigFile {
         Some(line_at(&self.text, start_of(item)?))
     }
 
-    /// Warns where others can read a password in it.
     pub(super) fn warning(&self) -> Option<String> {
         let path = self.path.as_deref()?;
         let holds = self.config.contexts.values().any(ContextConfig::holds_a_password);
@@ -117,7 +113,6 @@ impl ConfigFile {
 /// What is said of a secret that others can read.
 pub(super) const READABLE: &str = "holds a password and can be read by others:";
 
-/// What to do about it.
 pub(super) fn chmod(path: &Path) -> String {
     format!("chmod 600 {}", path.display())
 }

@@ -14,8 +14,8 @@ use crate::exit::Stop;
 /// The log-in at the Sentinels.
 #[derive(Debug, Clone)]
 pub(super) struct SentinelLogin {
-    pub user: Sourced<Option<String>>,
-    pub password: Sourced<Option<Secret>>,
+    pub(crate) user: Sourced<Option<String>>,
+    pub(crate) password: Sourced<Option<Secret>>,
 }
 
 /// The ACL user, from the nearest source.

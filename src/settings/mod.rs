@@ -17,11 +17,9 @@ mod stated;
 mod tls;
 mod url;
 
-pub use crate::domain::secret::Secret;
-pub use config::{ContextConfig, NameColor};
-pub use edit::use_context;
+pub(crate) use crate::domain::secret::Secret;
+pub(crate) use config::ContextConfig;
+pub use config::NameColor;
+pub(crate) use edit::use_context;
 pub use effective::Settings;
-pub use environment::Environment;
-pub use file::ConfigFile;
-pub use origin::{Origin, Sourced};
-pub use shown::Row;
+pub(crate) use environment::Environment;

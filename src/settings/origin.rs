@@ -2,7 +2,7 @@
 
 /// Where a setting comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// A flag, e.g. `--url`.
     Flag(&'static str),
     /// A variable, e.g. `IDEMCTL_URL`.
@@ -19,21 +19,17 @@ pub enum Origin {
 
 /// A setting and where it comes from.
 #[derive(Debug, Clone)]
-pub struct Sourced<T> {
-    /// What it is.
-    pub value: T,
-    /// Where it comes from.
-    pub origin: Origin,
+pub(crate) struct Sourced<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
 }
 
 impl<T> Sourced<T> {
-    /// A setting from there.
-    pub fn new(value: T, origin: Origin) -> Self {
+    pub(crate) fn new(value: T, origin: Origin) -> Self {
         Self { value, origin }
     }
 
-    /// Nobody said.
-    pub fn default(value: T) -> Self {
+    pub(crate) fn default(value: T) -> Self {
         Self::new(value, Origin::Default)
     }
 }
@@ -53,7 +49,6 @@ pub(super) fn pick<T>(
 }
 
 impl<T> Sourced<Option<T>> {
-    /// The same, or this where nobody said.
     pub(super) fn or(self, default: T) -> Sourced<T> {
         match self.value {
             Some(value) => Sourced::new(value, self.origin),

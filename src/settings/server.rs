@@ -23,18 +23,17 @@ const DEFAULT_PORT: u16 = 6379;
 /// The server, setting by setting.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
-    pub address: Sourced<Address>,
-    pub db: Sourced<i64>,
-    pub user: Sourced<Option<String>>,
-    pub password: Sourced<Option<Secret>>,
-    pub sentinel: SentinelLogin,
-    pub timeout: Sourced<Duration>,
-    pub connect_timeout: Sourced<Duration>,
-    pub tls: Sourced<Option<TlsSettings>>,
+    pub(crate) address: Sourced<Address>,
+    pub(crate) db: Sourced<i64>,
+    pub(crate) user: Sourced<Option<String>>,
+    pub(crate) password: Sourced<Option<Secret>>,
+    pub(crate) sentinel: SentinelLogin,
+    pub(crate) timeout: Sourced<Duration>,
+    pub(crate) connect_timeout: Sourced<Duration>,
+    pub(crate) tls: Sourced<Option<TlsSettings>>,
     /// True when only a cluster's node will do.
-    pub only_cluster: bool,
-    /// What has to be said of it on stderr.
-    pub warnings: Vec<String>,
+    pub(crate) only_cluster: bool,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Server {
@@ -85,7 +84,6 @@ impl Server {
         Address::Service(Arc::new(Sentinels { user, password, ..(**sentinels).clone() }))
     }
 
-    /// The same as the store takes it.
     pub(super) fn target(&self) -> Target {
         Target {
             db: self.db.value,

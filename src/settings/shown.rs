@@ -10,18 +10,16 @@ use crate::store::Address;
 
 /// A setting, its value without anything secret, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Its name in the config file, e.g. `tls.cacert`.
-    pub name: String,
+    pub(crate) name: String,
     /// Its value; `None` is unset.
-    pub value: Option<String>,
-    /// Where it comes from, in words.
-    pub origin: String,
+    pub(crate) value: Option<String>,
+    pub(crate) origin: String,
 }
 
 impl Settings {
-    /// Every setting.
-    pub fn rows(&self) -> Vec<Row> {
+    pub(crate) fn rows(&self) -> Vec<Row> {
         let server = &self.server;
         let mut rows = Vec::new();
         let mut add = |name: &str, value: Option<String>, origin: Origin| {

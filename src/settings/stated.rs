@@ -9,7 +9,7 @@ use crate::schemas::LoadError;
 
 impl Settings {
     /// Why the schemas cannot be loaded, with the place of the setting that is at fault.
-    pub fn not_loaded(&self, error: &LoadError, args: &SchemaArgs) -> Stop {
+    pub(crate) fn not_loaded(&self, error: &LoadError, args: &SchemaArgs) -> Stop {
         match error {
             LoadError::NoPrefix { schema, .. } if self.prefix_flag(schema, args).is_some() => {
                 Stop::usage(format!("--prefix: {error}"))
@@ -23,7 +23,7 @@ impl Settings {
     ///
     /// # Errors
     /// Usage, with file and line: a schema that is not known, or a prefix that no schema of the context takes.
-    pub fn heed(&self, known: &[Schema]) -> Result<(), Stop> {
+    pub(crate) fn heed(&self, known: &[Schema]) -> Result<(), Stop> {
         self.heed_names(known)?;
         self.heed_prefix(known)
     }

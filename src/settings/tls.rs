@@ -13,12 +13,12 @@ use crate::store::{Address, Tls, TlsOptions};
 /// How TLS is spoken, setting by setting.
 #[derive(Debug, Clone)]
 pub(super) struct TlsSettings {
-    pub cacert: Sourced<Option<PathBuf>>,
-    pub cacertdir: Sourced<Option<PathBuf>>,
-    pub cert: Sourced<Option<PathBuf>>,
-    pub key: Sourced<Option<PathBuf>>,
-    pub sni: Sourced<Option<String>>,
-    pub insecure: Sourced<bool>,
+    pub(crate) cacert: Sourced<Option<PathBuf>>,
+    pub(crate) cacertdir: Sourced<Option<PathBuf>>,
+    pub(crate) cert: Sourced<Option<PathBuf>>,
+    pub(crate) key: Sourced<Option<PathBuf>>,
+    pub(crate) sni: Sourced<Option<String>>,
+    pub(crate) insecure: Sourced<bool>,
 }
 
 impl TlsSettings {
@@ -83,7 +83,6 @@ impl TlsSettings {
         insecure.into_iter().chain(open_key)
     }
 
-    /// The settings as the store takes them.
     pub(super) fn options(&self) -> TlsOptions {
         TlsOptions {
             cacert: self.cacert.value.clone(),

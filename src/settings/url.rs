@@ -9,8 +9,8 @@ use crate::store::Target;
 
 /// The URL that names the server.
 pub(super) struct Url {
-    pub target: Target,
-    pub origin: Origin,
+    pub(crate) target: Target,
+    pub(crate) origin: Origin,
 }
 
 impl Url {
@@ -45,7 +45,6 @@ impl Url {
         Ok(Some(Self { target, origin }))
     }
 
-    /// True when the context names it.
     pub(super) fn is_of_context(&self) -> bool {
         matches!(self.origin, Origin::Context(_))
     }

@@ -13,7 +13,7 @@ const NO_EXPIRY: &str = "none";
 
 /// What `--expect` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expectation {
+pub(crate) enum Expectation {
     /// The lock is this owner's, whenever the lock was taken.
     Owner(Vec<u8>),
     /// The lock's value has this SHA-256, in lower-case hex, and expires at this moment.
@@ -22,7 +22,7 @@ pub enum Expectation {
 
 /// When the lock is expected to expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub(crate) enum Moment {
     /// Never.
     Never,
     /// At this moment, in milliseconds since the epoch by the server's clock.
@@ -37,7 +37,7 @@ impl Expectation {
     ///
     /// # Errors
     /// When the hash is not 64 hex digits, or the moment is neither a number nor `none`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some(token) = text.strip_prefix("sha256:") else { return Ok(Self::Owner(text.as_bytes().to_vec())) };
         let (hex, moment) = match token.split_once('@') {
             None => (token, Moment::Any),
@@ -54,8 +54,7 @@ impl Expectation {
         Ok(Self::Token(hex, moment))
     }
 
-    /// True when the record's lock is as expected.
-    pub fn holds(&self, record: &Record) -> bool {
+    pub(crate) fn holds(&self, record: &Record) -> bool {
         match self {
             Self::Owner(owner) => record.owner() == Some(owner),
             Self::Token(hex, moment) => record.lock().is_some_and(|lock| {
@@ -70,7 +69,7 @@ impl Expectation {
     }
 
     /// What a lock may be that passes a token of the form before this one, although it is not the one that was printed.
-    pub fn passes_too(&self) -> Option<&'static str> {
+    pub(crate) fn passes_too(&self) -> Option<&'static str> {
         match self {
             Self::Token(_, Moment::Any) => Some("any lock with the same bytes passes, also one taken anew"),
             Self::Token(..) | Self::Owner(_) => None,
@@ -80,7 +79,7 @@ impl Expectation {
 
 /// What names the record's lock, and no other that may take its place: `sha256:<hex>@<milliseconds>`, or `@none` for a lock
 /// without expiry. `None` without a lock, when the value was not read whole, or when nobody may ask for its expiry.
-pub fn token(record: &Record) -> Option<String> {
+pub(crate) fn token(record: &Record) -> Option<String> {
     let lock = record.lock()?;
     let moment = match lock.deadline {
         Deadline::Never => NO_EXPIRY.to_owned(),

@@ -11,23 +11,23 @@ use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, St
 use crate::domain::select::unproven::{Missing, missing_age, missing_for};
 
 /// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
-pub const ORPHANED: FindingCode = FindingCode::NoExpiry;
+pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
 
-/// Findings that join a sweep by name.
-pub const INCLUDABLE: [FindingCode; 3] = [FindingCode::ExcessTtl, FindingCode::LeftoverLock, FindingCode::Unreadable];
+pub(crate) const INCLUDABLE: [FindingCode; 3] =
+    [FindingCode::ExcessTtl, FindingCode::LeftoverLock, FindingCode::Unreadable];
 
 /// A lock that is an orphan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Orphan {
+pub(crate) struct Orphan {
     /// The finding that makes it one, the first of those sought.
-    pub code: FindingCode,
+    pub(crate) code: FindingCode,
     /// The slot of the lock.
-    pub slot: usize,
+    pub(crate) slot: usize,
 }
 
 /// What a record is to a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     /// An orphan.
     Orphan(Orphan),
     /// None, or not of a kind that is sought.
@@ -38,7 +38,7 @@ pub enum Told {
 
 /// The orphan that a record is by these findings, if any. A stored result never is one, nor what may turn out to be, nor what
 /// only a schema's default makes one.
-pub fn of(record: &Record, sought: &[FindingCode]) -> Told {
+pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Told {
     let unlockable = unlock::removable(record).ok().filter(|slot| *slot == record.schema.lock_slot());
     let Some(slot) = unlockable.filter(|_| !record.is_undecided()) else { return Told::Nothing };
     let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
@@ -60,13 +60,13 @@ fn is_estimated(age: Age) -> bool {
 }
 
 /// How long the lock is held, also one beside a result, whose own age is another.
-pub fn age(record: &Record) -> Option<Age> {
+pub(crate) fn age(record: &Record) -> Option<Age> {
     age::of(&record.schema, State::InProgress, &record.readings, &record.seen)
 }
 
 /// True when the lock goes by itself no later than with a lock TTL of its own: giving it one would make it stay
 /// longer, and again with each sweep.
-pub fn expires_anyway(record: &Record, slot: usize) -> bool {
+pub(crate) fn expires_anyway(record: &Record, slot: usize) -> bool {
     match record.seen.slots[slot].expiry {
         Expiry::Never => false,
         Expiry::In(left) => left <= age::millis(record.schema.lock_ttl),
@@ -81,7 +81,7 @@ pub fn expires_anyway(record: &Record, slot: usize) -> bool {
 /// A lock beside a result has no live worker where the service neither takes a lock while there is a result, nor stores a
 /// result without unlocking its own lock in the same moment. Elsewhere a worker that was told that there is no result may
 /// take the lock after the result came, whatever TTL that lock has.
-pub fn may_be_held(record: &Record, orphan: Orphan) -> bool {
+pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
     let expires = matches!(record.seen.slots[orphan.slot].expiry, Expiry::In(_));
     let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {

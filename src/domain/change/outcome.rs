@@ -25,26 +25,23 @@ as_str!(Ended);
 /// What became of the records that a purge or a sweep is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
-    /// How the run ended.
-    pub outcome: Ended,
-    /// Records that were changed.
-    pub done: u64,
+    pub(crate) outcome: Ended,
+    pub(crate) done: u64,
     /// Redis keys that were changed, of which no reply told, and reading back did.
-    pub read_back: u64,
+    pub(crate) read_back: u64,
     /// Redis keys of which nobody knows: no reply told, and reading back could not tell.
-    pub unknown: u64,
+    pub(crate) unknown: u64,
     /// Left alone: no longer as they were seen.
-    pub changed: u64,
+    pub(crate) changed: u64,
     /// Left alone: the same bytes, which expire at another moment.
-    pub renewed: u64,
+    pub(crate) renewed: u64,
     /// Gone by themselves, or removed by somebody else, since they were seen.
-    pub gone: u64,
+    pub(crate) gone: u64,
     /// Left alone: all of the value told that it has no form that the schema writes, or it was too long to tell.
-    pub foreign: u64,
+    pub(crate) foreign: u64,
     /// Left alone: their owner is alive.
-    pub skipped_alive: u64,
+    pub(crate) skipped_alive: u64,
     /// Left alone: they end by themselves.
-    pub left_to_expire: u64,
-    /// The backup of what was removed.
-    pub backup: Option<String>,
+    pub(crate) left_to_expire: u64,
+    pub(crate) backup: Option<String>,
 }

@@ -10,33 +10,31 @@ const RUN_ID_DIGITS: usize = 40;
 /// A server as a backup knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// Host and port, or the path of a socket.
-    pub address: String,
-    /// The database's number.
-    pub db: i64,
+    pub(crate) address: String,
+    pub(crate) db: i64,
     /// The service whose master the server was, where Sentinels named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<Service>,
+    pub(crate) service: Option<Service>,
     /// The ids of the nodes of the cluster, masters and replicas; empty where it is no cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cluster: Vec<String>,
+    pub(crate) cluster: Vec<String>,
     /// The id that a server takes when it starts; `None` where nobody may ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub(crate) run_id: Option<String>,
 }
 
 /// A service that Sentinels watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Service {
+pub(crate) struct Service {
     /// The name, Sentinel's `master-name`.
-    pub name: String,
+    pub(crate) name: String,
     /// Host and port of each Sentinel that was named.
-    pub sentinels: Vec<String>,
+    pub(crate) sentinels: Vec<String>,
 }
 
 /// What is known of two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Likeness {
+pub(crate) enum Likeness {
     /// The two are one place.
     Same,
     /// The address is one, and another server process answers there now: the server was started anew, another has its
@@ -51,7 +49,7 @@ impl Provenance {
     ///
     /// A restart gives a server another run id, a failover gives a service or a cluster another master: neither makes
     /// another place. Many services are called `mymaster`, so a name counts together with a Sentinel alone.
-    pub fn likeness(&self, now: &Self) -> Likeness {
+    pub(crate) fn likeness(&self, now: &Self) -> Likeness {
         let same_process = both(self.run_id.as_ref(), now.run_id.as_ref()).map(|(then, now)| then == now);
         if self.db != now.db {
             return Likeness::Elsewhere;
@@ -73,7 +71,7 @@ impl Provenance {
 
 /// A run id as `INFO` tells it; `None` for what a proxy or a managed service says in its place, which tells no two
 /// servers apart.
-pub fn run_id(told: &str) -> Option<String> {
+pub(crate) fn run_id(told: &str) -> Option<String> {
     let is_hex = told.len() == RUN_ID_DIGITS && told.bytes().all(|byte| byte.is_ascii_hexdigit());
     let varies = told.bytes().any(|byte| Some(&byte) != told.as_bytes().first());
     (is_hex && varies).then(|| told.to_owned())

@@ -7,10 +7,7 @@ use crate::domain::record::observation::Content;
 use crate::domain::schema::State;
 
 /// The slot to remove: the lock, also one left beside a result, or a value that cannot be read.
-///
-/// # Errors
-/// Why there is nothing to unlock.
-pub fn removable(record: &Record) -> Result<usize, String> {
+pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     let lock = record.schema.lock_slot();
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err("another program uses this Redis key, which holds no string: find that program first".to_owned());

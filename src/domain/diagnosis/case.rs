@@ -7,7 +7,6 @@ use crate::domain::record::Record;
 pub struct Thresholds {
     /// A lock older than this many milliseconds is overdue; `None` leaves the rule out.
     pub overdue_ms: Option<u64>,
-    /// A value larger than this many bytes is oversized.
     pub oversized_bytes: u64,
 }
 
@@ -20,7 +19,7 @@ impl Default for Thresholds {
 
 /// Another schema that has to do with the record's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Foreign {
+pub(crate) enum Foreign {
     /// This schema cannot read the value, but that one can.
     WrittenBy(String),
     /// This schema reads the value, but that one, its newer release on the same Redis keys, cannot.
@@ -29,7 +28,7 @@ pub enum Foreign {
 
 /// What a rule looks at.
 pub(super) struct Case<'a> {
-    pub record: &'a Record,
-    pub thresholds: &'a Thresholds,
-    pub foreign: Option<&'a Foreign>,
+    pub(crate) record: &'a Record,
+    pub(crate) thresholds: &'a Thresholds,
+    pub(crate) foreign: Option<&'a Foreign>,
 }

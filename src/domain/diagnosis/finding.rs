@@ -10,14 +10,10 @@ use crate::domain::record::evidence::Evidence;
 pub struct Finding {
     /// Which rule speaks.
     pub code: FindingCode,
-    /// How bad it is.
-    pub severity: Severity,
-    /// How it is known.
-    pub evidence: Evidence,
-    /// What it means for the next request.
-    pub message: String,
-    /// What to do.
-    pub advice: String,
+    pub(crate) severity: Severity,
+    pub(crate) evidence: Evidence,
+    pub(crate) message: String,
+    pub(crate) advice: String,
 }
 
 /// The stable codes of findings, in the order in which findings are shown.

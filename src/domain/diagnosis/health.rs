@@ -9,33 +9,26 @@ use crate::domain::select::tally::Tally;
 /// What a check found.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// Orphaned locks, by schema.
-    pub orphaned: Tally<String>,
-    /// Records of the schemas.
-    pub records: u64,
+    pub(crate) orphaned: Tally<String>,
+    pub(crate) records: u64,
     /// By schema, with more foreign records than its own under its prefix: how many of each.
-    pub outnumbered: Vec<(String, u64, u64)>,
-    /// Records of other forms under the schemas' prefixes.
-    pub foreign: u64,
-    /// Redis keys that were looked at.
-    pub keys: u64,
-    /// Why not all was looked at.
-    pub gap: Option<String>,
+    pub(crate) outnumbered: Vec<(String, u64, u64)>,
+    pub(crate) foreign: u64,
+    pub(crate) keys: u64,
+    pub(crate) gap: Option<String>,
 }
 
 /// From how many orphaned locks on a status is given.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// A warning, where one is wanted.
-    pub warning: Option<u64>,
-    /// Critical.
-    pub critical: u64,
+    pub(crate) warning: Option<u64>,
+    pub(crate) critical: u64,
 }
 
 /// The statuses of a monitoring plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
-pub enum Status {
+pub(crate) enum Status {
     /// Nothing is wrong.
     Ok,
     /// Somebody should look.
@@ -49,8 +42,7 @@ pub enum Status {
 as_str!(Status);
 
 impl Status {
-    /// Its exit code.
-    pub fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
             Self::Warning => 1,
@@ -61,14 +53,13 @@ impl Status {
 }
 
 impl Health {
-    /// Counts an orphaned lock.
-    pub fn add_orphan(&mut self, record: &Record) {
+    pub(crate) fn add_orphan(&mut self, record: &Record) {
         self.orphaned.add(record.schema.name.clone(), record, None);
     }
 
     /// The status. What is known to be critical is critical, whatever was not looked at; else a gap weighs more than a warning,
     /// for behind the gap may be worse.
-    pub fn status(&self, limits: Limits) -> Status {
+    pub(crate) fn status(&self, limits: Limits) -> Status {
         let orphaned = self.orphaned.total();
         if orphaned >= limits.critical {
             Status::Critical

@@ -15,6 +15,8 @@ mod short_result_ttl;
 mod unreadable;
 mod wrong_type;
 
-pub use case::{Foreign, Thresholds};
-pub use finding::{Finding, FindingCode, Severity};
-pub use rules::{add_oversized, findings};
+pub(crate) use case::Foreign;
+pub use case::Thresholds;
+pub use finding::Finding;
+pub use finding::{FindingCode, Severity};
+pub(crate) use rules::{add_oversized, findings};

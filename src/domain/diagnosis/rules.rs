@@ -23,14 +23,13 @@ const RULES: [Rule; 10] = [
     oversized::check,
 ];
 
-/// Everything that is wrong with a record.
-pub fn findings(record: &Record, thresholds: &Thresholds, foreign: Option<&Foreign>) -> Vec<Finding> {
+pub(crate) fn findings(record: &Record, thresholds: &Thresholds, foreign: Option<&Foreign>) -> Vec<Finding> {
     let case = Case { record, thresholds, foreign };
     RULES.iter().filter_map(|rule| rule(&case)).collect()
 }
 
 /// The finding that the length of a value alone decides, for a record whose length came to be known after the others.
-pub fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
+pub(crate) fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
     let found = oversized::check(&Case { record, thresholds, foreign: None });
     let known = record.findings.iter().any(|finding| finding.code == FindingCode::Oversized);
     record.findings.extend(found.filter(|_| !known));

@@ -10,7 +10,7 @@ use crate::domain::step::request::Request;
 
 /// What completing does to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Completion {
+pub(crate) enum Completion {
     /// Its lock becomes the result.
     OfLock,
     /// Nothing is there, and the result comes all the same.
@@ -21,16 +21,15 @@ pub enum Completion {
 
 /// What the operator permits besides completing a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Leave {
-    /// To store a result where nothing is.
-    pub create: bool,
+pub(crate) struct Leave {
+    pub(crate) create: bool,
     /// To store it over another result, or over what cannot be read.
-    pub replace: bool,
+    pub(crate) replace: bool,
 }
 
 /// Why a step is not done to a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// Nothing is there.
     #[error("nothing is stored there")]
     Absent,
@@ -52,7 +51,7 @@ pub enum Refusal {
 ///
 /// # Errors
 /// Why it is not to be completed, or not without more leave.
-pub fn of_record(record: &Record, leave: Leave) -> Result<Completion, Refusal> {
+pub(crate) fn of_record(record: &Record, leave: Leave) -> Result<Completion, Refusal> {
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);
     }
@@ -71,7 +70,7 @@ pub fn of_record(record: &Record, leave: Leave) -> Result<Completion, Refusal> {
 ///
 /// # Errors
 /// Why no lock of this request would let the step store.
-pub fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, String> {
+pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, String> {
     let schema = &record.schema;
     let stores = |readings: &[Reading]| {
         foreseen(&schema.complete, readings).is_some_and(|(reply, _)| reply.means == Meaning::Stored)

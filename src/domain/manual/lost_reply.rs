@@ -9,13 +9,13 @@ use crate::domain::schema::{Meaning, State};
 use crate::domain::step::request::Request;
 
 /// Begin: the lock is there and names its owner, who is nobody else.
-pub fn was_acquired(before: &Record, now: &Record, owner: &str) -> Option<Meaning> {
+pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &str) -> Option<Meaning> {
     let holds = |record: &Record| record.state == State::InProgress && record.owner() == Some(owner.as_bytes());
     (holds(now) && !holds(before)).then_some(Meaning::Acquired)
 }
 
 /// Complete: the result that was sent is there, was not there before, and the lock is over.
-pub fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
+pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
     let slot = now.schema.result_slot();
     let (was, is) = (&before.seen.slots[slot], &now.seen.slots[slot]);
     let sent = Content::text(request.result_value());
@@ -33,8 +33,7 @@ pub fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Optio
     (same && anew && lock_over).then_some(Meaning::Stored)
 }
 
-/// Release: no lock is there any more.
-pub fn was_released(now: &Record) -> Option<Meaning> {
+pub(crate) fn was_released(now: &Record) -> Option<Meaning> {
     now.lock().is_none().then_some(Meaning::Released)
 }
 

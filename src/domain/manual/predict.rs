@@ -11,7 +11,7 @@ use crate::domain::step::next_request::foreseen;
 use crate::domain::step::request::Request;
 
 /// What the begin step answers a request with this hash of its payload.
-pub fn foretell_begin(record: &Record, fingerprint: &str) -> Meaning {
+pub(crate) fn foretell_begin(record: &Record, fingerprint: &str) -> Meaning {
     let mut replies = record.schema.begin.calls.iter().flat_map(|call| &call.replies);
     let compares = replies.any(|reply| reply.means == Meaning::Mismatch);
     let other_payload = record.fingerprint().is_some_and(|stored| stored != fingerprint);
@@ -19,7 +19,7 @@ pub fn foretell_begin(record: &Record, fingerprint: &str) -> Meaning {
 }
 
 /// What the complete step answers this owner, with the lock that it finds.
-pub fn foretell_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
+pub(crate) fn foretell_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
         let slot = record.schema.lock_slot();
@@ -28,8 +28,7 @@ pub fn foretell_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> M
     by_owner(&record.schema.complete, &readings, owner, Meaning::Refused)
 }
 
-/// What a release step answers this owner.
-pub fn foretell_release(record: &Record, step: &Step, owner: &str) -> Meaning {
+pub(crate) fn foretell_release(record: &Record, step: &Step, owner: &str) -> Meaning {
     by_owner(step, &record.readings, owner, Meaning::Refused)
 }
 
@@ -46,7 +45,7 @@ fn answer(step: &Step, readings: &[Reading]) -> Meaning {
 }
 
 /// The record as the complete step leaves it when it stores.
-pub fn completed(record: &Record, request: &Request<'_>) -> Record {
+pub(crate) fn completed(record: &Record, request: &Request<'_>) -> Record {
     let schema = &record.schema;
     let ttl = age::millis(schema.result_ttl).div_ceil(1_000).saturating_mul(1_000);
     let slot = |(index, seen): (usize, &SeenSlot)| {
@@ -62,7 +61,7 @@ pub fn completed(record: &Record, request: &Request<'_>) -> Record {
 
 /// True when a worker that still runs stores its own result over a completed record. One that is fenced does not: its
 /// lock is gone.
-pub fn is_overwritten_later(completed: &Record) -> bool {
+pub(crate) fn is_overwritten_later(completed: &Record) -> bool {
     answer(&completed.schema.complete, &completed.readings) == Meaning::Stored
 }
 

@@ -10,7 +10,7 @@ use crate::domain::schema::{State, Step};
 ///
 /// # Errors
 /// Why it is not to be released.
-pub fn releasable(record: &Record) -> Result<&Step, Refusal> {
+pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
     let step = record.schema.release.as_ref().ok_or(Refusal::NoSuchStep)?;
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);

@@ -5,24 +5,18 @@ use crate::domain::schema::{Keeps, Schema};
 
 /// The parts of a response, each as it was given or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Given {
-    /// The status code.
-    pub status: Option<i64>,
-    /// Header names and values.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Option<Vec<u8>>,
-    /// The error text of an operation that failed.
-    pub error: Option<String>,
+pub(crate) struct Given {
+    pub(crate) status: Option<i64>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) error: Option<String>,
 }
 
 /// Why a response is not what the service would store, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit {
-    /// Why.
-    pub message: String,
-    /// What to do, where that is known.
-    pub hint: Option<String>,
+pub(crate) struct Misfit {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 impl Given {
@@ -31,7 +25,7 @@ impl Given {
     ///
     /// # Errors
     /// The first part that does not fit.
-    pub fn response(&self, schema: &Schema) -> Result<Response, Misfit> {
+    pub(crate) fn response(&self, schema: &Schema) -> Result<Response, Misfit> {
         let keeps = schema.write.keeps();
         self.nothing_is_lost(schema, keeps)?;
         self.nothing_is_missing(schema, keeps)?;
@@ -86,7 +80,7 @@ impl Given {
     }
 
     /// True when a content type says that the body is JSON, and it is not.
-    pub fn is_broken_json(&self) -> bool {
+    pub(crate) fn is_broken_json(&self) -> bool {
         let says_json = |(name, value): &(String, String)| {
             name.eq_ignore_ascii_case("content-type") && value.to_ascii_lowercase().contains("json")
         };
@@ -112,10 +106,7 @@ fn kept(keeps: Keeps) -> String {
 }
 
 /// Parses `Name: value` as HTTP has it.
-///
-/// # Errors
-/// What is wrong, with an example.
-pub fn header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("write it as 'Content-Type: application/json'")?;
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(in_name) {

@@ -6,23 +6,21 @@ use crate::domain::as_str::as_str;
 
 /// One step of one worker, from the moment before it was sent to the moment its reply was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// Which worker, from 1.
-    pub worker: usize,
-    /// What it did.
-    pub act: Act,
-    /// What came of it.
-    pub answer: Answer,
+    pub(crate) worker: usize,
+    pub(crate) act: Act,
+    pub(crate) answer: Answer,
     /// Nanoseconds from the round's start to the first call.
-    pub start: u64,
+    pub(crate) start: u64,
     /// Nanoseconds from the round's start to the last reply.
-    pub end: u64,
+    pub(crate) end: u64,
 }
 
 /// What a worker did.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Act {
+pub(crate) enum Act {
     /// The begin step.
     Begin,
     /// The begin step once more, as a client's retry.
@@ -34,13 +32,6 @@ pub enum Act {
 }
 
 as_str!(Act);
-
-impl Act {
-    /// True for the step that asks for the lock.
-    pub fn asks(&self) -> bool {
-        matches!(self, Self::Begin | Self::Retry)
-    }
-}
 
 /// What a step came to.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
@@ -67,8 +58,7 @@ pub enum Answer {
 as_str!(Answer);
 
 impl Answer {
-    /// What there is to say beyond the word.
-    pub fn detail(&self) -> Option<&str> {
+    pub(crate) fn detail(&self) -> Option<&str> {
         match self {
             Self::Wrong(why) | Self::Lost(why) => Some(why),
             _ => None,

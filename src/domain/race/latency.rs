@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 /// Latencies of many steps, in three digits.
 #[derive(Debug, Clone)]
-pub struct Latencies(Histogram<u64>);
+pub(crate) struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
     fn default() -> Self {
@@ -17,34 +17,33 @@ impl Default for Latencies {
 impl Latencies {
     /// None yet.
     #[expect(clippy::expect_used, reason = "the only error is more than 5 digits")]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Histogram::new(3).expect("3 digits are allowed"))
     }
 
     /// Adds one, in nanoseconds.
-    pub fn add(&mut self, nanos: u64) {
+    pub(crate) fn add(&mut self, nanos: u64) {
         // It grows as needed, so that nothing is too long for it.
         let _ = self.0.record(nanos.max(1));
     }
 
     /// The latency that this share of the steps, 0 to 1, did not exceed.
-    pub fn quantile(&self, share: f64) -> Duration {
+    pub(crate) fn quantile(&self, share: f64) -> Duration {
         Duration::from_nanos(self.0.value_at_quantile(share))
     }
 
     /// The longest.
-    pub fn max(&self) -> Duration {
+    pub(crate) fn max(&self) -> Duration {
         Duration::from_nanos(self.0.max())
     }
 
-    /// True when there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// At most this many rows, evenly spaced from the shortest latency to the 99th percentile; the last takes the
     /// rest. Each is the upper limit and how many steps fell below it and above the one before.
-    pub fn rows(&self, rows: usize) -> Vec<(Duration, u64)> {
+    pub(crate) fn rows(&self, rows: usize) -> Vec<(Duration, u64)> {
         if self.is_empty() || rows == 0 {
             return Vec::new();
         }

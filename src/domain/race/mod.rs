@@ -6,8 +6,9 @@ mod run;
 mod strategy;
 mod verdict;
 
-pub use event::{Act, Answer, Event};
-pub use latency::Latencies;
-pub use run::{Offending, Plan, Round, Run, Verdict};
+pub use event::Answer;
+pub(crate) use event::{Act, Event};
+pub(crate) use run::{Offending, Round, Verdict};
+pub use run::{Plan, Run};
 pub use strategy::Strategy;
-pub use verdict::{Offence, Rule, Ruling, Ttls, judge};
+pub(crate) use verdict::Ttls;

@@ -14,30 +14,28 @@ use crate::domain::race::verdict::{Offence, Rule, Ttls, judge};
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// How many workers, each on a connection of its own.
-    pub concurrency: usize,
-    /// How many rounds, each on a fresh idempotency key.
-    pub rounds: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) rounds: usize,
     /// The longest pause between the calls of a step.
-    pub think_time: Duration,
+    pub(crate) think_time: Duration,
     /// True when a winner completes at once, without waiting for the others.
-    pub overlap: bool,
+    pub(crate) overlap: bool,
     /// The handler fails in every n-th round; 0 is never.
-    pub fail_every: usize,
+    pub(crate) fail_every: usize,
 }
 
 /// One round as it was played.
 #[derive(Debug, Clone, Default)]
-pub struct Round {
-    /// What the workers did.
-    pub events: Vec<Event>,
+pub(crate) struct Round {
+    pub(crate) events: Vec<Event>,
     /// Steps answered in the phases that all workers, or all losers, are released into.
-    pub raced: u64,
+    pub(crate) raced: u64,
     /// The time from each such release to the last reply, added up.
-    pub released: Duration,
+    pub(crate) released: Duration,
     /// How long it took, by idemctl's clock.
-    pub lasted: Duration,
+    pub(crate) lasted: Duration,
     /// True when a lock that nobody raced for was still there afterwards.
-    pub has_witness: bool,
+    pub(crate) has_witness: bool,
 }
 
 impl Round {
@@ -51,49 +49,40 @@ impl Round {
 /// One schema raced with one strategy.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The schema's name.
-    pub schema: String,
-    /// How the workers went about it.
-    pub strategy: Strategy,
+    pub(crate) schema: String,
+    pub(crate) strategy: Strategy,
     /// How the race went, as played: a strategy can change what was asked.
-    pub plan: Plan,
-    /// Rounds played.
-    pub rounds: usize,
+    pub(crate) plan: Plan,
+    pub(crate) rounds: usize,
     /// Rounds among them in which a lock ended or vanished. They are judged by nobody, and count nowhere else.
-    pub void_rounds: usize,
+    pub(crate) void_rounds: usize,
     /// Begin steps, those of retries aside, that were answered in the rounds that are judged.
-    pub begins: u64,
+    pub(crate) begins: u64,
     /// Fewest winners of a round.
-    pub winners_min: usize,
+    pub(crate) winners_min: usize,
     /// Most winners of a round.
-    pub winners_max: usize,
-    /// Rounds with more than one winner.
-    pub rounds_with_many_winners: usize,
-    /// Begin steps that found the lock held.
-    pub conflicts: u64,
-    /// Begin steps that got the stored response.
-    pub replays: u64,
+    pub(crate) winners_max: usize,
+    pub(crate) rounds_with_many_winners: usize,
+    pub(crate) conflicts: u64,
+    pub(crate) replays: u64,
     /// Replies that no atomic service gives.
-    pub wrong_replies: u64,
-    /// Replies that did not come.
-    pub lost_replies: u64,
-    /// Steps that were answered.
-    pub steps: u64,
+    pub(crate) wrong_replies: u64,
+    pub(crate) lost_replies: u64,
+    pub(crate) steps: u64,
     /// Steps answered in the phases that all workers, or all losers, are released into.
-    pub raced: u64,
+    pub(crate) raced: u64,
     /// The time from each such release to the last reply, added up.
-    pub released: Duration,
-    /// How long the steps took.
-    pub latencies: Latencies,
+    pub(crate) released: Duration,
+    pub(crate) latencies: Latencies,
     /// The first round that cannot have been atomic.
-    pub offending: Option<Offending>,
+    pub(crate) offending: Option<Offending>,
     ttls: Ttls,
 }
 
 /// What a race comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Nothing was seen that an atomic service does not do, in as many begins as there were. A rarer flaw stays unseen.
     #[strum(serialize = "atomic")]
     NoneSeen,
@@ -107,18 +96,17 @@ as_str!(Verdict);
 
 /// A round that cannot have been atomic.
 #[derive(Debug, Clone)]
-pub struct Offending {
+pub(crate) struct Offending {
     /// Which round, from 1.
-    pub round: usize,
+    pub(crate) round: usize,
     /// What the workers did, in the order they started.
-    pub events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     /// The pair of events that does not go together.
-    pub offence: Offence,
+    pub(crate) offence: Offence,
 }
 
 impl Run {
-    /// A run of which nothing is played yet.
-    pub fn new(schema: &str, strategy: Strategy, plan: Plan, ttls: Ttls) -> Self {
+    pub(crate) fn new(schema: &str, strategy: Strategy, plan: Plan, ttls: Ttls) -> Self {
         Self {
             schema: schema.to_owned(),
             strategy,
@@ -143,7 +131,7 @@ impl Run {
     }
 
     /// Judges a round, unless it is void, and adds it.
-    pub fn add(&mut self, mut round: Round) {
+    pub(crate) fn add(&mut self, mut round: Round) {
         self.rounds += 1;
         if round.is_void(self.ttls) {
             self.void_rounds += 1;
@@ -180,13 +168,11 @@ impl Run {
         self.latencies.add(event.end - event.start);
     }
 
-    /// Rounds that were judged.
-    pub fn judged(&self) -> usize {
+    pub(crate) fn judged(&self) -> usize {
         self.rounds - self.void_rounds
     }
 
-    /// What the rounds that were judged come to.
-    pub fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         match self.offending {
             Some(_) => Verdict::NotAtomic,
             None if self.judged() == 0 => Verdict::Void,
@@ -196,7 +182,7 @@ impl Run {
 
     /// Steps answered in a second of the time that all workers, or all losers, were released. A winner that finishes
     /// alone, while the others wait at the barrier, says nothing about throughput and does not count.
-    pub fn steps_per_second(&self) -> f64 {
+    pub(crate) fn steps_per_second(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let steps = self.raced as f64;
         if self.released.is_zero() { 0.0 } else { steps / self.released.as_secs_f64() }

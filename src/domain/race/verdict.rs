@@ -15,37 +15,34 @@ use crate::domain::race::event::{Act, Answer, Event};
 
 /// How long the raced schema's keys live.
 #[derive(Debug, Clone, Copy)]
-pub struct Ttls {
-    /// The lock.
-    pub lock: Duration,
-    /// The result.
-    pub result: Duration,
+pub(crate) struct Ttls {
+    pub(crate) lock: Duration,
+    pub(crate) result: Duration,
 }
 
 /// What a round comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruling {
+pub(crate) struct Ruling {
     /// The most workers that acquired the lock in one epoch.
-    pub winners: usize,
+    pub(crate) winners: usize,
     /// What cannot have been atomic, the most telling first.
-    pub offences: Vec<Offence>,
+    pub(crate) offences: Vec<Offence>,
 }
 
 /// Two events that do not go together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offence {
-    /// The rule they break.
-    pub rule: Rule,
+pub(crate) struct Offence {
+    pub(crate) rule: Rule,
     /// The index of the event that breaks it.
-    pub event: usize,
+    pub(crate) event: usize,
     /// The index of the event it cannot go together with, where there is one.
-    pub against: Option<usize>,
+    pub(crate) against: Option<usize>,
 }
 
 /// The rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Rule {
+pub(crate) enum Rule {
     /// Two workers acquired the same lock.
     ManyWinners,
     /// A replay of a result that nobody had begun to store.
@@ -61,8 +58,7 @@ pub enum Rule {
 as_str!(Rule);
 
 impl Rule {
-    /// What broke it, for people.
-    pub fn sentence(self) -> &'static str {
+    pub(crate) fn sentence(self) -> &'static str {
         match self {
             Self::ManyWinners => "two workers acquire the lock of one key: the operation runs twice",
             Self::EarlyReplay => "a response is replayed that nobody had begun to store",
@@ -84,8 +80,7 @@ struct Hold {
     finish: Option<usize>,
 }
 
-/// Judges one round.
-pub fn judge(events: &[Event], ttls: Ttls) -> Ruling {
+pub(crate) fn judge(events: &[Event], ttls: Ttls) -> Ruling {
     let holds = holds(events);
     let mut offences = Vec::new();
     let (winners, crowded) = many_winners(events, &holds, ttls, &mut offences);

@@ -12,23 +12,21 @@ use crate::domain::schema::{Schema, State, TtlOf};
 
 /// A server counts whole seconds up when it sets a TTL, and its clock may step: a TTL that is longer by this many
 /// milliseconds is still the one that was set.
-pub const TTL_TOLERANCE_MS: u64 = 1_000;
+pub(crate) const TTL_TOLERANCE_MS: u64 = 1_000;
 
 /// How long a lock is held, or a result is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Age {
     /// Milliseconds.
     pub millis: u64,
-    /// Where it comes from.
-    pub source: AgeSource,
-    /// How it is known.
-    pub evidence: Evidence,
+    pub(crate) source: AgeSource,
+    pub(crate) evidence: Evidence,
 }
 
 /// Where an age comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum AgeSource {
+pub(crate) enum AgeSource {
     /// The time written in the record, against the server's clock.
     Record,
     /// The schema's lock TTL minus what is left of it.
@@ -41,7 +39,7 @@ as_str!(AgeSource);
 
 /// The age of a record, or `None` where nothing tells: a key without expiry, or one with more time left than its
 /// schema gives.
-pub fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observation) -> Option<Age> {
+pub(crate) fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observation) -> Option<Age> {
     let (slot, ttl, source) = match state {
         State::InProgress => (schema.lock_slot(), TtlOf::Lock, AgeSource::LockTtl),
         State::Completed => (schema.result_slot(), TtlOf::Result, AgeSource::ResultTtl),
@@ -60,7 +58,7 @@ pub fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observatio
 }
 
 /// A duration in whole milliseconds; one too long to count is the longest that can be.
-pub fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

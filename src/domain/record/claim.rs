@@ -18,7 +18,7 @@ pub enum Claim {
 
 impl Claim {
     /// What the readings of a record's slots say.
-    pub fn of(schema: &Schema, readings: &[Reading]) -> Self {
+    pub(crate) fn of(schema: &Schema, readings: &[Reading]) -> Self {
         if let Some(why) = readings.iter().find_map(Reading::foreign_because) {
             return Self::Foreign(why.to_owned());
         }
@@ -31,12 +31,11 @@ impl Claim {
     }
 
     /// True when the record is not the schema's: nothing that changes many records touches it.
-    pub fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         matches!(self, Self::Foreign(_) | Self::ResultOf(_))
     }
 
-    /// Why the record is not the schema's, in words.
-    pub fn foreign_because(&self) -> Option<String> {
+    pub(crate) fn foreign_because(&self) -> Option<String> {
         match self {
             Self::Own | Self::SoFar => None,
             Self::Foreign(why) => Some(why.clone()),

@@ -2,11 +2,11 @@
 
 /// How far two readings of one moment lie apart at most that were computed from TIME and PTTL, in milliseconds: over 3,000
 /// readings in a script, on an idle and on a busy server, they lay 0 to 1 ms apart.
-pub const SLACK_MS: u64 = 2;
+pub(crate) const SLACK_MS: u64 = 2;
 
 /// The moment at which a Redis key expires, in milliseconds since the epoch by its server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deadline {
+pub(crate) enum Deadline {
     /// It never does.
     Never,
     /// At this moment, as PEXPIRETIME tells it (from Redis 7.0 on).
@@ -19,12 +19,12 @@ pub enum Deadline {
 
 impl Deadline {
     /// Reads the reply of PEXPIRETIME; an absent key has no deadline.
-    pub fn from_pexpiretime(at: i64) -> Self {
+    pub(crate) fn from_pexpiretime(at: i64) -> Self {
         u64::try_from(at).map_or(Self::Never, Self::At)
     }
 
     /// Puts together the reply of PTTL, and the server's time before and after it.
-    pub fn from_pttl(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
+    pub(crate) fn from_pttl(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
         let Ok(left) = u64::try_from(pttl) else { return Self::Never };
         match (before, after) {
             (Some(before), Some(after)) => Self::Between(before.saturating_add(left), after.saturating_add(left)),
@@ -33,7 +33,7 @@ impl Deadline {
     }
 
     /// True when both readings can be of one moment. What is unknown is the same as nothing.
-    pub fn is_same(self, other: Self) -> bool {
+    pub(crate) fn is_same(self, other: Self) -> bool {
         match (self.bounds(), other.bounds()) {
             (Some((earliest, latest)), Some((other_earliest, other_latest))) => {
                 let slack = if self.is_exact() && other.is_exact() { 0 } else { SLACK_MS };
@@ -44,13 +44,13 @@ impl Deadline {
     }
 
     /// True when this is the moment, as idemctl printed it before, on this engine.
-    pub fn is_at(self, at: u64) -> bool {
+    pub(crate) fn is_at(self, at: u64) -> bool {
         let printed = if self.is_exact() { Self::At(at) } else { Self::Between(at, at) };
         self.is_same(printed)
     }
 
     /// True when a change may be compared with it: it is known, and to within the slack of a reading.
-    pub fn is_sharp(self) -> bool {
+    pub(crate) fn is_sharp(self) -> bool {
         match self {
             Self::Never | Self::At(_) => true,
             Self::Between(earliest, latest) => latest.saturating_sub(earliest) <= SLACK_MS,
@@ -59,12 +59,12 @@ impl Deadline {
     }
 
     /// True when PEXPIRETIME told it, or there is none.
-    pub fn is_exact(self) -> bool {
+    pub(crate) fn is_exact(self) -> bool {
         matches!(self, Self::Never | Self::At(_))
     }
 
     /// The moment, the middle of an interval; `None` where the key stays for ever, or the moment is unknown.
-    pub fn millis(self) -> Option<u64> {
+    pub(crate) fn millis(self) -> Option<u64> {
         self.bounds().map(|(earliest, latest)| earliest + latest.saturating_sub(earliest) / 2)
     }
 

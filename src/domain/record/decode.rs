@@ -13,7 +13,7 @@ use super::json_prefix;
 use super::observation::Content;
 use crate::domain::schema::{Encoding, Schema, State, ValueCase};
 
-pub use self::form::Form;
+pub(crate) use self::form::Form;
 pub use self::reading::{Decoded, Reading};
 
 /// Reads what a slot holds.
@@ -85,7 +85,7 @@ impl Told {
 }
 
 /// True when a closed form of the schema reads what stands at one of its Redis keys as a result.
-pub fn is_closed_result(schema: &Schema, slot: usize, content: &Content) -> bool {
+pub(crate) fn is_closed_result(schema: &Schema, slot: usize, content: &Content) -> bool {
     let Content::Text { head, .. } = content else { return false };
     let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let may_be = |case: &ValueCase| match &case.tests.equals {

@@ -7,7 +7,7 @@ use crate::domain::as_str::as_str;
 /// How a statement is known, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Evidence {
+pub(crate) enum Evidence {
     /// It follows from a schema's default, which this deployment may not keep to. It selects nothing for a change.
     #[default]
     Estimated,
@@ -21,7 +21,7 @@ as_str!(Evidence);
 
 impl Evidence {
     /// What stands before a value: `~23h` is an estimate.
-    pub fn mark(self) -> &'static str {
+    pub(crate) fn mark(self) -> &'static str {
         if self == Self::Estimated { "~" } else { "" }
     }
 }

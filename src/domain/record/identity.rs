@@ -31,7 +31,7 @@ enum Print {
 
 /// What a later look says of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub(crate) enum Comparison {
     /// It is the record that was seen.
     Same,
     /// The bytes are the same, and a Redis key expires at another moment: a lock was renewed, or released and taken anew.
@@ -42,19 +42,19 @@ pub enum Comparison {
 
 impl Identity {
     /// The identity of a record as it was seen. What was read of a value in part is compared in part.
-    pub fn of(seen: &Observation) -> Self {
+    pub(crate) fn of(seen: &Observation) -> Self {
         let of_key = |slot: &SeenSlot| OfKey { value: Print::of(slot, usize::MAX), deadline: slot.deadline };
         Self(seen.slots.iter().map(of_key).collect())
     }
 
     /// The most bytes of a value that were read: a look to compare with has to read as many.
-    pub fn read_bytes(&self) -> usize {
+    pub(crate) fn read_bytes(&self) -> usize {
         let read = |of_key: &OfKey| if let Print::Text { read, .. } = of_key.value { read } else { 0 };
         self.0.iter().map(read).max().unwrap_or(0)
     }
 
     /// Compares with the record as it is now, of whose values at least as much was read.
-    pub fn compare(&self, now: &Observation) -> Comparison {
+    pub(crate) fn compare(&self, now: &Observation) -> Comparison {
         let pairs = || self.0.iter().zip(&now.slots);
         if self.0.len() != now.slots.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
             return Comparison::Changed;
@@ -66,7 +66,7 @@ impl Identity {
 
     /// True when the record changed as far as both looks can tell: a deadline that one of them did not tell counts as the
     /// same. Good for showing, and for a look that is to be sharpened; never for a change.
-    pub fn differs(&self, now: &Observation) -> bool {
+    pub(crate) fn differs(&self, now: &Observation) -> bool {
         let pairs = || self.0.iter().zip(&now.slots);
         let is_unknown = |(seen, now): (&OfKey, &SeenSlot)| {
             seen.value != Print::Absent && [seen.deadline, now.deadline].contains(&Deadline::Unknown)

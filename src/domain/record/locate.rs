@@ -14,19 +14,18 @@ use crate::domain::schema::catalog::Catalog;
 /// One place to look at: an idempotency key, its Redis keys, and the schemas that keep it there.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The idempotency key.
-    pub key: Vec<u8>,
+    pub(crate) key: Vec<u8>,
     /// The Redis keys, in slot order.
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
     pub schemas: Arc<[Arc<Schema>]>,
     /// False where a Redis key is another schema's, and these would read it all the same.
-    pub is_owned: bool,
+    pub(crate) is_owned: bool,
 }
 
 impl Candidate {
     /// Bytes of its values that tell what they are, under whichever of its schemas.
-    pub fn head_bytes(&self) -> usize {
+    pub(crate) fn head_bytes(&self) -> usize {
         self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
     }
 }
@@ -48,7 +47,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 
 /// The same places where a Redis key is left to a schema with a more specific template: what a less specific one would read
 /// there.
-pub fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
+pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, false)
 }
 
@@ -66,8 +65,7 @@ fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     candidates
 }
 
-/// A Redis key that no schema bears.
-pub fn redis_key_itself(redis_key: &[u8]) -> Candidate {
+pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     let redis_keys = vec![redis_key.to_vec()];
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
@@ -97,7 +95,12 @@ pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thr
 }
 
 /// The same, which keeps what was seen: a value may be large.
-pub fn records_in(catalog: &Catalog, candidate: &Candidate, seen: Observation, thresholds: &Thresholds) -> Vec<Record> {
+pub(crate) fn records_in(
+    catalog: &Catalog,
+    candidate: &Candidate,
+    seen: Observation,
+    thresholds: &Thresholds,
+) -> Vec<Record> {
     if seen.is_absent() {
         return Vec::new();
     }
@@ -123,7 +126,7 @@ pub fn records_in(catalog: &Catalog, candidate: &Candidate, seen: Observation, t
 }
 
 /// The record at a candidate's Redis keys under its first schema, whatever is there; the absent one, too.
-pub fn record_at(
+pub(crate) fn record_at(
     catalog: &Catalog,
     candidate: &Candidate,
     seen: Observation,
@@ -134,12 +137,12 @@ pub fn record_at(
 }
 
 /// The same of a record whose schema and idempotency key are known, without findings.
-pub fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
+pub(crate) fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
     Record::new(Arc::clone(schema), key.to_vec(), seen.clone(), readings(schema, &seen))
 }
 
 /// The first of [`records`], without reading the value for the others; a schema that cannot tell yet comes first too.
-pub fn first_record(
+pub(crate) fn first_record(
     catalog: &Catalog,
     candidate: Candidate,
     seen: Observation,
@@ -159,7 +162,7 @@ pub fn first_record(
 
 /// True when what was not read of a value decides what the record is, to any of the candidate's schemas, or what a script
 /// takes it for.
-pub fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
+pub(crate) fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
     let is_open = |reading: &Reading| matches!(reading, Reading::Undecided | Reading::Foreign { is_part: true, .. });
     candidate.schemas.iter().any(|schema| readings(schema, seen).iter().any(is_open))
 }

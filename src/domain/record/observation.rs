@@ -8,21 +8,20 @@ use super::deadline::Deadline;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The server's clock, in milliseconds since the epoch; `None` where it may not be asked.
-    pub server_ms: Option<u64>,
+    pub(crate) server_ms: Option<u64>,
     /// One entry a Redis key.
     pub slots: Vec<SeenSlot>,
     /// False when the two keys of a record were not read at one moment.
-    pub atomic: bool,
+    pub(crate) atomic: bool,
 }
 
 impl Observation {
-    /// True when none of the Redis keys exists.
-    pub fn is_absent(&self) -> bool {
+    pub(crate) fn is_absent(&self) -> bool {
         self.slots.iter().all(|slot| slot.content == Content::Absent)
     }
 
     /// True when the look did not tell when one of the Redis keys expires.
-    pub fn has_unknown_deadline(&self) -> bool {
+    pub(crate) fn has_unknown_deadline(&self) -> bool {
         self.slots.iter().any(|slot| slot.content != Content::Absent && slot.deadline == Deadline::Unknown)
     }
 }
@@ -35,26 +34,24 @@ pub struct SeenSlot {
     /// What is there.
     pub content: Content,
     /// How long it stays, from the moment of the look on.
-    pub expiry: Expiry,
-    /// When it goes.
-    pub deadline: Deadline,
+    pub(crate) expiry: Expiry,
+    pub(crate) deadline: Deadline,
     /// Of a value that was read in part: the last bytes of DUMP, which are the checksum of all of it.
-    pub checksum: Option<[u8; 8]>,
+    pub(crate) checksum: Option<[u8; 8]>,
     /// Time since the key was last touched, asked before the value was read; `None` where unknown.
-    pub idle: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
     /// Bytes of memory the server says the key takes; `None` where unknown.
-    pub memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
 }
 
 impl SeenSlot {
-    /// A Redis key of which nothing else was read.
-    pub fn new(redis_key: &[u8], content: Content, expiry: Expiry, deadline: Deadline) -> Self {
+    pub(crate) fn new(redis_key: &[u8], content: Content, expiry: Expiry, deadline: Deadline) -> Self {
         Self { redis_key: redis_key.to_vec(), content, expiry, deadline, checksum: None, idle: None, memory: None }
     }
 
     /// True when a change can be compared with what was read: a string or nothing, its bytes, or its beginning, its length
     /// and its checksum, and when it expires.
-    pub fn is_sharp(&self) -> bool {
+    pub(crate) fn is_sharp(&self) -> bool {
         match &self.content {
             Content::Absent => true,
             Content::Other(_) => false,
@@ -88,16 +85,14 @@ impl Content {
         Self::Text { length: Some(bytes.len() as u64), head: bytes }
     }
 
-    /// How many bytes of it were read.
-    pub fn read_bytes(&self) -> usize {
+    pub(crate) fn read_bytes(&self) -> usize {
         match self {
             Self::Text { head, .. } => head.len(),
             _ => 0,
         }
     }
 
-    /// True when all bytes of the string were read.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         match self {
             Self::Text { head, length } => *length == Some(head.len() as u64),
             _ => true,
@@ -116,12 +111,12 @@ pub enum Expiry {
 
 impl Expiry {
     /// Reads the reply of PTTL; a missing key counts as expiring now.
-    pub fn from_pttl(pttl: i64) -> Self {
+    pub(crate) fn from_pttl(pttl: i64) -> Self {
         if pttl == -1 { Self::Never } else { Self::In(u64::try_from(pttl).unwrap_or(0)) }
     }
 
     /// What is left at this moment by the server's clock until a deadline.
-    pub fn until(deadline: Deadline, now_ms: u64) -> Self {
+    pub(crate) fn until(deadline: Deadline, now_ms: u64) -> Self {
         deadline.millis().map_or(Self::Never, |at| Self::In(at.saturating_sub(now_ms)))
     }
 

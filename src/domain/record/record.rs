@@ -21,10 +21,9 @@ pub struct Record {
     pub schema: Arc<Schema>,
     /// The idempotency key.
     pub key: Vec<u8>,
-    /// What was read.
-    pub seen: Observation,
+    pub(crate) seen: Observation,
     /// What each slot holds.
-    pub readings: Vec<Reading>,
+    pub(crate) readings: Vec<Reading>,
     /// What the record is.
     pub state: State,
     /// Whose it is.
@@ -48,7 +47,7 @@ impl Record {
     }
 
     /// The slot of the lock, when a lock is there.
-    pub fn lock(&self) -> Option<&SeenSlot> {
+    pub(crate) fn lock(&self) -> Option<&SeenSlot> {
         let slot = self.schema.lock_slot();
         let one_key = self.schema.slots.len() == 1;
         let held = self.seen.slots[slot].content != Content::Absent && (!one_key || self.state != State::Completed);
@@ -56,7 +55,7 @@ impl Record {
     }
 
     /// The slot of the result, when a result is there.
-    pub fn result(&self) -> Option<&SeenSlot> {
+    pub(crate) fn result(&self) -> Option<&SeenSlot> {
         let slot = self.schema.result_slot();
         let one_key = self.schema.slots.len() == 1;
         let stored = self.seen.slots[slot].content != Content::Absent && (!one_key || self.state == State::Completed);
@@ -70,7 +69,7 @@ impl Record {
     }
 
     /// Bytes of all values together, where every value's length is known.
-    pub fn size_bytes(&self) -> Option<u64> {
+    pub(crate) fn size_bytes(&self) -> Option<u64> {
         self.seen
             .slots
             .iter()
@@ -82,12 +81,12 @@ impl Record {
     }
 
     /// Memory of all Redis keys together, where the server says it for every one.
-    pub fn memory_bytes(&self) -> Option<u64> {
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
         self.present().map(|slot| slot.memory).sum()
     }
 
     /// Time since any of the Redis keys was touched, where the server says it.
-    pub fn idle(&self) -> Option<Duration> {
+    pub(crate) fn idle(&self) -> Option<Duration> {
         self.present().filter_map(|slot| slot.idle).min()
     }
 
@@ -96,8 +95,7 @@ impl Record {
         self.values().find_map(|value| value.owner.as_deref())
     }
 
-    /// The hash of the request's payload.
-    pub fn fingerprint(&self) -> Option<&str> {
+    pub(crate) fn fingerprint(&self) -> Option<&str> {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }
 
@@ -116,24 +114,23 @@ impl Record {
         self.values().find_map(|value| value.blob.as_ref())
     }
 
-    /// Why the record cannot be read, when it cannot.
-    pub fn unreadable_because(&self) -> Option<&str> {
+    pub(crate) fn unreadable_because(&self) -> Option<&str> {
         self.readings.iter().find_map(Reading::unread)
     }
 
     /// True when only the beginning of a value was read, and what comes behind decides what the record is.
-    pub fn is_undecided(&self) -> bool {
+    pub(crate) fn is_undecided(&self) -> bool {
         self.readings.contains(&Reading::Undecided)
     }
 
     /// True when a closed form of the schema, and nothing less, tells that a result is stored.
-    pub fn is_closed_result(&self) -> bool {
+    pub(crate) fn is_closed_result(&self) -> bool {
         let is_closed = |value: &Decoded| self.schema.values[value.case].is_closed();
         self.state == State::Completed && !self.claim.is_foreign() && self.values().all(is_closed)
     }
 
     /// Forgets the body of a response that was read in part.
-    pub fn forget_cut_body(&mut self) {
+    pub(crate) fn forget_cut_body(&mut self) {
         for reading in &mut self.readings {
             if let Reading::Value(value) = reading
                 && let Some(response) = value.response.as_mut().filter(|response| !response.whole)

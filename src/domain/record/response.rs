@@ -15,7 +15,7 @@ pub struct Response {
 
 impl Response {
     /// True unless a content type says that the body is no JSON.
-    pub fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         let kind = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         kind.is_none_or(|(_, kind)| kind.to_ascii_lowercase().contains("json"))
     }
@@ -38,7 +38,6 @@ const SECRET_HEADERS: &[&str] = &[
     "www-authenticate",
 ];
 
-/// True when the header carries a credential.
-pub fn is_secret_header(name: &str) -> bool {
+pub(crate) fn is_secret_header(name: &str) -> bool {
     SECRET_HEADERS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
 }

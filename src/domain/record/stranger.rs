@@ -9,14 +9,13 @@ use crate::domain::schema::Schema;
 /// A Redis key that somebody else wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
-    /// What stands there.
-    pub seen: SeenSlot,
+    pub(crate) seen: SeenSlot,
     /// The schema that comes nearest, and what parts the value from the schema's forms.
-    pub nearest: Option<(String, String)>,
+    pub(crate) nearest: Option<(String, String)>,
 }
 
 /// The Redis keys of a place that exist, where no schema took them for a record.
-pub fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<Stranger> {
+pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<Stranger> {
     let nearest = candidate.schemas.iter().find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
     let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
     there.map(|slot| Stranger { seen: outline(slot), nearest: nearest.clone() }).collect()

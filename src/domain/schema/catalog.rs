@@ -9,7 +9,7 @@ use crate::domain::record::observation::Content;
 use crate::domain::select::glob;
 
 /// Bytes that are read where values that do not decode are sought, for they may begin well.
-pub const LONG_HEAD_BYTES: usize = 1024;
+pub(crate) const LONG_HEAD_BYTES: usize = 1024;
 
 /// Every known schema, and the chosen ones.
 #[derive(Debug, Clone)]
@@ -25,13 +25,12 @@ pub struct Catalog {
 
 /// A slot of a known schema.
 #[derive(Debug, Clone)]
-pub struct OwnedSlot {
-    /// Whose it is.
-    pub schema: Arc<Schema>,
+pub(crate) struct OwnedSlot {
+    pub(crate) schema: Arc<Schema>,
     /// Which of its slots.
-    pub slot: usize,
+    pub(crate) slot: usize,
     /// The scanned schemas with the very same templates, itself among them, as it is asked for each Redis key of a walk.
-    pub alike: Arc<[Arc<Schema>]>,
+    pub(crate) alike: Arc<[Arc<Schema>]>,
     scanned: bool,
 }
 
@@ -73,23 +72,23 @@ impl Catalog {
     }
 
     /// True when the operator, or the context, named the schemas to work on.
-    pub fn is_named(&self) -> bool {
+    pub(crate) fn is_named(&self) -> bool {
         self.named
     }
 
     /// The schemas that a scan looks for: the chosen ones, but those without a literal prefix only when named.
-    pub fn scanned(&self) -> Vec<Arc<Schema>> {
+    pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
         self.chosen.iter().filter(|schema| walks(schema, self.named)).cloned().collect()
     }
 
     /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
-    pub fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
         self.chosen.iter().filter(|schema| !walks(schema, self.named))
     }
 
     /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the
     /// keyspace serves them all: their longest common literal beginning and a star.
-    pub fn scan_pattern(&self) -> Vec<u8> {
+    pub(crate) fn scan_pattern(&self) -> Vec<u8> {
         let scanned = self.scanned();
         let mut prefixes = scanned.iter().flat_map(|schema| &schema.slots).map(|slot| slot.template.prefix());
         let first = prefixes.next().unwrap_or_default();
@@ -104,17 +103,22 @@ impl Catalog {
 
     /// The schemas a Redis key belongs to, each with the slot it is: those with the most specific of the templates
     /// that fit. More than one when schemas share a template.
-    pub fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
+    pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
         self.owning_slots(redis_key).map(|owner| (&owner.schema, owner.slot))
     }
 
     /// The same, the scanned ones alone.
-    pub fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
+    pub(crate) fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
         self.owning_slots(redis_key).filter(|owner| owner.scanned)
     }
 
     /// The first schema besides this one of which a closed form reads what stands at a Redis key as a result.
-    pub fn result_of_another(&self, schema: &Schema, redis_key: &[u8], content: &Content) -> Option<&Arc<Schema>> {
+    pub(crate) fn result_of_another(
+        &self,
+        schema: &Schema,
+        redis_key: &[u8],
+        content: &Content,
+    ) -> Option<&Arc<Schema>> {
         // A walk asks this of every lock, and nearly none is anything like a result.
         if !self.may_be_result(content) {
             return None;

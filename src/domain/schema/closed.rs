@@ -7,33 +7,30 @@ use std::borrow::Cow;
 
 /// The fields of a closed form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Closed {
+pub(crate) struct Closed {
     /// The levels, the value itself first.
     levels: Vec<Level>,
     /// True when the service's scripts, too, take a value with any other field for something else.
-    pub is_strict: bool,
+    pub(crate) is_strict: bool,
 }
 
 /// An object of a value, and the fields that it may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Level {
+pub(crate) struct Level {
     /// The JSON pointer to it; empty for the value itself.
-    pub at: String,
-    /// Its fields.
-    pub members: Vec<Member>,
+    pub(crate) at: String,
+    pub(crate) members: Vec<Member>,
 }
 
 /// A field of a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its name.
-    pub name: String,
-    /// True when the service writes it always.
-    pub is_required: bool,
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) is_required: bool,
     /// True when the service's encoder writes `null` where there is nothing.
-    pub may_be_null: bool,
+    pub(crate) may_be_null: bool,
     /// The level that it is, where the schema writes its fields, too.
-    pub level: Option<usize>,
+    pub(crate) level: Option<usize>,
 }
 
 impl Closed {
@@ -55,8 +52,7 @@ impl Closed {
         closed
     }
 
-    /// The levels, the value itself first.
-    pub fn levels(&self) -> &[Level] {
+    pub(crate) fn levels(&self) -> &[Level] {
         &self.levels
     }
 
@@ -68,13 +64,12 @@ impl Closed {
     }
 
     /// Lets a field stand where its level is closed; elsewhere any field may stand anyway.
-    pub fn allow(&mut self, path: &str) -> Option<&mut Member> {
+    pub(crate) fn allow(&mut self, path: &str) -> Option<&mut Member> {
         let (parent, _) = split(path);
         self.levels.iter().any(|level| level.at == parent).then(|| self.member(path))
     }
 
-    /// The pointers of its fields that pass.
-    pub fn paths(&self, passes: impl Fn(&Member) -> bool) -> Vec<String> {
+    pub(crate) fn paths(&self, passes: impl Fn(&Member) -> bool) -> Vec<String> {
         let of_level = |level: &Level| {
             let passing = level.members.iter().filter(|member| passes(member));
             passing.map(|member| format!("{}/{}", level.at, escaped(&member.name))).collect::<Vec<_>>()

@@ -11,23 +11,23 @@ use crate::domain::as_str::as_str;
 /// What a service does around the steps of the state machine: its own code, which no script shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Conduct {
+pub(crate) struct Conduct {
     /// When its handler fails; `None` where it is not told.
-    pub on_failure: Option<OnFailure>,
+    pub(crate) on_failure: Option<OnFailure>,
     /// When the client is gone before the response; `None` where it is not told.
-    pub on_hang_up: Option<OnHangUp>,
+    pub(crate) on_hang_up: Option<OnHangUp>,
     /// When Redis cannot be reached; `None` where it is not told.
-    pub without_redis: Option<WithoutRedis>,
+    pub(crate) without_redis: Option<WithoutRedis>,
     /// The status codes of responses it stores; `None` is all.
     #[serde(deserialize_with = "status_codes")]
-    pub stores: Option<RangeInclusive<i64>>,
+    pub(crate) stores: Option<RangeInclusive<i64>>,
 }
 
 /// What a service does when its handler fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum OnFailure {
+pub(crate) enum OnFailure {
     /// It stores the error as a result.
     Store,
     /// It releases the lock.
@@ -42,7 +42,7 @@ as_str!(OnFailure);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum OnHangUp {
+pub(crate) enum OnHangUp {
     /// It releases the lock, while the handler still runs.
     Release,
     /// It goes on and stores the result.
@@ -55,7 +55,7 @@ as_str!(OnHangUp);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum WithoutRedis {
+pub(crate) enum WithoutRedis {
     /// It refuses the request (fail closed).
     Refuse,
     /// It executes the request all the same (fail open).

@@ -30,7 +30,7 @@ as_str!(State);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// Bytes as they are.
     Text,
     /// A JSON document.
@@ -43,7 +43,7 @@ as_str!(Encoding);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum BodyEncoding {
+pub(crate) enum BodyEncoding {
     /// The text itself.
     #[default]
     Text,
@@ -59,7 +59,7 @@ as_str!(BodyEncoding);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Timestamp {
+pub(crate) enum Timestamp {
     /// Milliseconds since the epoch.
     #[default]
     #[serde(rename = "ms")]
@@ -79,77 +79,66 @@ as_str!(Timestamp);
 #[derive(Debug, Clone)]
 pub struct ValueCase {
     /// The name that `when` conditions use.
-    pub name: String,
+    pub(crate) name: String,
     /// Which slot (an index into [`super::Schema::slots`]).
-    pub slot: usize,
-    /// How the bytes are read.
-    pub encoding: Encoding,
+    pub(crate) slot: usize,
+    pub(crate) encoding: Encoding,
     /// What must hold for the value to be of this case.
-    pub tests: Where,
+    pub(crate) tests: Where,
     /// The fields that the schema writes; `None` where any other field may stand beside what is tested.
-    pub closed: Option<Closed>,
+    pub(crate) closed: Option<Closed>,
     /// True when the file says that any text is of this case.
-    pub is_marked_opaque: bool,
-    /// The state of a record that holds it.
-    pub state: State,
-    /// Where the fields sit.
-    pub fields: Fields,
-    /// How the body is kept.
-    pub body_encoding: BodyEncoding,
-    /// The unit of timestamps.
-    pub timestamp: Timestamp,
+    pub(crate) is_marked_opaque: bool,
+    pub(crate) state: State,
+    pub(crate) fields: Fields,
+    pub(crate) body_encoding: BodyEncoding,
+    pub(crate) timestamp: Timestamp,
 }
 
 impl ValueCase {
     /// True when any text is of this case: the Redis key alone tells whose the value is.
-    pub fn is_opaque(&self) -> bool {
+    pub(crate) fn is_opaque(&self) -> bool {
         self.encoding == Encoding::Text && self.tests.equals.is_none()
     }
 
     /// True when a value of this case is told from other programs' values by its bytes.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some() || self.tests.equals.is_some()
     }
 }
 
 /// What must hold for a value to be of a case.
 #[derive(Debug, Clone, Default)]
-pub struct Where {
+pub(crate) struct Where {
     /// The whole value equals these bytes.
-    pub equals: Option<Vec<u8>>,
+    pub(crate) equals: Option<Vec<u8>>,
     /// JSON pointers and the values that must be there.
-    pub fields: Vec<(String, Value)>,
+    pub(crate) fields: Vec<(String, Value)>,
     /// JSON pointers that must be there with any value.
-    pub has: Vec<String>,
+    pub(crate) has: Vec<String>,
 }
 
 /// JSON pointers to what a value holds; the empty pointer is the whole value.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Fields {
+pub(crate) struct Fields {
     /// Who holds the lock (the fencing token).
-    pub owner: Option<String>,
-    /// A hash of the request's payload.
-    pub fingerprint: Option<String>,
-    /// When the lock was taken.
-    pub created_at: Option<String>,
-    /// When the result was stored.
-    pub completed_at: Option<String>,
-    /// The response's status code.
-    pub status: Option<String>,
+    pub(crate) owner: Option<String>,
+    pub(crate) fingerprint: Option<String>,
+    pub(crate) created_at: Option<String>,
+    pub(crate) completed_at: Option<String>,
+    pub(crate) status: Option<String>,
     /// The response's headers: an object of strings or of lists of strings.
-    pub headers: Option<String>,
-    /// The response's body.
-    pub body: Option<String>,
-    /// The error text of a failed operation.
-    pub error: Option<String>,
+    pub(crate) headers: Option<String>,
+    pub(crate) body: Option<String>,
+    pub(crate) error: Option<String>,
     /// A pointer to a result kept in a blob store.
-    pub blob: Option<String>,
+    pub(crate) blob: Option<String>,
 }
 
 impl Fields {
     /// The pointers there are, each with the name of what stands there.
-    pub fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self { owner, fingerprint, created_at, completed_at, status, headers, body, error, blob } = self;
         let all = [
             ("owner", owner),

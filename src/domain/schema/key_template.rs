@@ -2,7 +2,7 @@
 
 /// One Redis key pattern of a schema: the literal bytes before and after the idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyTemplate {
+pub(crate) struct KeyTemplate {
     before: Vec<u8>,
     after: Vec<u8>,
 }
@@ -12,7 +12,7 @@ impl KeyTemplate {
     ///
     /// # Errors
     /// Says what is wrong when `{key}` does not occur exactly once or an unknown placeholder occurs.
-    pub fn parse(text: &str, prefix: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, prefix: &str) -> Result<Self, String> {
         let (before, after) = text.split_once("{key}").ok_or_else(|| format!("`{text}` has no {{key}}"))?;
         if after.contains("{key}") {
             return Err(format!("`{text}` has {{key}} more than once"));
@@ -22,17 +22,16 @@ impl KeyTemplate {
 
     /// The same template with more literal bytes in front.
     #[must_use]
-    pub fn behind(self, prefix: &str) -> Self {
+    pub(crate) fn behind(self, prefix: &str) -> Self {
         Self { before: [prefix.as_bytes(), &self.before].concat(), ..self }
     }
 
-    /// The Redis key of an idempotency key.
-    pub fn redis_key(&self, key: &[u8]) -> Vec<u8> {
+    pub(crate) fn redis_key(&self, key: &[u8]) -> Vec<u8> {
         [&self.before, key, &self.after].concat()
     }
 
     /// The idempotency key inside a Redis key, or `None` when the Redis key is not of this template.
-    pub fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
         let rest = redis_key.strip_prefix(&self.before[..])?;
         // Nearly no template goes on behind the key, and a scan asks this of every Redis key several times.
         let key = if self.after.is_empty() { rest } else { rest.strip_suffix(&self.after[..])? };
@@ -40,22 +39,22 @@ impl KeyTemplate {
     }
 
     /// The literal bytes before the idempotency key.
-    pub fn prefix(&self) -> &[u8] {
+    pub(crate) fn prefix(&self) -> &[u8] {
         &self.before
     }
 
     /// True when the template starts with literal bytes, so that its keys can be told from a stranger's.
-    pub fn has_prefix(&self) -> bool {
+    pub(crate) fn has_prefix(&self) -> bool {
         !self.before.is_empty()
     }
 
     /// How many literal bytes a matching key shares with the template: the most specific template has most.
-    pub fn specificity(&self) -> usize {
+    pub(crate) fn specificity(&self) -> usize {
         self.before.len() + self.after.len()
     }
 
     /// The template as people read it, e.g. `idem:lock:{key}`.
-    pub fn display(&self) -> String {
+    pub(crate) fn display(&self) -> String {
         format!("{}{{key}}{}", String::from_utf8_lossy(&self.before), String::from_utf8_lossy(&self.after))
     }
 }

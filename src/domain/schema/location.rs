@@ -28,7 +28,7 @@ impl From<usize> for Segment {
 #[derive(Debug)]
 pub(super) struct Wrong {
     path: Vec<Segment>,
-    pub message: String,
+    pub(crate) message: String,
 }
 
 pub(super) type Checked<T> = Result<T, Wrong>;
@@ -59,7 +59,7 @@ impl Wrong {
 }
 
 /// The line of a key on the outermost level, from 1.
-pub fn line_of_key(toml: &str, key: &str) -> usize {
+pub(crate) fn line_of_key(toml: &str, key: &str) -> usize {
     line_at(toml, [&key.into()].into_iter())
 }
 

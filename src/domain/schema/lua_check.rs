@@ -4,26 +4,22 @@ use std::collections::BTreeSet;
 
 /// What is wrong with a script, and on which line of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LuaFault {
+pub(crate) struct LuaFault {
     /// The line, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub message: String,
-    /// True when the script cannot work like this.
-    pub breaks: bool,
+    pub(crate) line: usize,
+    pub(crate) message: String,
+    pub(crate) breaks: bool,
 }
 
 /// How many KEYS and ARGV a step sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
-    /// KEYS.
-    pub keys: usize,
-    /// ARGV.
-    pub args: usize,
+pub(crate) struct Sent {
+    pub(crate) keys: usize,
+    pub(crate) args: usize,
 }
 
 /// Holds a script against its own header and against the calls that send it.
-pub fn check(text: &str, calls: &[Sent]) -> Vec<LuaFault> {
+pub(crate) fn check(text: &str, calls: &[Sent]) -> Vec<LuaFault> {
     let code = code_of(text);
     let mut faults = Vec::new();
     for (table, sent) in [

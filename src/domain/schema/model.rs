@@ -28,22 +28,21 @@ const TELLING_HEAD_BYTES: usize = 512;
 pub struct Schema {
     /// The name operators type, e.g. `go-middleware`; also the folder's name.
     pub name: String,
-    /// One line for people.
-    pub summary: String,
+    pub(crate) summary: String,
     /// The schema of the newer release that shares this one's Redis keys, where there is one.
-    pub older_release_of: Option<String>,
+    pub(crate) older_release_of: Option<String>,
     /// The Redis keys of a record, the lock's first: one (`record`) or two (`lock`, `result`).
     pub slots: Vec<SlotKey>,
     /// True when a deployment can put a prefix before its keys.
     pub takes_prefix: bool,
     /// The prefix of the Redis keys, and where the prefix stands.
-    pub prefix: Prefix,
+    pub(crate) prefix: Prefix,
     /// How long a lock lives.
     pub lock_ttl: Duration,
     /// How long a result lives.
     pub result_ttl: Duration,
     /// The TTLs that this deployment states; the others are the schema's defaults.
-    pub stated: Vec<TtlOf>,
+    pub(crate) stated: Vec<TtlOf>,
     /// How values are told apart, in the order they are tried.
     pub values: Vec<ValueCase>,
     /// The values the service writes.
@@ -57,11 +56,10 @@ pub struct Schema {
     /// Give up the lock without a result; `None` where the service never does.
     pub release: Option<Step>,
     /// What the service does around the steps, as far as it is told.
-    pub conduct: Conduct,
+    pub(crate) conduct: Conduct,
     /// The service's scripts by name.
     pub scripts: BTreeMap<String, Script>,
-    /// Where the schema came from.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
 }
 
 impl Schema {
@@ -76,7 +74,7 @@ impl Schema {
     }
 
     /// Lets a field stand, perhaps null, in every closed form on whose levels it is.
-    pub fn allow_field(&mut self, path: &str) {
+    pub(crate) fn allow_field(&mut self, path: &str) {
         for closed in self.values.iter_mut().filter_map(|case| case.closed.as_mut()) {
             if let Some(member) = closed.allow(path) {
                 member.may_be_null = true;
@@ -91,25 +89,23 @@ impl Schema {
 
     /// The same schema with TTLs of at most this: what the steps are sent, and what is expected of them.
     #[must_use]
-    pub fn living_at_most(&self, most: Duration) -> Self {
+    pub(crate) fn living_at_most(&self, most: Duration) -> Self {
         Self { lock_ttl: self.lock_ttl.min(most), result_ttl: self.result_ttl.min(most), ..self.clone() }
     }
 
-    /// A TTL.
-    pub fn ttl(&self, of: TtlOf) -> Duration {
+    pub(crate) fn ttl(&self, of: TtlOf) -> Duration {
         match of {
             TtlOf::Lock => self.lock_ttl,
             TtlOf::Result => self.result_ttl,
         }
     }
 
-    /// How a TTL is known.
-    pub fn ttl_evidence(&self, of: TtlOf) -> Evidence {
+    pub(crate) fn ttl_evidence(&self, of: TtlOf) -> Evidence {
         if self.stated.contains(&of) { Evidence::Stated } else { Evidence::Estimated }
     }
 
     /// True when both keep their records at the same Redis keys.
-    pub fn has_templates_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_templates_of(&self, other: &Self) -> bool {
         self.slots.iter().map(|slot| &slot.template).eq(other.slots.iter().map(|slot| &slot.template))
     }
 
@@ -119,18 +115,17 @@ impl Schema {
     }
 
     /// True when the begin step is one script, so that only one request can win by construction.
-    pub fn begins_with_a_script(&self) -> bool {
+    pub(crate) fn begins_with_a_script(&self) -> bool {
         matches!(self.begin.calls.as_slice(), [Call { action: Action::Script { .. }, .. }])
     }
 
     /// What the service does when its handler fails; where it does not say, it releases when it has such a step.
-    pub fn on_failure(&self) -> OnFailure {
+    pub(crate) fn on_failure(&self) -> OnFailure {
         let derived = if self.release.is_some() { OnFailure::Release } else { OnFailure::Keep };
         self.conduct.on_failure.unwrap_or(derived)
     }
 
-    /// True when begin sends the lock's TTL.
-    pub fn sends_lock_ttl(&self) -> bool {
+    pub(crate) fn sends_lock_ttl(&self) -> bool {
         self.begin.calls.iter().any(|call| match &call.action {
             Action::Script { args, .. } => args.iter().any(Template::is_lock_ttl),
             Action::Command(command) => command.iter().any(Template::is_lock_ttl),
@@ -155,7 +150,7 @@ impl Schema {
 
     /// Bytes of a value that tell state, status and owner: 64 do but for JSON with an owner or times of its own, and a
     /// word that a value has to equal is read whole.
-    pub fn head_bytes(&self) -> usize {
+    pub(crate) fn head_bytes(&self) -> usize {
         let words = self.values.iter().filter_map(|case| case.tests.equals.as_ref()).map(Vec::len);
         let tells_more = |case: &ValueCase| {
             let fields = [&case.fields.owner, &case.fields.created_at, &case.fields.completed_at];
@@ -166,7 +161,7 @@ impl Schema {
     }
 
     /// The index of a slot by its role.
-    pub fn slot(&self, role: Role) -> Option<usize> {
+    pub(crate) fn slot(&self, role: Role) -> Option<usize> {
         self.slots.iter().position(|slot| slot.role == role)
     }
 }
@@ -184,8 +179,7 @@ pub enum TtlOf {
 as_str!(TtlOf);
 
 impl TtlOf {
-    /// The option that states the TTL.
-    pub fn option(self) -> &'static str {
+    pub(crate) fn option(self) -> &'static str {
         match self {
             Self::Lock => "--lock-ttl",
             Self::Result => "--result-ttl",
@@ -195,7 +189,7 @@ impl TtlOf {
 
 /// Where a schema came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// Compiled in.
     BuiltIn,
     /// A folder of the operator's.
@@ -205,8 +199,7 @@ pub enum Origin {
 /// One script of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// The script's name, its file's stem.
-    pub name: String,
+    pub(crate) name: String,
     /// The Lua text, as it is sent.
     pub text: Cow<'static, str>,
 }

@@ -21,28 +21,23 @@ use super::steps::Meaning;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct SchemaError {
-    /// The file, as it was named.
-    pub file: String,
+    pub(crate) file: String,
     /// The line, from 1.
-    pub line: usize,
-    /// What is wrong, and what would be right.
-    pub message: String,
+    pub(crate) line: usize,
+    pub(crate) message: String,
 }
 
 /// The text of a schema before it is read.
 pub struct SchemaSource<'a> {
-    /// The file's name for errors.
-    pub file: &'a str,
+    pub(crate) file: &'a str,
     /// The text of `schema.toml`.
-    pub toml: &'a str,
+    pub(crate) toml: &'a str,
     /// The file as JSON, for the built-in schemas: JSON is read many times faster, and the TOML only to find a line.
-    pub json: Option<&'a str>,
+    pub(crate) json: Option<&'a str>,
     /// The scripts beside `schema.toml`.
-    pub scripts: Vec<Script>,
-    /// Where the schema came from.
-    pub origin: Origin,
-    /// The prefixes that the deployment sets.
-    pub prefixes: Prefixes<'a>,
+    pub(crate) scripts: Vec<Script>,
+    pub(crate) origin: Origin,
+    pub(crate) prefixes: Prefixes<'a>,
 }
 
 /// Reads and checks a schema.

@@ -6,17 +6,16 @@ use crate::domain::as_str::as_str;
 
 /// The prefix of a schema's Redis keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prefix {
+pub(crate) struct Prefix {
     /// The text in use: the deployment's, else the schema's own.
-    pub text: String,
-    /// Where the text stands.
-    pub place: PrefixPlace,
+    pub(crate) text: String,
+    pub(crate) place: PrefixPlace,
 }
 
 /// Where a prefix stands.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum PrefixPlace {
+pub(crate) enum PrefixPlace {
     /// Where the key templates write `{prefix}`.
     Written,
     /// Where the key templates and the steps write `{prefix}`: in the key that scripts are sent, and build Redis keys from.
@@ -31,7 +30,7 @@ as_str!(PrefixPlace);
 
 impl PrefixPlace {
     /// Why a deployment can set no prefix; `None` where it can.
-    pub fn refusal(&self) -> Option<&str> {
+    pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Nowhere(why) => Some(why),
             _ => None,
@@ -41,9 +40,8 @@ impl PrefixPlace {
 
 /// The prefixes of Redis keys that a deployment sets.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Prefixes<'a> {
-    /// The prefix of this schema's Redis keys.
-    pub own: Option<&'a str>,
+pub(crate) struct Prefixes<'a> {
+    pub(crate) own: Option<&'a str>,
     /// The prefix of the Redis keys of every schema whose key templates say where a prefix stands.
-    pub shared: Option<&'a str>,
+    pub(crate) shared: Option<&'a str>,
 }

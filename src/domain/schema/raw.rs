@@ -20,21 +20,21 @@ use super::write_format::WriteFormat;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSchema {
-    pub format: u32,
-    pub name: String,
+    pub(crate) format: u32,
+    pub(crate) name: String,
     #[serde(default)]
-    pub summary: String,
-    pub older_release_of: Option<String>,
-    pub keys: RawKeys,
-    pub ttl: RawTtl,
-    pub value: Vec<RawValue>,
-    pub write: WriteFormat,
-    pub begin: RawStep,
-    pub complete: RawStep,
-    pub renew: Option<RawStep>,
-    pub release: Option<RawStep>,
+    pub(crate) summary: String,
+    pub(crate) older_release_of: Option<String>,
+    pub(crate) keys: RawKeys,
+    pub(crate) ttl: RawTtl,
+    pub(crate) value: Vec<RawValue>,
+    pub(crate) write: WriteFormat,
+    pub(crate) begin: RawStep,
+    pub(crate) complete: RawStep,
+    pub(crate) renew: Option<RawStep>,
+    pub(crate) release: Option<RawStep>,
     #[serde(default)]
-    pub service: Conduct,
+    pub(crate) service: Conduct,
 }
 
 impl RawSchema {
@@ -55,20 +55,20 @@ impl RawSchema {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawKeys {
-    pub record: Option<String>,
-    pub lock: Option<String>,
-    pub result: Option<String>,
+    pub(crate) record: Option<String>,
+    pub(crate) lock: Option<String>,
+    pub(crate) result: Option<String>,
     #[serde(default)]
-    pub prefix: String,
+    pub(crate) prefix: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTtl {
     #[serde(deserialize_with = "duration")]
-    pub lock: Duration,
+    pub(crate) lock: Duration,
     #[serde(deserialize_with = "duration")]
-    pub result: Duration,
+    pub(crate) result: Duration,
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -83,65 +83,65 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawValue {
-    pub name: String,
-    pub at: Role,
-    pub encoding: Encoding,
-    pub equals: Option<String>,
+    pub(crate) name: String,
+    pub(crate) at: Role,
+    pub(crate) encoding: Encoding,
+    pub(crate) equals: Option<String>,
     #[serde(default, rename = "where")]
-    pub fields_are: BTreeMap<String, Value>,
+    pub(crate) fields_are: BTreeMap<String, Value>,
     #[serde(default)]
-    pub has: Vec<String>,
-    pub required: Option<Vec<String>>,
-    pub optional: Option<Vec<String>>,
+    pub(crate) has: Vec<String>,
+    pub(crate) required: Option<Vec<String>>,
+    pub(crate) optional: Option<Vec<String>>,
     #[serde(default)]
-    pub null: Vec<String>,
+    pub(crate) null: Vec<String>,
     #[serde(default)]
-    pub strict: bool,
+    pub(crate) strict: bool,
     #[serde(default)]
-    pub opaque: bool,
-    pub state: State,
+    pub(crate) opaque: bool,
+    pub(crate) state: State,
     #[serde(default)]
-    pub fields: Fields,
+    pub(crate) fields: Fields,
     #[serde(default)]
-    pub body_encoding: BodyEncoding,
+    pub(crate) body_encoding: BodyEncoding,
     #[serde(default)]
-    pub timestamp: Timestamp,
+    pub(crate) timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawStep {
     #[serde(default)]
-    pub checks_owner: bool,
-    pub note: Option<String>,
-    pub call: Vec<RawCall>,
+    pub(crate) checks_owner: bool,
+    pub(crate) note: Option<String>,
+    pub(crate) call: Vec<RawCall>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCall {
-    pub script: Option<String>,
+    pub(crate) script: Option<String>,
     #[serde(default)]
-    pub keys: Vec<Template>,
+    pub(crate) keys: Vec<Template>,
     #[serde(default)]
-    pub args: Vec<Template>,
-    pub command: Option<Vec<Template>>,
-    pub replies: Vec<RawReply>,
+    pub(crate) args: Vec<Template>,
+    pub(crate) command: Option<Vec<Template>>,
+    pub(crate) replies: Vec<RawReply>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawReply {
-    pub word: Option<String>,
-    pub integer: Option<i64>,
-    pub nil: Option<bool>,
-    pub error: Option<String>,
-    pub array: Option<First>,
-    pub text: Option<bool>,
-    pub means: Meaning,
+    pub(crate) word: Option<String>,
+    pub(crate) integer: Option<i64>,
+    pub(crate) nil: Option<bool>,
+    pub(crate) error: Option<String>,
+    pub(crate) array: Option<First>,
+    pub(crate) text: Option<bool>,
+    pub(crate) means: Meaning,
     #[serde(default, deserialize_with = "alternatives")]
-    pub when: Vec<BTreeMap<String, String>>,
-    pub client: Option<String>,
+    pub(crate) when: Vec<BTreeMap<String, String>>,
+    pub(crate) client: Option<String>,
 }
 
 /// Reads the alternatives of a reply: one table, or a list of tables.

@@ -24,8 +24,6 @@ as_str!(Role);
 /// A slot and its key template.
 #[derive(Debug, Clone)]
 pub struct SlotKey {
-    /// What the key is for.
-    pub role: Role,
-    /// Where it is.
-    pub template: KeyTemplate,
+    pub(crate) role: Role,
+    pub(crate) template: KeyTemplate,
 }

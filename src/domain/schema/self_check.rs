@@ -12,11 +12,10 @@ use crate::domain::step::request::Request;
 
 /// Something that does not fit together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
+pub(crate) struct Mismatch {
     /// How the line of `schema.toml` starts that it is about.
-    pub about: &'static str,
-    /// What does not fit.
-    pub message: String,
+    pub(crate) about: &'static str,
+    pub(crate) message: String,
 }
 
 const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
@@ -25,7 +24,7 @@ const ERROR: &str = "card declined";
 const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
 
 /// Writes a lock and results as the schema's service does, reads them, and asks what the next request gets.
-pub fn mismatches(schema: &Schema) -> Vec<Mismatch> {
+pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
     let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
     let (lock, result) = (Content::text(request.lock_value()), Content::text(request.result_value()));

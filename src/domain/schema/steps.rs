@@ -11,8 +11,7 @@ use crate::domain::as_str::as_str;
 pub struct Step {
     /// True when the step changes nothing unless the lock is still the caller's.
     pub checks_owner: bool,
-    /// What the service does around it, for people.
-    pub note: Option<String>,
+    pub(crate) note: Option<String>,
     /// The calls, in order.
     pub calls: Vec<Call>,
 }

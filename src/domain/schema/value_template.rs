@@ -158,7 +158,7 @@ impl Template {
     }
 
     /// The template as it stands in `schema.toml`.
-    pub fn display(&self) -> String {
+    pub(crate) fn display(&self) -> String {
         let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES].into_iter().flatten();
         let name = |place: &Place| known().find(|(_, known)| known == place);
         self.0
@@ -175,12 +175,12 @@ impl Template {
     }
 
     /// True when it is the lock's TTL and nothing else.
-    pub fn is_lock_ttl(&self) -> bool {
+    pub(crate) fn is_lock_ttl(&self) -> bool {
         matches!(self.0.as_slice(), [Part::Place(Place::LockTtl)])
     }
 
     /// True when nothing but one placeholder for a Redis key stands in it.
-    pub fn is_redis_key(&self) -> bool {
+    pub(crate) fn is_redis_key(&self) -> bool {
         matches!(self.0.as_slice(), [Part::Place(Place::RedisKey(_))])
     }
 }

@@ -10,33 +10,29 @@ use crate::domain::as_str::as_str;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFormat {
-    /// What a lock looks like.
     #[serde(deserialize_with = "value_template::of_value")]
-    pub lock_value: Template,
-    /// What a result looks like.
+    pub(crate) lock_value: Template,
     #[serde(deserialize_with = "value_template::of_value")]
-    pub result_value: Template,
+    pub(crate) result_value: Template,
     /// What the result of an operation that failed looks like; `None` where the service keeps no error.
     #[serde(default, deserialize_with = "value_template::of_optional_value")]
     pub failed_value: Option<Template>,
     /// The response as the complete step sends it and a replay brings it back, where that is a part of the result.
     #[serde(default, deserialize_with = "value_template::of_response")]
-    pub response: Option<Template>,
-    /// What stands for a body where there is none.
-    pub no_body: Option<String>,
-    /// How the names of headers are written.
+    pub(crate) response: Option<Template>,
+    pub(crate) no_body: Option<String>,
     #[serde(default)]
-    pub header_names: HeaderNames,
+    pub(crate) header_names: HeaderNames,
     /// Go's JSON writes `<`, `>` and `&` as `\u003c` and so on.
     #[serde(default)]
-    pub escape_html: bool,
+    pub(crate) escape_html: bool,
 }
 
 /// How the names of headers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum HeaderNames {
+pub(crate) enum HeaderNames {
     /// As the handler gave them.
     #[default]
     AsGiven,
@@ -58,9 +54,8 @@ pub struct Keeps {
     /// The body.
     pub body: bool,
     /// The body only as text: bytes that are not UTF-8 would be lost.
-    pub text_only: bool,
-    /// The error text of an operation that failed.
-    pub error: bool,
+    pub(crate) text_only: bool,
+    pub(crate) error: bool,
 }
 
 impl WriteFormat {
@@ -80,7 +75,7 @@ impl WriteFormat {
     }
 
     /// True when a lock holds the time it was taken.
-    pub fn keeps_time(&self) -> bool {
+    pub(crate) fn keeps_time(&self) -> bool {
         self.lock_value.has(&[Place::Now])
     }
 

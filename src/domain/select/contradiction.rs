@@ -8,24 +8,23 @@ use crate::domain::schema::{State, TtlOf};
 
 /// What contradicts a default TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contradiction {
+pub(crate) struct Contradiction {
     /// Milliseconds that a schema gives.
-    pub default_ms: u64,
+    pub(crate) default_ms: u64,
     /// The most milliseconds that a record has left.
-    pub most_ms: u64,
+    pub(crate) most_ms: u64,
     /// How many records have more left than the schema gives.
-    pub records: u64,
+    pub(crate) records: u64,
 }
 
 /// Contradicted defaults, in the order in which they were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contradictions {
+pub(crate) struct Contradictions {
     found: Vec<(String, TtlOf, Contradiction)>,
 }
 
 impl Contradictions {
-    /// Looks at a record.
-    pub fn note(&mut self, record: &Record) {
+    pub(crate) fn note(&mut self, record: &Record) {
         let lock = record.lock().filter(|_| record.state != State::Unreadable);
         self.note_slot(record, TtlOf::Lock, lock);
         self.note_slot(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
@@ -53,8 +52,7 @@ impl Contradictions {
         }
     }
 
-    /// What was found.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, TtlOf, Contradiction)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, TtlOf, Contradiction)> {
         self.found.iter().map(|(schema, of, found)| (schema.as_str(), *of, *found))
     }
 }

@@ -15,14 +15,13 @@ pub struct Coverage {
     /// Those among them that are another schema's results, by that schema.
     spared: BTreeMap<String, u64>,
     /// Records that were left out, because nothing proves what was asked of them.
-    pub unproven: Unproven,
-    /// Default TTLs that the records contradict.
-    pub contradictions: Contradictions,
+    pub(crate) unproven: Unproven,
+    pub(crate) contradictions: Contradictions,
 }
 
 impl Coverage {
     /// True for a record that is its schema's; one that is not is counted.
-    pub fn claims(&mut self, record: &Record) -> bool {
+    pub(crate) fn claims(&mut self, record: &Record) -> bool {
         let is_foreign = record.claim.is_foreign();
         if is_foreign {
             *self.foreign.entry(record.schema.name.clone()).or_default() += 1;
@@ -34,12 +33,12 @@ impl Coverage {
     }
 
     /// Records that bear a schema's Redis keys and are not the schema's, by schema.
-    pub fn foreign(&self) -> &BTreeMap<String, u64> {
+    pub(crate) fn foreign(&self) -> &BTreeMap<String, u64> {
         &self.foreign
     }
 
     /// Records that would be a schema's locks, were they not another's results, by that other schema.
-    pub fn spared(&self) -> &BTreeMap<String, u64> {
+    pub(crate) fn spared(&self) -> &BTreeMap<String, u64> {
         &self.spared
     }
 }

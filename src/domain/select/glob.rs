@@ -60,7 +60,7 @@ fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
 ///
 /// # Errors
 /// What is wrong: nothing at all, a class that is never closed, an escape of nothing.
-pub fn check(pattern: &[u8]) -> Result<(), String> {
+pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("the glob {why}"));
     if pattern.is_empty() {
         return wrong("is empty");
@@ -80,12 +80,12 @@ pub fn check(pattern: &[u8]) -> Result<(), String> {
 }
 
 /// True when the pattern lets everything through.
-pub fn is_everything(pattern: &[u8]) -> bool {
+pub(crate) fn is_everything(pattern: &[u8]) -> bool {
     !pattern.is_empty() && pattern.iter().all(|byte| *byte == b'*')
 }
 
 /// True when some byte of every text that matches stands in the pattern itself.
-pub fn has_literal(pattern: &[u8]) -> bool {
+pub(crate) fn has_literal(pattern: &[u8]) -> bool {
     let mut p = 0;
     while p < pattern.len() {
         match pattern[p] {

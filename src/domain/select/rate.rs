@@ -9,21 +9,17 @@ pub struct Rate(NonZeroU32);
 
 impl Rate {
     /// Parses `500` or `500/s`.
-    ///
-    /// # Errors
-    /// What is wrong, with an example.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let number = text.strip_suffix("/s").unwrap_or(text);
         number.parse().map(Self).map_err(|_| "write a whole number a second above 0, e.g. 500/s".to_owned())
     }
 
     /// How many are dealt with at a time, so that the rate is kept within each tenth of a second.
-    pub fn at_a_time(self, most: usize) -> usize {
+    pub(crate) fn at_a_time(self, most: usize) -> usize {
         usize::try_from(self.0.get() / 10).unwrap_or(most).clamp(1, most)
     }
 
-    /// How long so many take.
-    pub fn time_for(self, count: usize) -> Duration {
+    pub(crate) fn time_for(self, count: usize) -> Duration {
         Duration::from_secs(1) * u32::try_from(count).unwrap_or(u32::MAX) / self.0.get()
     }
 }

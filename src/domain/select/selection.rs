@@ -10,30 +10,25 @@ use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default lets everything through.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
-    /// Any of these states.
-    pub states: Vec<State>,
+pub(crate) struct Selection {
+    pub(crate) states: Vec<State>,
     /// At least this old, in milliseconds.
-    pub older_than: Option<u64>,
+    pub(crate) older_than: Option<u64>,
     /// The least evidence that an age or a finding must have.
-    pub evidence: Evidence,
+    pub(crate) evidence: Evidence,
     /// Less than this many milliseconds left.
-    pub ttl_below: Option<u64>,
+    pub(crate) ttl_below: Option<u64>,
     /// More than this many milliseconds left, or no expiry.
-    pub ttl_above: Option<u64>,
-    /// No expiry.
-    pub no_expiry: bool,
-    /// Held by this owner.
-    pub owner: Option<Vec<u8>>,
-    /// The idempotency key matches this glob.
-    pub key_glob: Option<Vec<u8>>,
-    /// Any of these findings.
-    pub findings: Vec<FindingCode>,
+    pub(crate) ttl_above: Option<u64>,
+    pub(crate) no_expiry: bool,
+    pub(crate) owner: Option<Vec<u8>>,
+    pub(crate) key_glob: Option<Vec<u8>>,
+    pub(crate) findings: Vec<FindingCode>,
 }
 
 /// What a selection makes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged {
+pub(crate) enum Judged {
     /// The record passes every filter.
     Passes,
     /// The record fails one.
@@ -54,12 +49,12 @@ impl Judged {
 
 impl Selection {
     /// True when the idempotency key passes, which can be told before anything is read.
-    pub fn passes_key(&self, key: &[u8]) -> bool {
+    pub(crate) fn passes_key(&self, key: &[u8]) -> bool {
         self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
     }
 
     /// Whether the record passes every filter.
-    pub fn judge(&self, record: &Record) -> Judged {
+    pub(crate) fn judge(&self, record: &Record) -> Judged {
         let passes = self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
             && self.passes_ttl(record.expiry())

@@ -16,22 +16,18 @@ pub struct Tally<K> {
 
 /// The records of one group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Group {
-    /// How many.
-    pub count: u64,
+pub(crate) struct Group {
+    pub(crate) count: u64,
     /// The age of the oldest; `None` where nothing tells an age.
-    pub oldest: Option<Age>,
-    /// The first of them.
-    pub sample: Vec<Sample>,
+    pub(crate) oldest: Option<Age>,
+    pub(crate) sample: Vec<Sample>,
 }
 
 /// A record to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
-    /// The schema's name.
-    pub schema: String,
-    /// The idempotency key.
-    pub key: Vec<u8>,
+pub(crate) struct Sample {
+    pub(crate) schema: String,
+    pub(crate) key: Vec<u8>,
 }
 
 impl<K> Default for Tally<K> {
@@ -42,7 +38,7 @@ impl<K> Default for Tally<K> {
 
 impl<K: Ord> Tally<K> {
     /// Counts a record that is, or whose lock is, this old.
-    pub fn add(&mut self, group: K, record: &Record, age: Option<Age>) {
+    pub(crate) fn add(&mut self, group: K, record: &Record, age: Option<Age>) {
         let group = self.groups.entry(group).or_default();
         group.count += 1;
         group.oldest = older(group.oldest, age);
@@ -52,17 +48,17 @@ impl<K: Ord> Tally<K> {
     }
 
     /// The groups in order.
-    pub fn groups(&self) -> impl Iterator<Item = (&K, &Group)> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&K, &Group)> {
         self.groups.iter()
     }
 
     /// All records together.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.groups.values().map(|group| group.count).sum()
     }
 
     /// The age of the oldest of all, where anything tells an age.
-    pub fn oldest(&self) -> Option<Age> {
+    pub(crate) fn oldest(&self) -> Option<Age> {
         self.groups.values().map(|group| group.oldest).fold(None, older)
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::record::Record;
 
 /// What comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub(crate) enum Order {
     /// The oldest; unknown ages last.
     Age,
     /// The soonest to expire; those that never do last.
@@ -19,7 +19,7 @@ pub enum Order {
 }
 
 /// Keeps the first records of an order, at most `limit`.
-pub struct Top {
+pub(crate) struct Top {
     order: Order,
     limit: usize,
     heap: BinaryHeap<Entry>,
@@ -28,12 +28,11 @@ pub struct Top {
 
 impl Top {
     /// Keeps at most `limit` records.
-    pub fn new(order: Order, limit: usize) -> Self {
+    pub(crate) fn new(order: Order, limit: usize) -> Self {
         Self { order, limit, heap: BinaryHeap::new(), cut: false }
     }
 
-    /// Offers a record.
-    pub fn add(&mut self, record: Record) {
+    pub(crate) fn add(&mut self, record: Record) {
         self.heap.push(Entry { rank: rank(self.order, &record), record });
         if self.heap.len() > self.limit {
             self.heap.pop();
@@ -41,13 +40,12 @@ impl Top {
         }
     }
 
-    /// True when a record had to go.
-    pub fn was_cut(&self) -> bool {
+    pub(crate) fn was_cut(&self) -> bool {
         self.cut
     }
 
     /// The kept records, in order.
-    pub fn into_sorted(self) -> Vec<Record> {
+    pub(crate) fn into_sorted(self) -> Vec<Record> {
         self.heap.into_sorted_vec().into_iter().map(|entry| entry.record).collect()
     }
 }

@@ -18,8 +18,7 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// The stable word for it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ttl(TtlOf::Lock) => "lock_ttl",
             Self::Ttl(TtlOf::Result) => "result_ttl",
@@ -29,7 +28,7 @@ impl Missing {
 }
 
 /// What is missing to know the age of a record: of its lock, or of its result.
-pub fn missing_age(record: &Record) -> Missing {
+pub(crate) fn missing_age(record: &Record) -> Missing {
     let of = if record.state == State::Completed { TtlOf::Result } else { TtlOf::Lock };
     let is_told_by_a_ttl = matches!(record.expiry(), Some(Expiry::In(_)));
     if is_told_by_a_ttl && record.schema.ttl_evidence(of) == Evidence::Estimated {
@@ -40,24 +39,23 @@ pub fn missing_age(record: &Record) -> Missing {
 }
 
 /// What is missing to know whether an estimated finding holds.
-pub fn missing_for(finding: &Finding) -> Missing {
+pub(crate) fn missing_for(finding: &Finding) -> Missing {
     Missing::Ttl(if finding.code == FindingCode::ShortResultTtl { TtlOf::Result } else { TtlOf::Lock })
 }
 
 /// Records that were left out, counted by what is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unproven {
+pub(crate) struct Unproven {
     counts: BTreeMap<Missing, u64>,
 }
 
 impl Unproven {
-    /// Counts a record.
-    pub fn add(&mut self, missing: Missing) {
+    pub(crate) fn add(&mut self, missing: Missing) {
         *self.counts.entry(missing).or_default() += 1;
     }
 
     /// The counts, without those that are zero.
-    pub fn counts(&self) -> impl Iterator<Item = (Missing, u64)> {
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (Missing, u64)> {
         self.counts.iter().map(|(missing, count)| (*missing, *count))
     }
 }

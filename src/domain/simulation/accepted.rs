@@ -9,24 +9,21 @@ use crate::domain::simulation::verdict::Verdict;
 
 /// The verdicts of a matrix, by schema and scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted(BTreeMap<(String, String), Verdict>);
+pub(crate) struct Accepted(BTreeMap<(String, String), Verdict>);
 
 /// A cell that is not as it was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The schema's name.
-    pub schema: String,
-    /// The scenario's name.
-    pub scenario: String,
+    pub(crate) schema: String,
+    pub(crate) scenario: String,
     /// What it was accepted as; `None` when it was not there.
-    pub accepted: Option<Verdict>,
-    /// What it is.
-    pub now: Verdict,
+    pub(crate) accepted: Option<Verdict>,
+    pub(crate) now: Verdict,
 }
 
 /// Which way a cell changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// It is worse.
     Worse,
     /// It is better.
@@ -50,10 +47,7 @@ struct Line {
 
 impl Accepted {
     /// Reads what `--output json` wrote.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse(json: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
         let document: Document = serde_json::from_slice(json).map_err(|why| why.to_string())?;
         if document.format != 1 {
             return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
@@ -68,7 +62,7 @@ impl Accepted {
 
     /// The cells that are not as they were accepted, the worse ones first. Cells that were accepted and not played now
     /// are no difference: a part of the matrix can be compared.
-    pub fn differences(&self, cells: &[Cell]) -> Vec<Difference> {
+    pub(crate) fn differences(&self, cells: &[Cell]) -> Vec<Difference> {
         let mut differences: Vec<_> = cells
             .iter()
             .filter_map(|cell| {
@@ -84,8 +78,7 @@ impl Accepted {
 }
 
 impl Difference {
-    /// Which way it changed.
-    pub fn change(&self) -> Change {
+    pub(crate) fn change(&self) -> Change {
         match self.accepted {
             None => Change::New,
             Some(accepted) if self.now > accepted => Change::Worse,

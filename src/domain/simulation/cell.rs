@@ -7,32 +7,27 @@ use crate::domain::simulation::verdict::Verdict;
 /// What a scenario tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Story {
-    /// The stable name.
-    pub name: &'static str,
-    /// The story in one line.
-    pub summary: &'static str,
-    /// What to change where it ends badly.
-    pub remedy: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) remedy: &'static str,
 }
 
 /// One scenario played with one schema: all takes, and what the worst comes to.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// The schema's name.
-    pub schema: String,
-    /// The scenario.
-    pub scenario: Story,
+    pub(crate) schema: String,
+    pub(crate) scenario: Story,
     /// What the worst take comes to.
-    pub judgement: Judgement,
+    pub(crate) judgement: Judgement,
     /// The takes, in the order they were played.
-    pub takes: Vec<History>,
+    pub(crate) takes: Vec<History>,
     /// The index of the worst take.
-    pub worst: usize,
+    pub(crate) worst: usize,
 }
 
 impl Cell {
     /// A scenario that was played; without a take it says nothing of the schema.
-    pub fn played(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
+    pub(crate) fn played(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
         let judged: Vec<_> = takes.iter().map(judge).collect();
         // The first of several that are equally bad.
         let worst = (0..judged.len()).rev().max_by_key(|index| {
@@ -49,14 +44,12 @@ impl Cell {
         Self { schema: schema.to_owned(), scenario, judgement, takes, worst }
     }
 
-    /// A scenario that says nothing of the schema.
-    pub fn not_applicable(schema: &str, scenario: Story, why: String) -> Self {
+    pub(crate) fn not_applicable(schema: &str, scenario: Story, why: String) -> Self {
         let judgement = Judgement { verdict: Verdict::NotApplicable, effects: 0, blocked_ms: None, why };
         Self { schema: schema.to_owned(), scenario, judgement, takes: Vec::new(), worst: 0 }
     }
 
-    /// The take that the verdict comes from.
-    pub fn worst_take(&self) -> Option<&History> {
+    pub(crate) fn worst_take(&self) -> Option<&History> {
         self.takes.get(self.worst)
     }
 }

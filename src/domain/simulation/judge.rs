@@ -11,19 +11,16 @@ use crate::domain::simulation::verdict::Verdict;
 
 /// What a take, or a whole scenario, comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
-    /// The verdict.
-    pub verdict: Verdict,
+pub(crate) struct Judgement {
+    pub(crate) verdict: Verdict,
     /// How often the operation's effect came about: of the operation where that is the most.
-    pub effects: usize,
+    pub(crate) effects: usize,
     /// How long a client waits at most, in milliseconds; `None` when none does, or for ever.
-    pub blocked_ms: Option<u64>,
-    /// Why, as a sentence.
-    pub why: String,
+    pub(crate) blocked_ms: Option<u64>,
+    pub(crate) why: String,
 }
 
-/// Judges a take.
-pub fn judge(history: &History) -> Judgement {
+pub(crate) fn judge(history: &History) -> Judgement {
     let effects = history.effects().first().map_or(0, |(_, times)| *times);
     let (verdict, mut why) = duplicate(history)
         .or_else(|| wrong_answer(history))

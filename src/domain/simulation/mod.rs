@@ -6,8 +6,10 @@ mod history;
 mod judge;
 mod verdict;
 
-pub use accepted::{Accepted, Change, Difference};
+pub use accepted::Difference;
+pub(crate) use accepted::{Accepted, Change};
 pub use cell::{Cell, Story};
-pub use history::{Answered, Block, Event, Execution, History, Told};
-pub use judge::{Judgement, judge};
-pub use verdict::Verdict;
+pub(crate) use history::{Block, Event, Execution, History, Told};
+#[cfg(test)]
+pub(crate) use judge::Judgement;
+pub(crate) use verdict::Verdict;

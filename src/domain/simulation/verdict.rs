@@ -7,7 +7,7 @@ use crate::domain::as_str::as_str;
 /// The verdicts, the mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// The scenario says nothing of this schema.
     #[strum(serialize = "n/a")]
     NotApplicable,
@@ -29,7 +29,7 @@ as_str!(Verdict);
 
 impl Verdict {
     /// Every verdict, the mildest first.
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::NotApplicable,
         Self::Safe,
         Self::Refused,
@@ -39,8 +39,7 @@ impl Verdict {
         Self::Duplicate,
     ];
 
-    /// What it means, for a legend.
-    pub fn meaning(self) -> &'static str {
+    pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::NotApplicable => "the scenario says nothing of this schema; the reason is given",
             Self::Safe => "the operation ran once, or not at all where it failed, and nobody was told otherwise",
@@ -52,13 +51,12 @@ impl Verdict {
         }
     }
 
-    /// The verdict that this word is for.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verdict| verdict.as_str() == word)
     }
 
     /// True when somebody is hurt: worse than waiting.
-    pub fn is_bad(self) -> bool {
+    pub(crate) fn is_bad(self) -> bool {
         self > Self::Blocked
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::schema::{Action, Schema};
 
 /// Why the scripts of a schema cannot run on a cluster for this idempotency key, with the hash slots named; `None` when
 /// they can.
-pub fn problem(schema: &Schema, key: &[u8]) -> Option<String> {
+pub(crate) fn problem(schema: &Schema, key: &[u8]) -> Option<String> {
     let record = schema.redis_keys(key);
     let response = Response::default();
     let request = Request::new(schema, key, "", &response);

@@ -15,7 +15,7 @@ pub struct LateWorker {
 
 impl LateWorker {
     /// True when nothing the old worker does later can reach the record.
-    pub fn is_fenced_off(self) -> bool {
+    pub(crate) fn is_fenced_off(self) -> bool {
         !self.stores_when_absent && !self.stores_when_retaken
     }
 }

@@ -42,7 +42,7 @@ pub fn recognise<'a>(call: &'a Call, reply: &StepReply) -> Option<&'a Reply> {
 }
 
 /// True when a replay with this pattern brings the stored response along.
-pub fn carries_response(pattern: &Pattern) -> bool {
+pub(crate) fn carries_response(pattern: &Pattern) -> bool {
     matches!(pattern, Pattern::Text | Pattern::Array(_))
 }
 

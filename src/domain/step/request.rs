@@ -54,7 +54,7 @@ impl<'a> Request<'a> {
     }
 
     /// What is sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
-    pub fn words(&self, call: &Call) -> Vec<Vec<u8>> {
+    pub(crate) fn words(&self, call: &Call) -> Vec<Vec<u8>> {
         match &call.action {
             Action::Command(command) => command.iter().map(|word| self.word(word)).collect(),
             Action::Script { name, keys, args } => {

@@ -45,7 +45,7 @@ pub fn schema(schema: &Schema) -> Value {
             "failed_value": schema.write.failed_value.as_ref().map(Template::display),
             "response": schema.write.response.as_ref().map(Template::display),
             "no_body": schema.write.no_body,
-            "header_names": words::header_names(schema.write.header_names),
+            "header_names": schema.write.header_names.as_str(),
             "escape_html": schema.write.escape_html,
         },
         "begin": step(schema, &schema.begin),
@@ -68,7 +68,7 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
     json!({
         "name": case.name,
         "slot": schema.slots[case.slot].role.as_str(),
-        "encoding": words::encoding(case.encoding),
+        "encoding": case.encoding.as_str(),
         "state": case.state.as_str(),
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
         "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
@@ -80,8 +80,8 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
         "null": paths(case, |member| member.may_be_null),
         "strict": case.closed.as_ref().is_some_and(|closed| closed.is_strict),
         "fields": fields,
-        "body_encoding": words::body_encoding(case.body_encoding),
-        "timestamp": words::timestamp(case.timestamp),
+        "body_encoding": case.body_encoding.as_str(),
+        "timestamp": case.timestamp.as_str(),
     })
 }
 
@@ -100,9 +100,9 @@ fn step(schema: &Schema, step: &Step) -> Value {
 
 fn conduct(conduct: &Conduct) -> Value {
     json!({
-        "on_failure": conduct.on_failure.map(words::on_failure),
-        "on_hang_up": conduct.on_hang_up.map(words::on_hang_up),
-        "without_redis": conduct.without_redis.map(words::without_redis),
+        "on_failure": conduct.on_failure.map(|does| does.as_str()),
+        "on_hang_up": conduct.on_hang_up.map(|does| does.as_str()),
+        "without_redis": conduct.without_redis.map(|does| does.as_str()),
         "stores": conduct.stores.as_ref().map(words::stores),
     })
 }

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 
 use crate::domain::schema::{
-    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, Fields, First, HeaderNames, Member, OnFailure,
-    OnHangUp, Origin, Pattern, Prefix, PrefixPlace, Reply, Schema, SlotIs, Timestamp, ValueCase, WithoutRedis,
+    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, Fields, First, Member, OnFailure, OnHangUp, Origin,
+    Pattern, Prefix, PrefixPlace, Reply, Schema, SlotIs, ValueCase, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -103,66 +103,6 @@ pub(super) fn holds(case: &ValueCase) -> String {
         }
     });
     parts.collect::<Vec<_>>().join(", ")
-}
-
-/// The word for an encoding in `schema.toml`.
-pub(super) fn encoding(encoding: Encoding) -> &'static str {
-    match encoding {
-        Encoding::Text => "text",
-        Encoding::Json => "json",
-    }
-}
-
-/// The word for a body's encoding in `schema.toml`.
-pub(super) fn body_encoding(encoding: BodyEncoding) -> &'static str {
-    match encoding {
-        BodyEncoding::Text => "text",
-        BodyEncoding::Base64 => "base64",
-        BodyEncoding::Json => "json",
-    }
-}
-
-/// The word for a timestamp's unit in `schema.toml`.
-pub(super) fn timestamp(unit: Timestamp) -> &'static str {
-    match unit {
-        Timestamp::Milliseconds => "ms",
-        Timestamp::Seconds => "s",
-        Timestamp::Rfc3339 => "rfc3339",
-    }
-}
-
-/// The word for how header names are written in `schema.toml`.
-pub(super) fn header_names(names: HeaderNames) -> &'static str {
-    match names {
-        HeaderNames::AsGiven => "as-given",
-        HeaderNames::Canonical => "canonical",
-        HeaderNames::Lower => "lower",
-    }
-}
-
-/// The word for what a service does when its handler fails.
-pub(super) fn on_failure(does: OnFailure) -> &'static str {
-    match does {
-        OnFailure::Store => "store",
-        OnFailure::Release => "release",
-        OnFailure::Keep => "keep",
-    }
-}
-
-/// The word for what a service does when the client is gone.
-pub(super) fn on_hang_up(does: OnHangUp) -> &'static str {
-    match does {
-        OnHangUp::Release => "release",
-        OnHangUp::GoOn => "go-on",
-    }
-}
-
-/// The word for what a service does without Redis.
-pub(super) fn without_redis(does: WithoutRedis) -> &'static str {
-    match does {
-        WithoutRedis::Refuse => "refuse",
-        WithoutRedis::Execute => "execute",
-    }
 }
 
 /// The range of status codes that are stored, as in `schema.toml`.

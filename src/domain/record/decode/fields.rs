@@ -34,10 +34,10 @@ pub(super) fn decode(case: &ValueCase, index: usize, form: Form, source: Source<
 /// The bytes of a value, and the document they hold where they are JSON.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
-    pub head: &'a [u8],
+    pub(crate) head: &'a [u8],
     /// True when `head` is the whole value.
-    pub whole: bool,
-    pub document: Option<&'a Json<'a>>,
+    pub(crate) whole: bool,
+    pub(crate) document: Option<&'a Json<'a>>,
 }
 
 impl Source<'_> {

@@ -18,7 +18,6 @@ pub(super) enum Fit {
     No,
 }
 
-/// Whether a value is of a case.
 pub(super) fn fits(case: &ValueCase, Source { head, whole, document }: Source<'_>) -> Fit {
     let yes = |fits: bool| if fits { Fit::Yes } else { Fit::No };
     if let Some(equals) = &case.tests.equals {

@@ -8,7 +8,7 @@ const MOST_NAME: usize = 64;
 
 /// Whether a value of a case has the form that the schema writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// It has.
     Own,
     /// What was read of it has; what was not read may hold another field.
@@ -32,7 +32,7 @@ impl Form {
     }
 
     /// Why the schema does not write such a value, where that is known.
-    pub fn strangeness(&self) -> Option<&str> {
+    pub(crate) fn strangeness(&self) -> Option<&str> {
         match self {
             Self::Foreign(why) => Some(why),
             Self::Own | Self::SoFar => None,
@@ -40,7 +40,7 @@ impl Form {
     }
 
     /// True when it is known that the schema does not write such a value.
-    pub fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         matches!(self, Self::Foreign(_))
     }
 }

@@ -41,7 +41,7 @@ impl Reading {
     }
 
     /// Why the string is of no case, where there is one that is of none.
-    pub fn unread(&self) -> Option<&str> {
+    pub(crate) fn unread(&self) -> Option<&str> {
         match self {
             Self::Unreadable(why) | Self::Foreign { why, .. } => Some(why),
             Self::Undecided => Some("what it is stands beyond the part that was read"),
@@ -50,7 +50,7 @@ impl Reading {
     }
 
     /// Why the value is none of the schema's own, where that is known.
-    pub fn foreign_because(&self) -> Option<&str> {
+    pub(crate) fn foreign_because(&self) -> Option<&str> {
         match self {
             Self::Foreign { why, .. } => Some(why),
             Self::Value(value) => value.form.strangeness(),
@@ -59,7 +59,7 @@ impl Reading {
     }
 
     /// True when the value is told, or there is none, and nothing that was read of it is another program's.
-    pub fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         match self {
             Self::Absent => true,
             Self::Value(value) => !value.form.is_foreign(),
@@ -81,20 +81,15 @@ impl Reading {
 pub struct Decoded {
     /// The index of the case in [`Schema::values`].
     pub case: usize,
-    /// Whether it has the form that the schema writes.
-    pub form: Form,
-    /// Who holds the lock.
+    pub(crate) form: Form,
+    /// The token of the lock's holder.
     pub owner: Option<Vec<u8>>,
-    /// The hash of the request's payload.
-    pub fingerprint: Option<String>,
+    pub(crate) fingerprint: Option<String>,
     /// When the lock was taken, in milliseconds since the epoch.
-    pub created_ms: Option<u64>,
+    pub(crate) created_ms: Option<u64>,
     /// When the result was stored, in milliseconds since the epoch.
-    pub completed_ms: Option<u64>,
-    /// The stored response.
-    pub response: Option<Response>,
-    /// The error text of a failed operation.
-    pub error: Option<String>,
-    /// A pointer to a result in a blob store.
-    pub blob: Option<Value>,
+    pub(crate) completed_ms: Option<u64>,
+    pub(crate) response: Option<Response>,
+    pub(crate) error: Option<String>,
+    pub(crate) blob: Option<Value>,
 }

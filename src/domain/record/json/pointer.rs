@@ -23,7 +23,7 @@ impl Json<'_> {
     }
 
     /// The same with its members, where it is an array or an object as it is written.
-    pub fn opened(&self) -> Json<'_> {
+    pub(crate) fn opened(&self) -> Json<'_> {
         match self {
             Self::Raw(text) => shallow(text),
             other => other.by_ref(),

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-/// How deep cjson reads containers.
 pub(super) const DEEPEST: usize = 1000;
 
 /// Why a value ends before it is complete.
@@ -44,9 +43,8 @@ pub(super) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     /// The index of the next byte.
-    pub at: usize,
-    /// The bytes ended inside of something that is kept.
-    pub cut: bool,
+    pub(crate) at: usize,
+    pub(crate) cut: bool,
 }
 
 impl<'a> Scanner<'a> {

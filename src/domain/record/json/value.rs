@@ -24,7 +24,6 @@ pub enum Json<'a> {
 }
 
 impl Json<'_> {
-    /// The value, borrowed from this one.
     pub(super) fn by_ref(&self) -> Json<'_> {
         match self {
             Self::Null => Json::Null,
@@ -56,7 +55,7 @@ impl Json<'_> {
     }
 
     /// The number, where it is a whole one that is written as such.
-    pub fn as_i64(&self) -> Option<i64> {
+    pub(crate) fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Number(text) => text.parse().ok(),
             _ => None,
@@ -64,7 +63,7 @@ impl Json<'_> {
     }
 
     /// The same as a tree that owns everything.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
             Self::Bool(flag) => Value::Bool(*flag),

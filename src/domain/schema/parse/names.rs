@@ -8,9 +8,9 @@ use crate::domain::schema::role::SlotKey;
 
 /// The names that were read so far.
 pub(super) struct Names {
-    pub scripts: BTreeMap<String, Script>,
-    pub slots: Vec<SlotKey>,
-    pub values: Vec<ValueCase>,
+    pub(crate) scripts: BTreeMap<String, Script>,
+    pub(crate) slots: Vec<SlotKey>,
+    pub(crate) values: Vec<ValueCase>,
 }
 
 impl Names {
