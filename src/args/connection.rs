@@ -105,7 +105,7 @@ pub(crate) struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    /// What of it is meant for a throw-away server, too.
+    /// The options that are meant for a throw-away server, too.
     pub(crate) fn for_sandbox(&self) -> Self {
         let Self { db, timeout, connect_timeout, .. } = *self;
         Self { db, timeout, connect_timeout, ..Self::default() }

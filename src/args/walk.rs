@@ -23,7 +23,7 @@ pub(crate) struct WalkArgs {
 }
 
 impl WalkArgs {
-    /// The same as the store takes it.
+    /// The options as the store takes them.
     pub(crate) fn gait(&self) -> Gait {
         Gait { from_replicas: self.read_from == ReadFrom::Replica, rate: self.rate, ..self.page.gait() }
     }
@@ -39,7 +39,7 @@ pub(crate) struct PageArgs {
 }
 
 impl PageArgs {
-    /// The same as the store takes it.
+    /// The options as the store takes them.
     pub(crate) fn gait(&self) -> Gait {
         Gait { page: self.scan_count, ..Gait::default() }
     }

@@ -47,7 +47,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let owner = Some(owner.as_str()).filter(|owner| !owner.is_empty());
     let report =
-        Report { name: "begin", record: &record, predicted: manual::foretell_begin(&record, &fingerprint), owner };
+        Report { name: "begin", record: &record, predicted: manual::predict_begin(&record, &fingerprint), owner };
     change::show(context, args.step.output, &record)?;
     if args.step.output == Output::Table {
         explain(context, &report);

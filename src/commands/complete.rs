@@ -13,7 +13,7 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
-use crate::domain::manual::{self, Completion, Given, Leave};
+use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::age;
 use crate::domain::record::response::Response;
 use crate::domain::schema::Meaning;
@@ -70,7 +70,7 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let body = args.body.as_deref().map(given_body::read).transpose()?;
-    let given = Given { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
+    let given = ResponseInput { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
     let record = change::find(context, &args.step).await?;
     let schema = record.schema.clone();
     let response = given.response(&schema).map_err(|misfit| match misfit.hint {
@@ -79,7 +79,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     })?;
     change::show(context, args.step.output, &record)?;
     let asked = Asked {
-        overrides: Leave { create: args.create, replace: args.replace },
+        overrides: Overrides { create: args.create, replace: args.replace },
         owner: args.owner.as_deref(),
         fingerprint: args.fingerprint.as_deref(),
         dry_run: args.step.change.dry_run,
@@ -90,7 +90,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "complete",
         record: &record,
-        predicted: manual::foretell_complete(&record, &choice.owner, hold.as_deref()),
+        predicted: manual::predict_complete(&record, &choice.owner, hold.as_deref()),
         owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
     };
     if given.is_broken_json() {

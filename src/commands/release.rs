@@ -42,7 +42,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let report = Report {
         name: "release",
         record: &record,
-        predicted: manual::foretell_release(&record, step, &owner),
+        predicted: manual::predict_release(&record, step, &owner),
         owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
     };
     if args.step.output == Output::Table {

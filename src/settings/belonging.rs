@@ -25,7 +25,7 @@ pub(super) struct Belonging {
 type Named<'a> = (&'a str, &'a ContextConfig);
 
 impl Belonging {
-    /// Of whatever server: the context that was chosen.
+    /// The context that was chosen, whichever server is worked on.
     pub(super) fn chosen(chosen: Option<&Sourced<String>>, file: &ConfigFile) -> Self {
         let named = named(chosen, file);
         Self::among(named, named.as_slice(), chosen)

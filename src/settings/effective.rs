@@ -47,7 +47,7 @@ impl Settings {
         Ok(Self::of(environment, file, (chosen, belonging), (server, false)))
     }
 
-    /// The same for commands that work on the config file itself, and no context needs to be there for.
+    /// Settings for the commands that work on the config file itself, which need no context.
     pub(crate) fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);

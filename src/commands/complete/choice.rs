@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::change;
 use crate::context::Context;
 use crate::domain::manual;
-use crate::domain::manual::{Completion, Leave, Refusal};
+use crate::domain::manual::{Completion, Overrides, Refusal};
 use crate::domain::record::Record;
 use crate::domain::record::response::Response;
 use crate::domain::step::request::Request;
@@ -14,7 +14,7 @@ use crate::render::escape;
 
 /// What the options say of completing.
 pub(super) struct Asked<'a> {
-    pub(super) overrides: Leave,
+    pub(super) overrides: Overrides,
     pub(super) owner: Option<&'a str>,
     pub(super) fingerprint: Option<&'a str>,
     pub(super) dry_run: bool,

@@ -7,6 +7,7 @@ use crate::domain::record::Record;
 pub struct Thresholds {
     /// A lock older than this many milliseconds is overdue; `None` leaves the rule out.
     pub overdue_ms: Option<u64>,
+    /// A value larger than this many bytes is oversized.
     pub oversized_bytes: u64,
 }
 

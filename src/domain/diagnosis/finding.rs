@@ -55,7 +55,7 @@ impl FindingCode {
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// It will hurt, or costs something.
+    /// Clients will be hurt, or the record costs memory.
     Warning,
     /// Clients are hurt now, or a double execution is near.
     Error,

@@ -19,11 +19,12 @@ pub(crate) enum Completion {
     Replacing,
 }
 
-/// What the operator permits besides completing a lock.
+/// What the operator permits besides completing a lock: each overrides a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Leave {
+pub(crate) struct Overrides {
+    /// To store a result where no record is.
     pub(crate) create: bool,
-    /// To store it over another result, or over what cannot be read.
+    /// To store the result over another result, or over a value that cannot be read.
     pub(crate) replace: bool,
 }
 
@@ -50,23 +51,23 @@ pub(crate) enum Refusal {
 /// What completing this record is.
 ///
 /// # Errors
-/// Why it is not to be completed, or not without more leave.
-pub(crate) fn of_record(record: &Record, leave: Leave) -> Result<Completion, Refusal> {
+/// Why the record is not completed, or which override completes the record.
+pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Completion, Refusal> {
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);
     }
     match record.state {
         State::InProgress => Ok(Completion::OfLock),
-        State::Absent if leave.create => Ok(Completion::Creating),
+        State::Absent if overrides.create => Ok(Completion::Creating),
         State::Absent => Err(Refusal::Absent),
-        State::Completed | State::Unreadable if leave.replace => Ok(Completion::Replacing),
+        State::Completed | State::Unreadable if overrides.replace => Ok(Completion::Replacing),
         State::Completed => Err(Refusal::Completed),
         State::Unreadable => Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned())),
     }
 }
 
-/// The lock that the complete step has to find where the record has none of its own; `None` where the step stores
-/// without.
+/// The lock that the complete step has to find, where the record has no lock; `None` where the step stores a result without
+/// a lock.
 ///
 /// # Errors
 /// Why no lock of this request would let the step store.
@@ -105,8 +106,8 @@ mod tests {
     use crate::domain::record::response::Response;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
-    const NO: Leave = Leave { create: false, replace: false };
-    const ALL: Leave = Leave { create: true, replace: true };
+    const NO: Overrides = Overrides { create: false, replace: false };
+    const ALL: Overrides = Overrides { create: true, replace: true };
     const SOON: Expiry = Expiry::In(9_000);
 
     fn absent(schema: &str) -> Record {
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(of_record(&absent("go-chi"), ALL), Ok(Completion::Creating));
         assert_eq!(of_record(&chi(CHI_RESULT, SOON), NO), Err(Refusal::Completed));
         assert_eq!(of_record(&chi(CHI_RESULT, SOON), ALL), Ok(Completion::Replacing));
-        assert!(matches!(of_record(&chi("?", SOON), Leave { create: true, ..NO }), Err(Refusal::Unreadable(_))));
+        assert!(matches!(of_record(&chi("?", SOON), Overrides { create: true, ..NO }), Err(Refusal::Unreadable(_))));
         assert_eq!(of_record(&chi("?", SOON), ALL), Ok(Completion::Replacing));
     }
 

@@ -1,5 +1,5 @@
-//! What became of a step whose reply was lost, as far as the record tells. `None` where it does not: a server that is
-//! slow may yet get to it.
+//! What became of a step whose reply was lost, as far as the record tells. `None` where the record does not tell: a slow
+//! server may still execute the step.
 
 use crate::domain::record::Record;
 use crate::domain::record::decode;
@@ -8,7 +8,7 @@ use crate::domain::record::observation::{Content, Expiry};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::request::Request;
 
-/// Begin: the lock is there and names its owner, who is nobody else.
+/// Begin: a lock is there that names this owner, and no such lock was there before.
 pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &str) -> Option<Meaning> {
     let holds = |record: &Record| record.state == State::InProgress && record.owner() == Some(owner.as_bytes());
     (holds(now) && !holds(before)).then_some(Meaning::Acquired)
@@ -33,6 +33,7 @@ pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -
     (same && anew && lock_over).then_some(Meaning::Stored)
 }
 
+/// Release: no lock is there any more.
 pub(crate) fn was_released(now: &Record) -> Option<Meaning> {
     now.lock().is_none().then_some(Meaning::Released)
 }

@@ -1,4 +1,4 @@
-//! What a step is foretold to answer and to leave, without running it.
+//! What a step will answer, and what record the step will leave, told without running the step.
 
 use crate::domain::record::Record;
 use crate::domain::record::age;
@@ -11,7 +11,7 @@ use crate::domain::step::next_request::foreseen;
 use crate::domain::step::request::Request;
 
 /// What the begin step answers a request with this hash of its payload.
-pub(crate) fn foretell_begin(record: &Record, fingerprint: &str) -> Meaning {
+pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
     let mut replies = record.schema.begin.calls.iter().flat_map(|call| &call.replies);
     let compares = replies.any(|reply| reply.means == Meaning::Mismatch);
     let other_payload = record.fingerprint().is_some_and(|stored| stored != fingerprint);
@@ -19,7 +19,7 @@ pub(crate) fn foretell_begin(record: &Record, fingerprint: &str) -> Meaning {
 }
 
 /// What the complete step answers this owner, with the lock that it finds.
-pub(crate) fn foretell_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
+pub(crate) fn predict_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
         let slot = record.schema.lock_slot();
@@ -28,7 +28,7 @@ pub(crate) fn foretell_complete(record: &Record, owner: &str, held: Option<&[u8]
     by_owner(&record.schema.complete, &readings, owner, Meaning::Refused)
 }
 
-pub(crate) fn foretell_release(record: &Record, step: &Step, owner: &str) -> Meaning {
+pub(crate) fn predict_release(record: &Record, step: &Step, owner: &str) -> Meaning {
     by_owner(step, &record.readings, owner, Meaning::Refused)
 }
 
@@ -80,22 +80,22 @@ mod tests {
 
     #[test]
     fn another_payload_is_a_mismatch() {
-        assert_eq!(foretell_begin(&reference_lock(), "f"), Meaning::Conflict);
-        assert_eq!(foretell_begin(&reference_lock(), "g"), Meaning::Mismatch);
+        assert_eq!(predict_begin(&reference_lock(), "f"), Meaning::Conflict);
+        assert_eq!(predict_begin(&reference_lock(), "g"), Meaning::Mismatch);
         let plain = record("go-chi", &[(text(r#"{"status":0}"#), SOON)]);
-        assert_eq!(foretell_begin(&plain, "g"), Meaning::Conflict);
+        assert_eq!(predict_begin(&plain, "g"), Meaning::Conflict);
     }
 
     #[test]
     fn only_the_owner_completes_a_fenced_lock() {
-        assert_eq!(foretell_complete(&reference_lock(), "w", None), Meaning::Stored);
-        assert_eq!(foretell_complete(&reference_lock(), "v", None), Meaning::Refused);
+        assert_eq!(predict_complete(&reference_lock(), "w", None), Meaning::Stored);
+        assert_eq!(predict_complete(&reference_lock(), "v", None), Meaning::Refused);
         let step = reference_lock().schema.release.clone().unwrap();
-        assert_eq!(foretell_release(&reference_lock(), &step, "w"), Meaning::Released);
-        assert_eq!(foretell_release(&reference_lock(), &step, "v"), Meaning::Refused);
+        assert_eq!(predict_release(&reference_lock(), &step, "w"), Meaning::Released);
+        assert_eq!(predict_release(&reference_lock(), &step, "v"), Meaning::Refused);
         let nothing = record("event-driven", &[(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))]);
-        assert_eq!(foretell_complete(&nothing, "w", Some(b"w")), Meaning::Stored);
-        assert_eq!(foretell_complete(&nothing, "w", None), Meaning::Refused);
+        assert_eq!(predict_complete(&nothing, "w", Some(b"w")), Meaning::Stored);
+        assert_eq!(predict_complete(&nothing, "w", None), Meaning::Refused);
     }
 
     #[test]

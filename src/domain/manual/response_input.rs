@@ -5,7 +5,7 @@ use crate::domain::schema::{Keeps, Schema};
 
 /// The parts of a response, each as it was given or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Given {
+pub(crate) struct ResponseInput {
     pub(crate) status: Option<i64>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Option<Vec<u8>>,
@@ -19,7 +19,7 @@ pub(crate) struct Misfit {
     pub(crate) hint: Option<String>,
 }
 
-impl Given {
+impl ResponseInput {
     /// The response as the schema's service would have it: nothing is missing that it keeps, and nothing is there that
     /// would be lost.
     ///
@@ -124,12 +124,12 @@ mod tests {
     use super::*;
     use crate::domain::samples::schema;
 
-    fn given(status: Option<i64>, headers: &[(&str, &str)], body: Option<&[u8]>) -> Given {
+    fn given(status: Option<i64>, headers: &[(&str, &str)], body: Option<&[u8]>) -> ResponseInput {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Given { status, headers, body: body.map(<[u8]>::to_vec), error: None }
+        ResponseInput { status, headers, body: body.map(<[u8]>::to_vec), error: None }
     }
 
-    fn wrong(name: &str, given: &Given) -> String {
+    fn wrong(name: &str, given: &ResponseInput) -> String {
         given.response(&schema(name)).expect_err("a misfit").message
     }
 
@@ -147,7 +147,7 @@ mod tests {
                 && wrong("event-driven", &all).contains("status, body and error")
         );
         assert!(wrong("event-consumer", &given(None, JSON, None)).contains("keeps the body alone"));
-        let failed = Given { error: Some("declined".into()), ..given(Some(201), &[], Some(b"")) };
+        let failed = ResponseInput { error: Some("declined".into()), ..given(Some(201), &[], Some(b"")) };
         assert!(wrong("express", &failed).contains("--error would be lost"));
         assert!(failed.response(&schema("event-driven")).is_ok());
     }

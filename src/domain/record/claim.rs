@@ -8,9 +8,9 @@ use crate::domain::schema::Schema;
 pub enum Claim {
     /// The schema's: its values have forms that the schema writes.
     Own,
-    /// The same as far as it was read; what was not read of a value may say otherwise.
+    /// The schema's, as far as the values were read: the rest of a value may have another form.
     SoFar,
-    /// Not the schema's, and why.
+    /// Another program's, and why.
     Foreign(String),
     /// Not the schema's lock: the schema of this name reads it as a result.
     ResultOf(String),

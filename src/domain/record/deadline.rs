@@ -7,7 +7,7 @@ pub(crate) const SLACK_MS: u64 = 2;
 /// The moment at which a Redis key expires, in milliseconds since the epoch by its server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
-    /// It never does.
+    /// The key never expires.
     Never,
     /// At this moment, as PEXPIRETIME tells it (from Redis 7.0 on).
     At(u64),
@@ -32,7 +32,7 @@ impl Deadline {
         }
     }
 
-    /// True when both readings can be of one moment. What is unknown is the same as nothing.
+    /// True when both readings can be of one moment. An unknown deadline is the same as no other one.
     pub(crate) fn is_same(self, other: Self) -> bool {
         match (self.bounds(), other.bounds()) {
             (Some((earliest, latest)), Some((other_earliest, other_latest))) => {

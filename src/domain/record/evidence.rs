@@ -8,12 +8,12 @@ use crate::domain::as_str::as_str;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Evidence {
-    /// It follows from a schema's default, which this deployment may not keep to. It selects nothing for a change.
+    /// From a schema's default, which this deployment may not keep to. An estimate selects nothing for a change.
     #[default]
     Estimated,
-    /// It follows from what this deployment says of itself: an option, or the context.
+    /// From what this deployment says of itself: an option, or the context.
     Stated,
-    /// It stands in the value, or is true under any setting.
+    /// From the value itself, or true under any setting.
     Known,
 }
 

@@ -32,7 +32,7 @@ enum Print {
 /// What a later look says of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    /// It is the record that was seen.
+    /// The record is the one that was seen.
     Same,
     /// The bytes are the same, and a Redis key expires at another moment: a lock was renewed, or released and taken anew.
     Renewed,

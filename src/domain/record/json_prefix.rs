@@ -28,7 +28,7 @@ pub fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     parse_with_care(bytes, whole)
 }
 
-/// The same for what is odd.
+/// Reads what [`plain`] gives up on.
 pub(in crate::domain) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Json<'static>, String> {
     let end = bytes.iter().position(|byte| *byte == 0);
     if end.is_some_and(|end| end < 2) && bytes.len() > 1 {

@@ -45,7 +45,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, true)
 }
 
-/// The same places where a Redis key is left to a schema with a more specific template: what a less specific one would read
+/// The places that [`for_key`] leaves to a schema with a more specific template: what a less specific schema would read
 /// there.
 pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, false)
@@ -94,7 +94,7 @@ pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thr
     records_in(catalog, candidate, seen.clone(), thresholds)
 }
 
-/// The same, which keeps what was seen: a value may be large.
+/// The records of [`records`], without a copy of what was seen: a value may be large.
 pub(crate) fn records_in(
     catalog: &Catalog,
     candidate: &Candidate,
@@ -136,12 +136,13 @@ pub(crate) fn record_at(
     Some(record(catalog, schema, readings(schema, &seen), (candidate.key.clone(), seen), thresholds))
 }
 
-/// The same of a record whose schema and idempotency key are known, without findings.
+/// The record of a schema and an idempotency key that are known, without findings.
 pub(crate) fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
     Record::new(Arc::clone(schema), key.to_vec(), seen.clone(), readings(schema, &seen))
 }
 
-/// The first of [`records`], without reading the value for the others; a schema that cannot tell yet comes first too.
+/// The first of [`records`]: the value is read for no further schema. A schema that needs more of the value to tell counts
+/// as a reader of the value.
 pub(crate) fn first_record(
     catalog: &Catalog,
     candidate: Candidate,

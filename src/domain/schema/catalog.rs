@@ -29,7 +29,7 @@ pub(crate) struct OwnedSlot {
     pub(crate) schema: Arc<Schema>,
     /// Which of its slots.
     pub(crate) slot: usize,
-    /// The scanned schemas with the very same templates, itself among them, as it is asked for each Redis key of a walk.
+    /// The scanned schemas with the very same templates, this one included: kept here, for a walk asks once a Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
     scanned: bool,
 }
@@ -107,7 +107,7 @@ impl Catalog {
         self.owning_slots(redis_key).map(|owner| (&owner.schema, owner.slot))
     }
 
-    /// The same, the scanned ones alone.
+    /// The owners of a Redis key, those alone that a scan looks for.
     pub(crate) fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
         self.owning_slots(redis_key).filter(|owner| owner.scanned)
     }

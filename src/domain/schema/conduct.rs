@@ -28,9 +28,9 @@ pub(crate) struct Conduct {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum OnFailure {
-    /// It stores the error as a result.
+    /// The service stores the error as a result.
     Store,
-    /// It releases the lock.
+    /// The service releases the lock.
     Release,
     /// Nothing: the lock stays until its TTL ends.
     Keep,
@@ -43,9 +43,9 @@ as_str!(OnFailure);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum OnHangUp {
-    /// It releases the lock, while the handler still runs.
+    /// The service releases the lock, while the handler still runs.
     Release,
-    /// It goes on and stores the result.
+    /// The service goes on and stores the result.
     GoOn,
 }
 
@@ -56,9 +56,9 @@ as_str!(OnHangUp);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum WithoutRedis {
-    /// It refuses the request (fail closed).
+    /// The service refuses the request (fail closed).
     Refuse,
-    /// It executes the request all the same (fail open).
+    /// The service executes the request all the same (fail open).
     Execute,
 }
 

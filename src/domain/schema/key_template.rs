@@ -20,7 +20,7 @@ impl KeyTemplate {
         Ok(Self { before: literal(before, prefix)?, after: literal(after, prefix)? })
     }
 
-    /// The same template with more literal bytes in front.
+    /// This template with more literal bytes in front.
     #[must_use]
     pub(crate) fn behind(self, prefix: &str) -> Self {
         Self { before: [prefix.as_bytes(), &self.before].concat(), ..self }

@@ -87,7 +87,7 @@ impl Schema {
         self.slots.iter().map(|slot| slot.template.redis_key(key)).collect()
     }
 
-    /// The same schema with TTLs of at most this: what the steps are sent, and what is expected of them.
+    /// This schema with shorter TTLs, none longer than `most`: for the steps that are sent, and for the answers expected.
     #[must_use]
     pub(crate) fn living_at_most(&self, most: Duration) -> Self {
         Self { lock_ttl: self.lock_ttl.min(most), result_ttl: self.result_ttl.min(most), ..self.clone() }

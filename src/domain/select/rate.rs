@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// So many a second.
+/// A limit of so many things a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(NonZeroU32);
 

@@ -24,11 +24,11 @@ pub struct Difference {
 /// Which way a cell changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It is worse.
+    /// The verdict is worse.
     Worse,
-    /// It is better.
+    /// The verdict is better.
     Better,
-    /// It was not there.
+    /// The cell has no accepted verdict.
     New,
 }
 

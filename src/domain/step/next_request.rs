@@ -22,11 +22,11 @@ pub struct NextRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Answer {
-    /// It takes the lock and the operation runs.
+    /// The request takes the lock, and the operation runs.
     Execute,
-    /// It is turned away: another request holds the lock.
+    /// The request is turned away: another request holds the lock.
     Conflict,
-    /// It gets the stored response.
+    /// The request gets the stored response.
     Replay,
     /// The service fails on the record.
     Fail,

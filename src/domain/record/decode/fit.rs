@@ -10,11 +10,11 @@ use crate::domain::schema::ValueCase;
 /// Whether a value is of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
-    /// It is.
+    /// The value is of the case.
     Yes,
-    /// What was not read of it decides.
+    /// The rest of the value, which was not read, decides.
     Open,
-    /// It is not.
+    /// The value is not of the case.
     No,
 }
 

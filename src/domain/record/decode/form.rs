@@ -9,16 +9,16 @@ const MOST_NAME: usize = 64;
 /// Whether a value of a case has the form that the schema writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// It has.
+    /// The value has the form.
     Own,
-    /// What was read of it has; what was not read may hold another field.
+    /// The beginning that was read has the form; the rest may hold another field.
     SoFar,
-    /// It has not, and why: somebody else wrote it.
+    /// The value has another form, so that another program wrote the value; why.
     Foreign(String),
 }
 
 impl Form {
-    /// The form of a value that is told to be of a case; `document` is it as JSON, where it has to be any.
+    /// The form of a value of this case; `document` is the value as JSON, for a case that is JSON.
     pub(super) fn of(schema: &Schema, case: &ValueCase, document: Option<&Json<'_>>, whole: bool) -> Self {
         if case.is_opaque() && !schema.slots[case.slot].template.has_prefix() {
             return Self::Foreign("any text is of its form, and its Redis key has no literal prefix".to_owned());
@@ -45,7 +45,8 @@ impl Form {
     }
 }
 
-/// What no value of the form has on this level or below; of a part, whatever is missing may be in the rest.
+/// What parts an object from the form, on this level or below. With `whole` false nothing counts as missing: the rest of
+/// the value, which was not read, may hold the field.
 pub(super) fn strange(closed: &Closed, level: usize, object: &Json<'_>, whole: bool) -> Option<String> {
     let level = &closed.levels()[level];
     let Json::Object(found) = object else { return Some(format!("`{}` is no object", level.at)) };

@@ -22,7 +22,7 @@ impl Json<'_> {
         Some(found.unwrap_or_else(|| self.by_ref()))
     }
 
-    /// The same with its members, where it is an array or an object as it is written.
+    /// The value with its members read, where an array or an object is still text.
     pub(crate) fn opened(&self) -> Json<'_> {
         match self {
             Self::Raw(text) => shallow(text),

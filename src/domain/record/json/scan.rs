@@ -8,7 +8,7 @@ pub(super) const DEEPEST: usize = 1000;
 pub(super) enum Stop {
     /// The bytes end.
     Cut,
-    /// It is not plain.
+    /// The text is nothing that services write: the careful reader decides.
     Odd,
 }
 

@@ -38,7 +38,7 @@ impl Json<'_> {
         }
     }
 
-    /// The same, which borrows nothing.
+    /// The value, with every text copied.
     pub(in crate::domain) fn into_owned(self) -> Json<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
@@ -62,7 +62,7 @@ impl Json<'_> {
         }
     }
 
-    /// The same as a tree that owns everything.
+    /// The value as a `serde_json` tree, which owns its texts.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
