@@ -129,7 +129,8 @@ pub fn of(error: &anyhow::Error) -> Exit {
     Exit::Bug
 }
 
-/// An error that came between two changes: it says how far they got, and after a part was done the exit code does.
+/// An error that came between two changes. Its message says how far the changes got; its exit code is partial where any was
+/// made.
 pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> Stop {
     let exit = match of(error) {
         exit @ (Exit::OutcomeUnknown | Exit::Bug) => exit,

@@ -26,6 +26,34 @@ pub fn line(value: &impl Serialize) -> String {
     escape::json(serde_json::to_string(value).unwrap_or_default()) + "\n"
 }
 
+/// A document whose values go out as they come, each in a line.
+pub struct Streamed {
+    name: &'static str,
+    is_open: bool,
+}
+
+impl Streamed {
+    pub fn new(name: &'static str) -> Self {
+        Self { name, is_open: false }
+    }
+
+    /// What stands before the next value.
+    pub fn before_value(&mut self) -> String {
+        if std::mem::replace(&mut self.is_open, true) { ",\n".to_owned() } else { self.opening() + "\n" }
+    }
+
+    /// The end of the document, with what is said of all values.
+    pub fn end(&self, of_all: &Map<String, Value>) -> String {
+        let open = if self.is_open { "\n".to_owned() } else { self.opening() };
+        let fields = line(of_all);
+        format!("{open}],{}", fields.strip_prefix('{').unwrap_or(&fields))
+    }
+
+    fn opening(&self) -> String {
+        format!("{{\"format\":1,\"{}\":[", self.name)
+    }
+}
+
 struct Document<'a, T> {
     name: &'a str,
     values: &'a [T],

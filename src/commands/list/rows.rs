@@ -9,8 +9,9 @@ use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::top_n::{Order, Top};
+use crate::render::document::Streamed;
 use crate::render::listing::Listing;
-use crate::render::{escape, record_json};
+use crate::render::record_json;
 
 /// Which rows are kept.
 pub(super) enum Kept {
@@ -22,6 +23,7 @@ pub(super) struct Rows {
     output: Output,
     reveal: bool,
     listing: Listing,
+    document: Streamed,
     top: Option<Top>,
     limit: usize,
     shown: usize,
@@ -38,7 +40,8 @@ impl Rows {
             Kept::Sorted(order, limit) => (limit, Some(Top::new(order, limit))),
         };
         let listing = Listing::new(context.ui.view(), schema_columns);
-        Self { output, reveal, listing, top, limit, shown: 0, cut: false, page: String::new() }
+        let document = Streamed::new("records");
+        Self { output, reveal, listing, document, top, limit, shown: 0, cut: false, page: String::new() }
     }
 
     pub(super) fn shown(&self) -> usize {
@@ -62,16 +65,19 @@ impl Rows {
     }
 
     /// Shows what sorting kept, and closes the document with what the walk covered.
-    pub(super) fn close(&mut self, context: &mut Context, whole: bool, covered: Map<String, Value>) -> io::Result<()> {
+    pub(super) fn close(
+        &mut self,
+        context: &mut Context,
+        whole: bool,
+        mut covered: Map<String, Value>,
+    ) -> io::Result<()> {
         if let Some(top) = self.top.take() {
             self.cut = top.was_cut();
             self.show(context, &top.into_sorted())?;
         }
         if self.output == Output::Json {
-            let open = if self.shown == 0 { "{\"format\":1,\"records\":[" } else { "\n" };
-            let covered = covered.into_iter().map(|(name, value)| format!("\"{name}\":{value},"));
-            let covered = escape::json(covered.collect());
-            context.ui.data(format!("{open}],{covered}\"complete\":{whole}}}\n"))?;
+            covered.insert("complete".to_owned(), whole.into());
+            context.ui.data(self.document.end(&covered))?;
         }
         context.ui.flush()
     }
@@ -80,16 +86,15 @@ impl Rows {
         if records.is_empty() {
             return Ok(());
         }
-        let first = self.shown == 0;
         match self.output {
             Output::Table => {
-                if first {
+                if self.shown == 0 {
                     context.ui.data(self.listing.heading())?;
                 }
                 context.ui.data(self.listing.rows(records))?;
             }
             Output::Json => {
-                context.ui.data(if first { "{\"format\":1,\"records\":[\n" } else { ",\n" })?;
+                context.ui.data(self.document.before_value())?;
                 self.page = record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
             }

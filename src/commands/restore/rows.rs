@@ -2,11 +2,14 @@
 
 use std::io;
 
+use serde_json::Map;
+
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::Role;
 use crate::render::change::restored;
+use crate::render::document::Streamed;
 use crate::store::backup::Held;
 use crate::store::{Became, Fate, StoreError};
 
@@ -58,6 +61,7 @@ impl Ending {
 /// Rows on their way to stdout, and their counts.
 pub(super) struct Rows {
     output: Output,
+    document: Streamed,
     dry_run: bool,
     /// By [`Ending`].
     counts: [u64; 5],
@@ -69,7 +73,7 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(output: Output, dry_run: bool) -> Self {
-        Self { output, dry_run, counts: [0; 5], read_back: 0, shown: Ok(()) }
+        Self { output, document: Streamed::new("redis_keys"), dry_run, counts: [0; 5], read_back: 0, shown: Ok(()) }
     }
 
     fn count(&self, ending: Ending) -> u64 {
@@ -112,7 +116,7 @@ impl Rows {
         refusal
     }
 
-    fn row(&self, held: &Held, fate: Fate, ending: Ending) -> String {
+    fn row(&mut self, held: &Held, fate: Fate, ending: Ending) -> String {
         let left = match fate {
             Fate::Restored(left) | Fate::FoundBack(left) => Some(left.map_or(Expiry::Never, Expiry::In)),
             _ => None,
@@ -126,12 +130,10 @@ impl Rows {
             state: &held.state,
             left,
         };
-        let first = self.seen() == 0;
         match self.output {
-            Output::Table if first => restored::heading() + &restored::line(&row),
+            Output::Table if self.seen() == 0 => restored::heading() + &restored::line(&row),
             Output::Table => restored::line(&row),
-            Output::Json if first => format!("{{\"format\":1,\"redis_keys\":[\n{}", restored::json(&row)),
-            Output::Json => format!(",\n{}", restored::json(&row)),
+            Output::Json => self.document.before_value() + &restored::json(&row),
             Output::Jsonl => restored::json(&row) + "\n",
         }
     }
@@ -140,14 +142,13 @@ impl Rows {
     pub(super) fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
         std::mem::replace(&mut self.shown, Ok(()))?;
         if self.output == Output::Json {
-            let open = if self.seen() == 0 { "{\"format\":1,\"redis_keys\":[" } else { "\n" };
-            let word = if self.dry_run { "would_restore" } else { "restored" };
-            let left: String =
-                LEFT.map(|(ending, _)| format!("\"{}\":{},", ending.as_str(), self.count(ending))).concat();
-            let restored = self.restored();
-            context.ui.data(format!(
-                "{open}],\"{word}\":{restored},{left}\"lines_left_out\":{left_out},\"complete\":{whole}}}\n"
-            ))?;
+            let restored = if self.dry_run { "would_restore" } else { "restored" };
+            let counts = [(restored, self.restored())].into_iter();
+            let counts = counts.chain(LEFT.map(|(ending, _)| (ending.as_str(), self.count(ending))));
+            let counts = counts.chain([("lines_left_out", left_out)]);
+            let mut of_all: Map<_, _> = counts.map(|(name, count)| (name.to_owned(), count.into())).collect();
+            of_all.insert("complete".to_owned(), whole.into());
+            context.ui.data(self.document.end(&of_all))?;
         }
         context.ui.flush()
     }
