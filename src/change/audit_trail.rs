@@ -11,8 +11,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::store::StoreError;
-use crate::store::audit::writer;
-use crate::store::audit::writer::{Entry, Lines};
+use crate::store::audit::writer::{self, Entry, Lines};
 
 /// Who changes what with which command, and why.
 pub struct AuditTrail {

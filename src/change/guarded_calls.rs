@@ -2,11 +2,9 @@
 
 use anyhow::Result;
 
-use crate::domain::record::Record;
-use crate::domain::record::age;
 use crate::domain::record::identity::Identity;
-use crate::domain::record::locate;
 use crate::domain::record::observation::Observation;
+use crate::domain::record::{Record, age, locate};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::reply::{self, StepReply};
 use crate::domain::step::request::Request;

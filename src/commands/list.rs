@@ -14,9 +14,8 @@ use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, WalkArgs, finding
 use crate::change::say_coverage;
 use crate::context::Context;
 use crate::domain::diagnosis::{self, FindingCode, Thresholds};
-use crate::domain::record::Record;
-use crate::domain::record::age;
 use crate::domain::record::evidence::Evidence;
+use crate::domain::record::{Record, age};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::coverage::Coverage;

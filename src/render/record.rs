@@ -41,75 +41,75 @@ impl RecordPage {
         self.page.line(&format!("{key}  {state}  {schema}"));
         let (word, rest) = words::next_request(record);
         let word = palette.answer(record.next_request.answer, word);
-        self.field("Next request", &format!("{word}{rest}"));
+        self.page.field("Next request", &format!("{word}{rest}"));
     }
 
     fn keys(&mut self, record: &Record) {
         let label = if record.seen.slots.len() > 1 { "Redis keys" } else { "Redis key" };
         for (index, slot) in record.seen.slots.iter().enumerate() {
-            self.field(if index == 0 { label } else { "" }, &redis_key(record, slot));
+            self.page.field(if index == 0 { label } else { "" }, &redis_key(record, slot));
         }
     }
 
     fn lock_and_result(&mut self, record: &Record) {
         if let Some(why) = record.claim.foreign_because() {
             let name = &record.schema.name;
-            self.field("Form", &format!("not {name}'s: {}", escape::text(why.as_bytes())));
+            self.page.field("Form", &format!("not {name}'s: {}", escape::text(why.as_bytes())));
         }
         if record.state == State::InProgress || record.owner().is_some() {
-            self.field(
+            self.page.field(
                 "Owner",
                 &record.owner().map_or_else(|| "unknown: the schema keeps none".to_owned(), escape::text),
             );
         }
         if record.state == State::Unreadable && record.schema.slots.len() == 1 {
-            self.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
+            self.page.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
         } else if let Some(lock) = record.lock() {
-            self.field("Lock TTL", &time_left(lock.expiry, record.schema.lock_ttl));
+            self.page.field("Lock TTL", &time_left(lock.expiry, record.schema.lock_ttl));
         }
         if let Some(result) = record.result() {
-            self.field("Result TTL", &time_left(result.expiry, record.schema.result_ttl));
+            self.page.field("Result TTL", &time_left(result.expiry, record.schema.result_ttl));
         }
     }
 
     fn content(&mut self, record: &Record) {
-        self.field("Age", &words::age(record.age));
+        self.page.field("Age", &words::age(record.age));
         let memory =
             record.memory_bytes().map(|memory| format!(", {} of memory", words::bytes(memory))).unwrap_or_default();
         let size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
-        self.field("Size", &format!("{size}{memory}"));
+        self.page.field("Size", &format!("{size}{memory}"));
         if let Some(idle) = record.idle() {
             let idle =
                 if idle.as_secs() == 0 { "under 1s".to_owned() } else { duration::short(idle.as_secs() * 1_000) };
-            self.field("Idle", &format!("{idle} since it was last touched"));
+            self.page.field("Idle", &format!("{idle} since it was last touched"));
         }
         if let Some(fingerprint) = record.fingerprint() {
-            self.field("Fingerprint", &escape::text(fingerprint.as_bytes()));
+            self.page.field("Fingerprint", &escape::text(fingerprint.as_bytes()));
         }
         if let Some(error) = record.error() {
-            self.field("Error", &escape::text(error.as_bytes()));
+            self.page.field("Error", &escape::text(error.as_bytes()));
         }
         if let Some(blob) = record.blob() {
-            self.field("Blob pointer", &escape::json(blob.to_string()));
+            self.page.field("Blob pointer", &escape::json(blob.to_string()));
         }
         if !record.seen.atomic {
-            self.field("Read", "one Redis key after the other, not at one moment: a cluster keeps them apart, or scripts are not permitted");
+            self.page.field("Read", "one Redis key after the other, not at one moment: a cluster keeps them apart, or scripts are not permitted");
         }
     }
 
     fn response(&mut self, response: &Response) {
         let status = response.status.map_or_else(|| "no status kept".to_owned(), |status| status.to_string());
-        self.field("Response", &status);
+        self.page.field("Response", &status);
         for (name, value) in &response.headers {
             let shown = if self.reveal || !is_secret_header(name) { value.as_str() } else { record_json::HIDDEN };
             let line = format!("{}: {}", escape::text(name.as_bytes()), escape::text(shown.as_bytes()));
-            self.field("", &line);
+            self.page.field("", &line);
         }
         if response.body.is_empty() {
             return;
         }
         let part = if response.whole { "" } else { ", the beginning; --full reads it all" };
-        self.field("Body", &format!("{}{part}", words::bytes(response.body.len() as u64)));
+        self.page.field("Body", &format!("{}{part}", words::bytes(response.body.len() as u64)));
         for line in body::lines(&response.body) {
             self.page.line(&format!("    {line}"));
         }
@@ -123,10 +123,6 @@ impl RecordPage {
             self.page.wrapped(2, &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())));
             self.page.wrapped(4, &format!("→ {}", escape::text(finding.advice.as_bytes())));
         }
-    }
-
-    fn field(&mut self, label: &str, value: &str) {
-        self.page.field(label, value);
     }
 }
 

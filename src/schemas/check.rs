@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::Deployment;
 use super::load::read_folder;
-use crate::domain::schema::lua_check;
-use crate::domain::schema::lua_check::Sent;
+use crate::domain::schema::lua_check::{self, Sent};
 use crate::domain::schema::self_check;
 use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
 

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::domain::race::{Answer, Strategy};
-use crate::domain::record::decode;
-use crate::domain::record::decode::Reading;
+use crate::domain::record::decode::{self, Reading};
 use crate::domain::record::observation::Content;
 use crate::domain::schema::{Action, Call, Meaning, Schema, State, Step};
-use crate::domain::step::reply;
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::reply::{self, StepReply};
 use crate::domain::step::request::Request;
 use crate::store::{Packed, StoreError, Wire, pack};
 

@@ -4,8 +4,7 @@ use std::fs;
 
 use crate::support::{Run, Server};
 use idemctl::domain::schema::Schema;
-use idemctl::schemas;
-use idemctl::schemas::Deployment;
+use idemctl::schemas::{self, Deployment};
 use serde_json::Value;
 
 /// Each built-in schema, and the Redis keys of the idempotency key `k` with the prefix `shop:`.

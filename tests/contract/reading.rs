@@ -6,8 +6,7 @@ use idemctl::domain::record::locate;
 use idemctl::domain::schema::State;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::domain::step::next_request::Answer;
-use idemctl::schemas;
-use idemctl::schemas::Deployment;
+use idemctl::schemas::{self, Deployment};
 
 use crate::support::Server;
 use crate::support::wire::{self, Library};

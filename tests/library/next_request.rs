@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use idemctl::domain::record::decode;
-use idemctl::domain::record::decode::Reading;
+use idemctl::domain::record::decode::{self, Reading};
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Reply, Schema, Step};
 use idemctl::domain::step::fencing;
-use idemctl::domain::step::next_request;
-use idemctl::domain::step::next_request::Answer;
+use idemctl::domain::step::next_request::{self, Answer};
 use idemctl::domain::step::request::Request;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

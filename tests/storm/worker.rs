@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema, Step};
-use idemctl::domain::step::reply;
-use idemctl::domain::step::reply::StepReply;
+use idemctl::domain::step::reply::{self, StepReply};
 use idemctl::domain::step::request::Request;
 use redis::Connection;
 

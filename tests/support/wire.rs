@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
-use idemctl::domain::step::reply;
-use idemctl::domain::step::reply::StepReply;
+use idemctl::domain::step::reply::{self, StepReply};
 use idemctl::domain::step::request::Request;
-use idemctl::schemas;
-use idemctl::schemas::Deployment;
+use idemctl::schemas::{self, Deployment};
 use idemctl::store::{self, Access, Address, Head, Link, Target, Writer};
 use redis::{Connection, Value};
 use tokio::runtime::Runtime;

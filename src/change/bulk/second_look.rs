@@ -8,8 +8,7 @@ use crate::domain::change::outcome::Account;
 use crate::domain::record::Record;
 use crate::domain::record::claim::Claim;
 use crate::domain::record::identity::{Comparison, Identity};
-use crate::domain::record::locate;
-use crate::domain::record::locate::Candidate;
+use crate::domain::record::locate::{self, Candidate};
 use crate::domain::record::observation::{Observation, SeenSlot};
 use crate::store::{Reader, Seen, StoreError};
 

@@ -8,8 +8,7 @@ use super::key_file::KeyFile;
 use super::rule::{Chosen, Rule, Verdict};
 use crate::domain::record::Record;
 use crate::domain::select::coverage::Coverage;
-use crate::store::read::records;
-use crate::store::read::records::Lookup;
+use crate::store::read::records::{self, Lookup};
 use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
 
 /// Keys of a file that are looked up in one round trip.

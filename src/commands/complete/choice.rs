@@ -4,8 +4,7 @@ use anyhow::Result;
 
 use crate::change;
 use crate::context::Context;
-use crate::domain::manual;
-use crate::domain::manual::{Completion, Overrides, Refusal};
+use crate::domain::manual::{self, Completion, Overrides, Refusal};
 use crate::domain::record::Record;
 use crate::domain::record::response::Response;
 use crate::domain::step::request::Request;

@@ -3,8 +3,7 @@
 use super::unlock;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::Record;
-use crate::domain::record::age;
-use crate::domain::record::age::Age;
+use crate::domain::record::age::{self, Age};
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step, TtlOf};

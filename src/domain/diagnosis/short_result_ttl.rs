@@ -3,8 +3,7 @@
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
-use crate::domain::record::age;
-use crate::domain::record::age::AgeSource;
+use crate::domain::record::age::{self, AgeSource};
 use crate::domain::record::observation::Expiry;
 use crate::domain::schema::{State, TtlOf};
 

@@ -1,8 +1,7 @@
 //! Which records an operator may complete, and what the service's complete step needs to find for it.
 
 use crate::domain::record::Record;
-use crate::domain::record::decode;
-use crate::domain::record::decode::Reading;
+use crate::domain::record::decode::{self, Reading};
 use crate::domain::record::observation::Content;
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::next_request::foreseen;

@@ -2,8 +2,7 @@
 //! server may still execute the step.
 
 use crate::domain::record::Record;
-use crate::domain::record::decode;
-use crate::domain::record::decode::Decoded;
+use crate::domain::record::decode::{self, Decoded};
 use crate::domain::record::observation::{Content, Expiry};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::request::Request;

@@ -3,8 +3,7 @@
 use crate::domain::record::Record;
 use crate::domain::record::age;
 use crate::domain::record::deadline::Deadline;
-use crate::domain::record::decode;
-use crate::domain::record::decode::Reading;
+use crate::domain::record::decode::{self, Reading};
 use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::next_request::foreseen;

@@ -11,8 +11,7 @@ mod number;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::json;
-use super::json::{Json, close};
+use super::json::{self, Json, close};
 
 /// Parses JSON bytes, or the beginning of some.
 ///

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::claim::Claim;
-use super::decode;
-use super::decode::Reading;
+use super::decode::{self, Reading};
 use super::observation::{Content, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, Foreign, Thresholds};

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::age;
-use super::age::Age;
+use super::age::{self, Age};
 use super::claim::Claim;
 use super::decode::{Decoded, Reading};
 use super::observation::{Content, Expiry, Observation, SeenSlot};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Schema, State};
-use crate::domain::step::next_request;
-use crate::domain::step::next_request::NextRequest;
+use crate::domain::step::next_request::{self, NextRequest};
 
 /// One idempotency key under one schema.
 #[derive(Debug, Clone)]

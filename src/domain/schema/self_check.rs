@@ -2,12 +2,10 @@
 
 use super::{Schema, State};
 use crate::domain::record::deadline::Deadline;
-use crate::domain::record::decode;
-use crate::domain::record::decode::Reading;
+use crate::domain::record::decode::{self, Reading};
 use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
 use crate::domain::record::response::Response;
-use crate::domain::step::next_request;
-use crate::domain::step::next_request::Answer;
+use crate::domain::step::next_request::{self, Answer};
 use crate::domain::step::request::Request;
 
 /// Something that does not fit together.

@@ -65,18 +65,18 @@ impl SchemaPage<'_> {
     fn head(&mut self) {
         let schema = self.schema;
         let name = self.page.view.palette.bold(&words::safe(&schema.name));
-        self.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
+        self.page.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
         for (slot, template) in schema.slots.iter().zip(words::templates(schema)) {
             let label = if schema.slots.len() == 1 { "Redis key" } else { slot.role.as_str() };
-            self.field(&capital(label), &template);
+            self.page.field(&capital(label), &template);
         }
-        self.field("Prefix", &words::prefix(&schema.prefix));
-        self.field("Lock TTL", &duration::short(millis(schema.lock_ttl)));
-        self.field("Result TTL", &duration::short(millis(schema.result_ttl)));
+        self.page.field("Prefix", &words::prefix(&schema.prefix));
+        self.page.field("Lock TTL", &duration::short(millis(schema.lock_ttl)));
+        self.page.field("Result TTL", &duration::short(millis(schema.result_ttl)));
         if let Some(newer) = &schema.older_release_of {
-            self.field("Older release", &format!("of {}, on the same Redis keys", words::safe(newer)));
+            self.page.field("Older release", &format!("of {}, on the same Redis keys", words::safe(newer)));
         }
-        self.field("Origin", &words::origin(&schema.origin));
+        self.page.field("Origin", &words::origin(&schema.origin));
     }
 
     fn values(&mut self) {
@@ -95,13 +95,13 @@ impl SchemaPage<'_> {
         });
         self.grid(2, rows);
         self.section("Written", "");
-        self.field("lock", &words::safe(&schema.write.lock_value.display()));
-        self.field("result", &words::safe(&schema.write.result_value.display()));
+        self.page.field("lock", &words::safe(&schema.write.lock_value.display()));
+        self.page.field("result", &words::safe(&schema.write.result_value.display()));
         if let Some(failed) = &schema.write.failed_value {
-            self.field("failed", &words::safe(&failed.display()));
+            self.page.field("failed", &words::safe(&failed.display()));
         }
         if let Some(response) = &schema.write.response {
-            self.field("response", &words::safe(&response.display()));
+            self.page.field("response", &words::safe(&response.display()));
         }
     }
 
@@ -117,11 +117,11 @@ impl SchemaPage<'_> {
         };
         self.section(name, owner);
         if let Some(note) = &step.note {
-            self.wrapped(2, &words::safe(note));
+            self.page.wrapped(2, &words::safe(note));
         }
         for (index, call) in step.calls.iter().enumerate() {
             let number = if step.calls.len() > 1 { format!("{}. ", index + 1) } else { String::new() };
-            self.wrapped(2, &format!("{number}{}", words::sent(&call.action)));
+            self.page.wrapped(2, &format!("{number}{}", words::sent(&call.action)));
             self.replies(call);
         }
     }
@@ -150,7 +150,7 @@ impl SchemaPage<'_> {
 
     fn late_worker(&mut self) {
         self.section("Late worker", "one that still runs when its lock has expired or was removed");
-        self.wrapped(2, late_worker(fencing::of(self.schema)));
+        self.page.wrapped(2, late_worker(fencing::of(self.schema)));
     }
 
     fn scripts(&mut self) {
@@ -161,21 +161,13 @@ impl SchemaPage<'_> {
         let name = words::safe(&self.schema.name);
         self.section("Scripts", &format!("idemctl schema show {name} --script NAME prints one"));
         let names: Vec<_> = self.schema.scripts.keys().map(|script| words::safe(script)).collect();
-        self.wrapped(2, &names.join("  "));
+        self.page.wrapped(2, &names.join("  "));
     }
 
     fn section(&mut self, title: &str, remark: &str) {
         let palette = self.page.view.palette;
         let remark = if remark.is_empty() { String::new() } else { format!("  {}", palette.dim(remark)) };
         self.page.line(&format!("\n{}{remark}", palette.bold(title)));
-    }
-
-    fn field(&mut self, label: &str, value: &str) {
-        self.page.field(label, value);
-    }
-
-    fn wrapped(&mut self, indent: usize, text: &str) {
-        self.page.wrapped(indent, text);
     }
 
     fn grid(&mut self, indent: usize, rows: impl Iterator<Item = Vec<String>>) {

@@ -1,11 +1,10 @@
 //! One cell as a sequence: who did what when, what Redis answered, what the client saw.
 
 use crate::domain::simulation::{Cell, History, Told};
-use crate::render::escape;
 use crate::render::fold::fold;
 use crate::render::simulation::matrix::{style, words};
 use crate::render::style::View;
-use crate::render::table;
+use crate::render::{escape, table};
 
 const LONGEST_REPLY: usize = 48;
 

@@ -2,8 +2,7 @@
 
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::age::millis;
-use crate::domain::record::decode;
-use crate::domain::record::decode::Reading;
+use crate::domain::record::decode::{self, Reading};
 use crate::domain::record::observation::Content;
 use crate::domain::record::response::Response;
 use crate::domain::schema::Schema;

@@ -5,8 +5,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::beside::Beside;
-use super::line;
-use super::line::{FromLine, HeldLine, VoidLine};
+use super::line::{self, FromLine, HeldLine, VoidLine};
 use super::saved::{About, Saved};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::record::observation::Observation;

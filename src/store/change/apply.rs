@@ -3,8 +3,7 @@
 
 use std::sync::PoisonError;
 
-use super::batch;
-use super::batch::Batch;
+use super::batch::{self, Batch};
 use super::change::{Action, Change, Outcome};
 use super::writer::Writer;
 use crate::domain::hash_slot;

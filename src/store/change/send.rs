@@ -2,8 +2,7 @@
 
 use redis::Value;
 
-use super::batch;
-use super::batch::Batch;
+use super::batch::{self, Batch};
 use super::change::{Action, Outcome};
 use super::writer::Writer;
 use crate::domain::record::identity::{Comparison, Identity};

@@ -9,8 +9,7 @@ use std::time::Duration;
 use redis::Value;
 use tokio::sync::OnceCell;
 
-use super::node;
-use super::node::Node;
+use super::node::{self, Node};
 use super::slot_map::SlotMap;
 use crate::domain::record::age::millis;
 use crate::store::connection::reply;

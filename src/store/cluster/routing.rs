@@ -10,8 +10,7 @@ use futures_util::future::join_all;
 use redis::{Cmd, Pipeline, Value};
 
 use super::client::{Link, Reply, Topology};
-use super::slot_map;
-use super::slot_map::SlotMap;
+use super::slot_map::{self, SlotMap};
 use crate::domain::hash_slot;
 use crate::store::connection::target::Target;
 use crate::store::error::StoreError;

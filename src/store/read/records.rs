@@ -4,10 +4,8 @@ use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
-use crate::domain::record::locate;
-use crate::domain::record::locate::Candidate;
-use crate::domain::record::stranger;
-use crate::domain::record::stranger::Stranger;
+use crate::domain::record::locate::{self, Candidate};
+use crate::domain::record::stranger::{self, Stranger};
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::coverage::Coverage;
 use crate::store::{Head, Reader, Seen, StoreError, Walk};
