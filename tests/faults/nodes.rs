@@ -57,13 +57,13 @@ fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
     let ours = on(&cluster, 0).len() + on(&cluster, 2).len();
     cluster.kill(1);
     let gone = format!("127.0.0.1:{}", cluster.port(1));
-    cluster.idemctl(&["sweep", "--orphaned", "--check"]).exits(3).says(&gone).shows(&ours.to_string());
+    cluster.idemctl(&["sweep", "--orphaned", "--check"]).exits(3).says(&gone).shows(ours.to_string());
     for (words, verb) in
         [(&["sweep", "--orphaned", "--yes", "--grace", "0", "--backup", "swept"][..], "done"), (&PURGE, "purged")]
     {
         let run = cluster.idemctl(words).exits(3);
         run.says(&gone).says("hint: ");
-        run.says(verb).says(&ours.to_string());
+        run.says(verb).says(ours.to_string());
         assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "{}", run.all());
         let file = cluster.node(0).folder().join(words.last().unwrap());
         assert_eq!(backup::held(&file).len(), ours);
@@ -136,7 +136,7 @@ fn without_one_master_a_lock_whose_result_would_be_there_stays() {
     cluster.idemctl(&[&["force-unlock", &format!("m{}", blind[0])], &named[..]].concat()).exits(5).says(&gone);
     let sweep =
         cluster.idemctl(&[&["sweep", "--include", "leftover-lock", "--grace", "0"], &named[..]].concat()).exits(3);
-    sweep.says(&gone).says(&whole.len().to_string());
+    sweep.says(&gone).says(whole.len().to_string());
     let purge = ["purge", "--all", "--state", "completed,in-progress", "--no-backup"];
     for words in [
         &[&purge[..], &named].concat()[..],
