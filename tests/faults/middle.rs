@@ -80,7 +80,7 @@ fn a_server_that_stops_while_records_are_removed_loses_none_when_it_goes_on() {
     for words in REMOVING {
         let server = full();
         let mut command = server.command();
-        command.args(["--timeout", "400ms"]).args(*words);
+        command.args(["--timeout", "3s"]).args(*words);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut connection = server.connect();
         until("something is removed", || redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < LOCKS);
@@ -89,7 +89,7 @@ fn a_server_that_stops_while_records_are_removed_loses_none_when_it_goes_on() {
         signal("-CONT", &server);
         // At the very end there may have been nothing more to ask.
         assert!([0, 3, 7].contains(&run.code), "{}", run.all());
-        assert!(run.code == 0 || run.stderr.contains("did not answer within 0.4s"), "{}", run.all());
+        assert!(run.code == 0 || run.stderr.contains("did not answer within 3s"), "{}", run.all());
         thread::sleep(Duration::from_millis(50));
         is_gone_or_held(&server, &run);
     }

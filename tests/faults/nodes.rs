@@ -186,7 +186,7 @@ fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
     fill(&cluster, 3_000);
     let all: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
     let mut command = support::idemctl(cluster.node(0).folder());
-    command.args(["-p", &cluster.port(0).to_string(), "--timeout", "400ms"]).args(PURGE).args(["-o", "json"]);
+    command.args(["-p", &cluster.port(0).to_string(), "--timeout", "3s"]).args(PURGE).args(["-o", "json"]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut connection, before) = (cluster.connect(1), on(&cluster, 1).len());
     until("something is purged", || redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < before);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+pub use super::proxy::{Hook, fake, hooked, hooked_at, says};
 use crate::support::Server;
 
 /// What is done to replies.
@@ -90,93 +91,6 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write, fault: &Fault, direction: usize
     false
 }
 
-/// What is done with a request on its way.
-pub enum Hook {
-    /// It is passed on, and so is its reply.
-    Pass,
-    /// It is passed on, and once its reply is there, something else is done before that is passed on.
-    Then(Box<dyn FnOnce() + Send>),
-    /// It is passed on, and the connection is cut in place of its reply.
-    Lose,
-    /// The connection is cut before anybody hears of it.
-    Cut,
-    /// It gets this reply, and nobody hears of it.
-    Answer(Vec<u8>),
-    /// It is passed on, and gets this reply in place of its own.
-    Replace(Vec<u8>),
-}
-
-/// A port of the loopback that leads to the server; the hook sees whatever is sent at a time, and says what becomes of it.
-/// It lives as long as the test's process: what is to end with the test it holds weakly.
-pub fn hooked(server: &Server, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static) -> u16 {
-    let socket = server.socket();
-    fake(move |client| {
-        if let Ok(server) = UnixStream::connect(&socket) {
-            server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-            talk(client, server, &hook);
-        }
-    })
-}
-
-/// The same to a port.
-pub fn hooked_at(port: u16, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static) -> u16 {
-    fake(move |client| {
-        if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
-            server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-            talk(client, server, &hook);
-        }
-    })
-}
-
-fn talk(client: &mut TcpStream, mut server: impl Read + Write, hook: &impl Fn(&[u8]) -> Hook) {
-    client.set_nodelay(true).unwrap();
-    client.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    while let Some(sent) = all_there_is(client) {
-        if sent.is_empty() {
-            continue;
-        }
-        let hook = hook(&sent);
-        match hook {
-            Hook::Cut => return,
-            Hook::Answer(reply) => {
-                let _ = client.write_all(&reply);
-                continue;
-            }
-            _ => {}
-        }
-        let _ = server.write_all(&sent);
-        let mut reply = Vec::new();
-        while reply.is_empty() {
-            let Some(more) = all_there_is(&mut server) else { return };
-            reply = more;
-        }
-        match hook {
-            Hook::Lose => return,
-            Hook::Then(act) => act(),
-            Hook::Replace(other) => reply = other,
-            _ => {}
-        }
-        let _ = client.write_all(&reply);
-    }
-}
-
-/// What comes until nothing more does; `None` at the end.
-fn all_there_is(stream: &mut impl Read) -> Option<Vec<u8>> {
-    let (mut all, mut part) = (Vec::new(), [0; 65_536]);
-    loop {
-        match stream.read(&mut part) {
-            Ok(0) => return None,
-            Ok(count) => all.extend_from_slice(&part[..count]),
-            Err(_) => return Some(all),
-        }
-    }
-}
-
-/// True when this word is in a request.
-pub fn says(request: &[u8], word: &str) -> bool {
-    request.windows(word.len()).any(|part| part == word.as_bytes())
-}
-
 /// A port of the loopback that leads to another one, where connections come from 127.0.0.2: from another host, as some
 /// servers see it.
 pub fn from_another_host(port: u16) -> u16 {
@@ -199,20 +113,6 @@ pub fn from_another_host(port: u16) -> u16 {
 /// A port on which somebody takes connections and never says a word.
 pub fn half_open() -> u16 {
     fake(|stream| while let Ok(1..) = stream.read(&mut [0; 4096]) {})
-}
-
-/// A port on which somebody talks as `talk` does, with each connection.
-pub fn fake(talk: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let talk = Arc::new(talk);
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let talk = Arc::clone(&talk);
-            thread::spawn(move || talk(&mut stream.unwrap()));
-        }
-    });
-    port
 }
 
 /// A port on which connections are neither taken nor refused, while this is held.

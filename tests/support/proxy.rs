@@ -1,6 +1,7 @@
-//! A way to the server on which one request meets with something: its reply is lost, or somebody is faster.
+//! Ways to a server on which somebody sees whatever is sent, and says what becomes of it.
 
-use std::io::{Read, Write as _};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,64 +11,121 @@ use std::time::Duration;
 
 use crate::support::Server;
 
-/// What happens when the word comes.
-#[derive(Clone)]
-enum Then {
-    /// The connection breaks: once the server has done what was sent, or before it hears of it.
-    Break { delivers: bool },
-    /// Something else is done first.
-    Act(Arc<dyn Fn() + Send + Sync>),
+/// After so long without another byte, what came is a request, or a reply.
+const QUIET: Duration = Duration::from_millis(20);
+
+/// What is done with a request on its way.
+pub enum Hook {
+    /// It is passed on, and so is its reply.
+    Pass,
+    /// It is passed on, and once its reply is there, something else is done before that is passed on.
+    Then(Box<dyn FnOnce() + Send>),
+    /// It is passed on, and the connection is cut in place of its reply.
+    Lose,
+    /// The connection is cut before anybody hears of it.
+    Cut,
+    /// It gets this reply, and nobody hears of it.
+    Answer(Vec<u8>),
+    /// It is passed on, and gets this reply in place of its own.
+    Replace(Vec<u8>),
 }
 
-/// A socket whose first connection that sends `word` breaks then: once the server has done what was sent (`delivers`),
-/// or before it hears of it.
-pub fn breaks_at(server: &Server, word: &'static str, delivers: bool) -> PathBuf {
-    listen(server, word, Then::Break { delivers })
+/// A port of the loopback that leads to the server; the hook sees whatever is sent at a time, and says what becomes of it.
+/// It lives as long as the test's process: what is to end with the test it holds weakly.
+pub fn hooked(server: &Server, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static) -> u16 {
+    let socket = server.socket();
+    fake(move |client| {
+        if let Ok(server) = UnixStream::connect(&socket) {
+            server.set_read_timeout(Some(QUIET)).unwrap();
+            client.set_nodelay(true).unwrap();
+            client.set_read_timeout(Some(QUIET)).unwrap();
+            talk(client, server, &hook);
+        }
+    })
 }
 
-/// A socket on which `act` is done right before the server hears the first `word`.
-pub fn acts_at(server: &Server, word: &'static str, act: impl Fn() + Send + Sync + 'static) -> PathBuf {
-    listen(server, word, Then::Act(Arc::new(act)))
+/// The same to a port.
+pub fn hooked_at(port: u16, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static) -> u16 {
+    fake(move |client| {
+        if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
+            server.set_read_timeout(Some(QUIET)).unwrap();
+            client.set_nodelay(true).unwrap();
+            client.set_read_timeout(Some(QUIET)).unwrap();
+            talk(client, server, &hook);
+        }
+    })
 }
 
-fn listen(server: &Server, word: &'static str, then: Then) -> PathBuf {
-    let socket = server.folder().join("proxy");
+/// A socket that leads to the server, hooked as a port is.
+pub fn hooked_socket(server: &Server, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static) -> PathBuf {
+    let (socket, to, hook) = (server.folder().join("proxy"), server.socket(), Arc::new(hook));
     let listener = UnixListener::bind(&socket).unwrap();
-    let (to, came) = (server.socket(), Arc::new(AtomicBool::new(false)));
     thread::spawn(move || {
         for client in listener.incoming() {
-            let server = UnixStream::connect(&to).unwrap();
-            let (then, came) = (then.clone(), Arc::clone(&came));
-            thread::spawn(move || pass(client.unwrap(), server, word, &then, &came));
+            let (mut client, server, hook) = (client.unwrap(), UnixStream::connect(&to).unwrap(), Arc::clone(&hook));
+            client.set_read_timeout(Some(QUIET)).unwrap();
+            server.set_read_timeout(Some(QUIET)).unwrap();
+            thread::spawn(move || talk(&mut client, server, &*hook));
         }
     });
     socket
 }
 
-fn pass(mut client: UnixStream, mut server: UnixStream, word: &str, then: &Then, came: &AtomicBool) {
-    client.set_read_timeout(Some(Duration::from_millis(30))).unwrap();
-    server.set_read_timeout(Some(Duration::from_millis(30))).unwrap();
-    loop {
-        let Some(sent) = all_there_is(&mut client) else { return };
-        let comes = sent.windows(word.len()).any(|part| part == word.as_bytes()) && !came.swap(true, Ordering::SeqCst);
-        match then {
-            Then::Break { delivers: false } if comes => return,
-            Then::Act(act) if comes => act(),
+/// A socket whose first connection that sends `word` breaks then: once the server has done what was sent (`delivers`),
+/// or before it hears of it.
+pub fn breaks_at(server: &Server, word: &'static str, delivers: bool) -> PathBuf {
+    let came = AtomicBool::new(false);
+    hooked_socket(server, move |sent| match says(sent, word) && !came.swap(true, Ordering::SeqCst) {
+        true if delivers => Hook::Lose,
+        true => Hook::Cut,
+        false => Hook::Pass,
+    })
+}
+
+/// A socket on which `act` is done right before the server hears the first `word`.
+pub fn acts_at(server: &Server, word: &'static str, act: impl Fn() + Send + Sync + 'static) -> PathBuf {
+    let came = AtomicBool::new(false);
+    hooked_socket(server, move |sent| {
+        if says(sent, word) && !came.swap(true, Ordering::SeqCst) {
+            act();
+        }
+        Hook::Pass
+    })
+}
+
+fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &impl Fn(&[u8]) -> Hook) {
+    while let Some(sent) = all_there_is(client) {
+        if sent.is_empty() {
+            continue;
+        }
+        let hook = hook(&sent);
+        match hook {
+            Hook::Cut => return,
+            Hook::Answer(reply) => {
+                let _ = client.write_all(&reply);
+                continue;
+            }
             _ => {}
         }
         let _ = server.write_all(&sent);
-        let Some(reply) = all_there_is(&mut server) else { return };
-        if comes && matches!(then, Then::Break { .. }) {
-            return;
+        let mut reply = Vec::new();
+        while reply.is_empty() {
+            let Some(more) = all_there_is(&mut server) else { return };
+            reply = more;
+        }
+        match hook {
+            Hook::Lose => return,
+            Hook::Then(act) => act(),
+            Hook::Replace(other) => reply = other,
+            _ => {}
         }
         let _ = client.write_all(&reply);
     }
 }
 
-/// What came until nothing more comes; `None` at the end.
-fn all_there_is(stream: &mut UnixStream) -> Option<Vec<u8>> {
-    let mut all = Vec::new();
-    let mut part = [0; 65_536];
+/// What comes until nothing more does; `None` at the end.
+fn all_there_is(stream: &mut impl Read) -> Option<Vec<u8>> {
+    let (mut all, mut part) = (Vec::new(), [0; 65_536]);
     loop {
         match stream.read(&mut part) {
             Ok(0) => return None,
@@ -75,4 +133,23 @@ fn all_there_is(stream: &mut UnixStream) -> Option<Vec<u8>> {
             Err(_) => return Some(all),
         }
     }
+}
+
+/// True when this word is in a request.
+pub fn says(request: &[u8], word: &str) -> bool {
+    request.windows(word.len()).any(|part| part == word.as_bytes())
+}
+
+/// A port on which somebody talks as `talk` does, with each connection.
+pub fn fake(talk: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let talk = Arc::new(talk);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let talk = Arc::clone(&talk);
+            thread::spawn(move || talk(&mut stream.unwrap()));
+        }
+    });
+    port
 }
