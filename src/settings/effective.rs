@@ -40,11 +40,11 @@ impl Settings {
             // Whoever would log in elsewhere does not here, and its password is not asked for.
             let server = Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?;
             let belonging = Belonging::chosen(chosen.as_ref(), &file);
-            return Ok(Self::of(environment, file, (chosen, belonging), (server, true)));
+            return Ok(Self::of(environment, file, chosen, belonging, server, true));
         }
         let server = Server::resolve(args, &environment, &context)?;
         let belonging = Belonging::of(&server.address.value, server.db.value, chosen.as_ref(), &file);
-        Ok(Self::of(environment, file, (chosen, belonging), (server, false)))
+        Ok(Self::of(environment, file, chosen, belonging, server, false))
     }
 
     /// Settings for the commands that work on the config file itself, which need no context.
@@ -54,14 +54,16 @@ impl Settings {
         let nothing = ContextConfig::default();
         let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
         let belonging = Belonging { name: chosen.clone(), ..Belonging::default() };
-        Ok(Self::of(environment, file, (chosen, belonging), (server, false)))
+        Ok(Self::of(environment, file, chosen, belonging, server, false))
     }
 
     fn of(
         environment: Environment,
         file: ConfigFile,
-        (chosen, belonging): (Option<Sourced<String>>, Belonging),
-        (server, sandbox): (Server, bool),
+        chosen: Option<Sourced<String>>,
+        belonging: Belonging,
+        server: Server,
+        sandbox: bool,
     ) -> Self {
         let (target, access) = (server.target(), Access::of(belonging.read_only_by.is_some()));
         Self { environment, file, chosen, belonging, server, target, access, sandbox }

@@ -57,7 +57,7 @@ fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
         for key in full.chain([text]) {
             let redis_keys = schema.redis_keys(key);
             if (catalog.is_named() || owns_all(catalog, schema, &redis_keys)) == is_owned {
-                add(&mut candidates, schema, (key, redis_keys), is_owned);
+                add(&mut candidates, schema, key, redis_keys, is_owned);
             }
         }
     }
@@ -116,7 +116,7 @@ pub(crate) fn records_in(
             prefixed().find(|(_, (schema, _))| schema.older_release_of.is_none()).or_else(|| prefixed().next());
         read = newest.map(|(index, _)| index).map(|index| read.swap_remove(index)).into_iter().collect();
     }
-    let record = |schema, readings, seen| record(catalog, schema, readings, (candidate.key.clone(), seen), thresholds);
+    let record = |schema, readings, seen| record(catalog, schema, readings, candidate.key.clone(), seen, thresholds);
     let last = read.pop();
     let mut records: Vec<_> =
         read.into_iter().map(|(schema, readings)| record(schema, readings, seen.clone())).collect();
@@ -132,7 +132,7 @@ pub(crate) fn record_at(
     thresholds: &Thresholds,
 ) -> Option<Record> {
     let schema = candidate.schemas.first()?;
-    Some(record(catalog, schema, readings(schema, &seen), (candidate.key.clone(), seen), thresholds))
+    Some(record(catalog, schema, readings(schema, &seen), candidate.key.clone(), seen, thresholds))
 }
 
 /// The record of a schema and an idempotency key that are known, without findings.
@@ -154,7 +154,7 @@ pub(crate) fn first_record(
         |schema: &Arc<Schema>| Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| may_read(read));
     match candidate.schemas.iter().find_map(reads) {
         Some((schema, readings)) if !seen.is_absent() => {
-            Some(record(catalog, &schema, readings, (candidate.key, seen), thresholds))
+            Some(record(catalog, &schema, readings, candidate.key, seen, thresholds))
         }
         _ => records(catalog, &candidate, &seen, thresholds).into_iter().next(),
     }
@@ -171,7 +171,8 @@ fn record(
     catalog: &Catalog,
     schema: &Arc<Schema>,
     readings: Vec<Reading>,
-    (key, seen): (Vec<u8>, Observation),
+    key: Vec<u8>,
+    seen: Observation,
     thresholds: &Thresholds,
 ) -> Record {
     let foreign = foreign(catalog, schema, &readings, &seen);
@@ -185,12 +186,7 @@ fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool 
     redis_keys.iter().all(|redis_key| catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name))
 }
 
-fn add(
-    candidates: &mut Vec<Candidate>,
-    schema: &Arc<Schema>,
-    (key, redis_keys): (&[u8], Vec<Vec<u8>>),
-    is_owned: bool,
-) {
+fn add(candidates: &mut Vec<Candidate>, schema: &Arc<Schema>, key: &[u8], redis_keys: Vec<Vec<u8>>, is_owned: bool) {
     match candidates.iter_mut().find(|candidate| candidate.redis_keys == redis_keys && candidate.key == key) {
         Some(same) if same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) => {}
         Some(same) => same.schemas = same.schemas.iter().chain([schema]).cloned().collect(),
