@@ -36,7 +36,8 @@ fn names_of(code: &str) -> BTreeSet<String> {
     for line in code.lines().map(str::trim).filter(|line| !line.starts_with("///")) {
         renamed = line.split_once("rename = \"").and_then(|(_, rest)| rest.split('"').next()).or(renamed);
         skipped |= line.contains("skip_deserializing");
-        if let Some((field, _)) = line.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
+        let field = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) "));
+        if let Some((field, _)) = field.and_then(|rest| rest.split_once(':')) {
             names.insert(renamed.take().unwrap_or(field).to_owned());
         } else if let Some(word) = line.strip_suffix(',').filter(|word| !skipped && !word.contains(':')) {
             names.insert(renamed.take().map_or_else(|| kebab(word), str::to_owned));

@@ -2,7 +2,7 @@
 
 /// Closes the beginning of a JSON document: every prefix of valid JSON becomes valid JSON, but for the prefixes
 /// that hold no complete value yet.
-pub(in crate::domain) fn close(head: &[u8]) -> Vec<u8> {
+pub(crate) fn close(head: &[u8]) -> Vec<u8> {
     let head = &head[..head.utf8_end()];
     let mut scan = Scan::default();
     for (index, byte) in head.iter().enumerate() {

@@ -14,6 +14,6 @@ mod scan;
 mod tests;
 mod value;
 
-pub(in crate::domain) use close::close;
-pub(in crate::domain) use plain::plain;
+pub(crate) use close::close;
+pub(crate) use plain::plain;
 pub use value::Json;

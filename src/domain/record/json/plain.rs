@@ -22,7 +22,7 @@ pub(super) fn shallow(text: &str) -> Json<'_> {
 
 /// Reads an object or an array, or with `whole` false the beginning of one: what is open at the end is closed, a string is cut
 /// there, and an incomplete member is dropped. `None` for anything odd.
-pub(in crate::domain) fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
+pub(crate) fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         // The last character may be cut.
