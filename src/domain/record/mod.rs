@@ -10,7 +10,6 @@ pub mod json;
 pub mod json_prefix;
 pub mod locate;
 pub mod observation;
-#[expect(clippy::module_inception, reason = "the file has the type that the room is about")]
 mod record;
 pub mod response;
 pub mod stranger;

@@ -2,7 +2,6 @@
 
 pub(crate) mod apply;
 pub(crate) mod batch;
-#[expect(clippy::module_inception, reason = "the file has the type that the room is about")]
 mod change;
 pub(crate) mod guarded_step;
 pub(crate) mod restore;

@@ -1,7 +1,6 @@
 //! One connection: where to, how it is opened, logged in to and spoken on, and the leave to change.
 
 pub(crate) mod client_options;
-#[expect(clippy::module_inception, reason = "the file has the type that the room is about")]
 mod connection;
 pub(crate) mod diagnose;
 mod find_master;

@@ -1,7 +1,6 @@
 //! What can go wrong at a server, by what it means for whoever asked.
 
 pub(crate) mod acl;
-#[expect(clippy::module_inception, reason = "the file has the type that the room is about")]
 mod error;
 pub(crate) mod from_redis;
 pub(crate) mod from_tls;
