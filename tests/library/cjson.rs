@@ -118,7 +118,7 @@ const ODD: &[&[u8]] = &[
 fn what_cjson_reads_is_read_as_the_same() {
     let server = Server::start();
     let mut connection = server.connect();
-    let mut texts: Vec<Vec<u8>> = NUMBERS.split_whitespace().map(|number| status(number)).collect();
+    let mut texts: Vec<Vec<u8>> = NUMBERS.split_whitespace().map(status).collect();
     texts.extend(NUMBERS.split_whitespace().map(|number| number.as_bytes().to_vec()));
     texts.extend(NUMBERS.split_whitespace().map(|number| format!("[{number}]").into_bytes()));
     for depth in [2, 100, 127, 128, 129, 500, 998, 999, 1000, 1001, 1100, 5_000] {
