@@ -91,7 +91,9 @@ fn find(folder: &File, name: &mut Name, files: &mut Vec<(Name, String)>) {
             name.push(stem);
             find(&path, name, files);
             name.pop();
-        } else if !["main", "tests", "samples"].contains(&stem.as_str()) {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !["main", "tests", "samples"].contains(&stem.as_str())
+        {
             let own = if ["mod", "lib"].contains(&stem.as_str()) { None } else { Some(stem) };
             files.push((name.iter().cloned().chain(own).collect(), fs::read_to_string(&path).unwrap()));
         }

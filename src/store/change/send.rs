@@ -84,8 +84,8 @@ impl Writer {
             for ((index, _), found) in open.iter().zip(found) {
                 outcomes[*index] = found;
             }
-            // What another node refuses is no matter of reading back.
-            stopped = StoreError::worse(stopped, Some(error));
+            // What another node refuses is no matter of reading back, and is told beside.
+            stopped = Some(error.with_refusal(stopped));
         }
         batch.came_to(outcomes);
         Ok(stopped)

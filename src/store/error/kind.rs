@@ -26,6 +26,16 @@ impl StoreError {
         }
     }
 
+    /// An unknown outcome, with what another node `refused` meanwhile; of any other error and a refusal the refusal.
+    pub(in crate::store) fn with_refusal(self, refused: Option<Self>) -> Self {
+        match (self, refused) {
+            (Self::OutcomeUnknown { target, what, why }, Some(refused)) => {
+                Self::OutcomeUnknown { target, what, why: format!("{why}; and {refused}") }
+            }
+            (error, refused) => refused.unwrap_or(error),
+        }
+    }
+
     /// An error to stop with, unless the outcome of something is unknown since before.
     pub(in crate::store) fn worst_of(before: Option<Self>, error: Self) -> Self {
         match before {
