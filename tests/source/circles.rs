@@ -108,7 +108,7 @@ struct Module<'a> {
 
 impl Module<'_> {
     /// A name of this crate from its root on; `None` for one of another crate, or of this file.
-    fn from_root(&self, words: &[String]) -> Option<Name> {
+    fn in_crate(&self, words: &[String]) -> Option<Name> {
         let supers = words.iter().take_while(|word| *word == "super").count();
         let below = |base: &[String], rest: &[String]| [base, rest].concat();
         match words.first()?.as_str() {
@@ -142,7 +142,7 @@ impl Module<'_> {
             UseTree::Rename(name) => (Some(name.ident.to_string()), Some(name.rename.to_string())),
         };
         let words: Name = before.iter().cloned().chain(last.filter(|last| last != "self")).collect();
-        let Some(name) = self.from_root(&words) else { return };
+        let Some(name) = self.in_crate(&words) else { return };
         if let (true, Some(own)) = (is_passed_on, own) {
             self.of.passed_on.insert((self.name.clone(), own), name.clone());
         }
@@ -181,7 +181,7 @@ impl<'ast> Visit<'ast> for Module<'_> {
         let words: Name = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if words.len() > 1
             && ["crate", "super"].contains(&words[0].as_str())
-            && let Some(name) = self.from_root(&words)
+            && let Some(name) = self.in_crate(&words)
         {
             self.uses(name);
         }

@@ -79,7 +79,7 @@ impl Reading {
 /// A value of a known case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
-    /// The index of the case in [`Schema::values`].
+    /// The index of the case in `Schema::values`.
     pub case: usize,
     pub(crate) form: Form,
     /// The token of the lock's holder.
