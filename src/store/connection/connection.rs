@@ -1,8 +1,8 @@
 //! A connection: requests go out as the socket takes them, and replies are read where they lie.
 //!
 //! The client crate hands every request to a task of its own that drives the socket, and makes a tree of owned values of
-//! every reply: a racing worker lost a third of its speed to the first, a scan more time than the server took to the
-//! second. Here whoever asks writes and reads; commands, values and errors are still the crate's.
+//! every reply. The task costs a racing worker a good part of its speed, and the tree takes a walk more time than the
+//! server takes. Here whoever asks writes and reads; commands, values and errors are still the crate's.
 
 use std::future::poll_fn;
 use std::io;
@@ -272,4 +272,28 @@ impl Wire {
 
 fn not_the_protocol() -> RedisError {
     (ErrorKind::Parse, "not in the Redis protocol").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::store::connection::target::Address;
+
+    /// Rule: a reply belongs to the request that it answers, also where nobody waits for an earlier reply any longer.
+    #[tokio::test]
+    async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let target = Target { timeout: Duration::from_millis(50), ..Target::new(Address::Unix("s".into())) };
+        let mut wire = Wire { transport: Transport::new(Box::new(here)), target, owed: 0 };
+        there.write_all(b"+the fir").await.unwrap();
+        assert!(matches!(wire.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
+        wire.target.timeout = Duration::from_secs(60);
+        there.write_all(b"st\r\n+the second\r\n").await.unwrap();
+        assert_eq!(wire.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
+    }
 }
