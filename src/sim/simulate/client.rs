@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::abort::{Abort, Played};
+use super::abort::Played;
 use super::run::Run;
 use super::story::{Begun, Lock, Operation};
 use super::worker::Worker;
@@ -36,7 +36,7 @@ impl<'s> Run<'s> {
     /// A client asks once; when it gets the lock the operation is made.
     pub(super) async fn asks(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
         let mut worker = self.worker(client, operation, Lock::Long).await?;
-        match self.begins_in_time(&mut worker).await? {
+        match worker.begins().await? {
             Begun::Acquired => _ = makes(&mut worker).await?,
             Begun::Fails(why) | Begun::Unreachable(why) => self.told(operation, Told::Error(why)),
             Begun::Conflict(_) | Begun::Replayed | Begun::Mismatch(_) => {}
@@ -56,7 +56,7 @@ impl<'s> Run<'s> {
 
     async fn is_served(self: &Rc<Self>, client: &str, operation: Operation) -> Played<Served> {
         let mut worker = self.worker(client, operation, Lock::Short).await?;
-        let (by, reply) = match self.begins_in_time(&mut worker).await? {
+        let (by, reply) = match worker.begins().await? {
             Begun::Acquired => return makes(&mut worker).await,
             Begun::Replayed => return Ok(Served::Told),
             Begun::Conflict(reply) => (Meaning::Conflict, reply),
@@ -68,6 +68,7 @@ impl<'s> Run<'s> {
             }
         };
         let until = self.until().await?;
+        self.may_run_out();
         let since = Instant::now();
         let served = self.waits(&mut worker, until).await?;
         let lock_ms = millis(self.lock_ttl);
@@ -80,16 +81,6 @@ impl<'s> Run<'s> {
         let ms = ms.map(|ms| self.in_the_schemas_time(ms));
         self.history.borrow_mut().turned_away(Block { ms, by, reply });
         Ok(served)
-    }
-
-    /// Begins.
-    ///
-    /// # Errors
-    /// Late: a lock that was to run out later may be gone.
-    async fn begins_in_time(&self, worker: &mut Worker<'s>) -> Played<Begun> {
-        let held_until = *self.held_until.borrow();
-        let begun = worker.begins().await?;
-        if held_until.is_some_and(|until| Instant::now() > until) { Err(Abort::Late) } else { Ok(begun) }
     }
 
     /// Waits and asks until the client is served, or until it is clear that waiting does not help.

@@ -1,6 +1,6 @@
 //! What workers of other releases leave behind, with plain commands.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::abort::Played;
 use super::worker::Worker;
@@ -21,8 +21,9 @@ impl Worker<'_> {
     /// Takes the lock as a service of another schema does that shares the Redis keys.
     pub(super) async fn takes_lock_of(&self, other: &Schema) -> Played {
         let request = Request { schema: other, ..self.request() };
+        let since = Instant::now();
         let reply = self.sets(Schema::lock_slot, &request.lock_value(), &[b"EX", self.job.lock_ttl.as_bytes()]).await?;
-        self.holds_the_lock();
+        self.holds_the_lock(since);
         self.calls.note(&format!("takes the lock as {} does", other.name), Some(reply), None);
         Ok(())
     }

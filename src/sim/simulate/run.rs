@@ -38,7 +38,7 @@ pub(super) struct Run<'s> {
     /// True on a server of the scenario's own, where whatever happens is a part of the story.
     pub(super) is_private: bool,
     /// Until when the lock that is to run out is held for certain.
-    pub(super) held_until: RefCell<Option<Instant>>,
+    held_until: RefCell<Option<Instant>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
     control: Mutex<Wire>,
     clock: Instant,
@@ -172,14 +172,27 @@ impl<'s> Run<'s> {
                 left => tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0) + 1)).await,
             }
         }
-        *self.held_until.borrow_mut() = None;
+        self.may_run_out();
         self.note("time", "the lock's TTL ends", None, None);
         Ok(())
     }
 
-    /// Notes that a lock which is to run out was taken just now. Half of its TTL is left for a slow machine.
-    pub(super) fn is_held(&self) {
-        *self.held_until.borrow_mut() = Some(Instant::now() + self.lock_ttl / 2);
+    /// Notes that a lock which is to run out was asked for at `since`, and was got. Half of the lock's TTL is left for a slow
+    /// machine.
+    pub(super) fn is_held(&self, since: Instant) {
+        *self.held_until.borrow_mut() = Some(since + self.lock_ttl / 2);
+    }
+
+    /// Lets time pass: whoever goes on from here reckons with the end of the lock.
+    pub(super) fn may_run_out(&self) {
+        *self.held_until.borrow_mut() = None;
+    }
+
+    /// # Errors
+    /// Late: a lock that was to run out later may be gone.
+    pub(super) fn in_time(&self) -> Played {
+        let held_until = *self.held_until.borrow();
+        if held_until.is_some_and(|until| Instant::now() > until) { Err(Abort::Late) } else { Ok(()) }
     }
 
     /// Adds a line to the sequence.

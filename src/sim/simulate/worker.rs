@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
@@ -77,13 +77,14 @@ impl<'s> Worker<'s> {
     /// Makes some calls of the begin step; `None` when the calls behind them decide.
     pub(super) async fn begins_with(&mut self, calls: Range<usize>) -> Played<Option<Begun>> {
         let step = self.calls.run.service.begin(&self.request());
+        let since = Instant::now();
         let Some(met) = self.performs("begins", &step[calls]).await? else { return Ok(None) };
         let begun = match met {
             Met::Error(why) => Begun::Fails(why),
             Met::Unreachable(why) => Begun::Unreachable(why),
             Met::Said(said) => match said.means {
                 Meaning::Acquired => {
-                    self.holds_the_lock();
+                    self.holds_the_lock(since);
                     Begun::Acquired
                 }
                 Meaning::Conflict => Begun::Conflict(said.words),
@@ -185,16 +186,19 @@ impl<'s> Worker<'s> {
         self.calls.run.note("network", &format!("{} is cut off from Redis", self.calls.name), None, None);
     }
 
-    /// Notes that a lock which is to run out was taken just now.
-    pub(super) fn holds_the_lock(&self) {
+    /// Notes that a lock which is to run out was asked for at `since`, and was got.
+    pub(super) fn holds_the_lock(&self, since: Instant) {
         if self.is_short {
-            self.calls.run.is_held();
+            self.calls.run.is_held(since);
         }
     }
 
+    /// Makes a step's calls. What they come to counts only while the lock is held that the story takes for held.
     async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
         let run = Rc::clone(&self.calls.run);
-        self.calls.make(what, step, &self.job.request(&run)).await
+        let met = self.calls.make(what, step, &self.job.request(&run)).await?;
+        run.in_time()?;
+        Ok(met)
     }
 
     pub(super) fn request(&self) -> Request<'_> {
