@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 pub(super) const DEEPEST: usize = 1000;
 
 /// Why a value ends before it is complete.
@@ -141,25 +143,28 @@ impl<'a> Scanner<'a> {
         self.expect(b'"')?;
         let start = self.at;
         let mut is_escaped = false;
-        while let Some(byte) = self.bytes.get(self.at) {
-            match byte {
-                b'"' => {
-                    self.at += 1;
-                    return Ok((&self.text[start..self.at - 1], is_escaped));
-                }
-                b'\\' => {
-                    is_escaped = true;
-                    self.at += escape(&self.bytes[self.at..])?;
-                }
-                0..0x20 => return Err(Stop::Odd),
-                _ => self.at += 1,
+        while let Some(plain) = memchr2(b'"', b'\\', &self.bytes[self.at..]) {
+            self.pass_plain(plain)?;
+            if self.bytes[self.at] == b'"' {
+                self.at += 1;
+                return Ok((&self.text[start..self.at - 1], is_escaped));
             }
+            is_escaped = true;
+            self.at += escape(&self.bytes[self.at..])?;
         }
+        self.pass_plain(self.bytes.len() - self.at)?;
         if !is_value {
             return Err(Stop::Cut);
         }
         self.cut = true;
         Ok((&self.text[start..], is_escaped))
+    }
+
+    /// Goes over this many bytes of a string, among which no quote and no backslash stands.
+    fn pass_plain(&mut self, length: usize) -> Read<()> {
+        let plain = &self.bytes[self.at..self.at + length];
+        self.at += length;
+        if plain.iter().any(|byte| *byte < 0x20) { Err(Stop::Odd) } else { Ok(()) }
     }
 
     pub(super) fn word(&mut self, word: &str) -> Read<()> {
