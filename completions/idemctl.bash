@@ -70,6 +70,9 @@ _idemctl() {
             idemctl,simulate)
                 cmd="idemctl__subcmd__simulate"
                 ;;
+            idemctl,stats)
+                cmd="idemctl__subcmd__stats"
+                ;;
             idemctl,sweep)
                 cmd="idemctl__subcmd__sweep"
                 ;;
@@ -101,7 +104,7 @@ _idemctl() {
 
     case "${cmd}" in
         idemctl)
-            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect list check force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
+            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect list stats check force-unlock complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -555,7 +558,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__check)
-            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --warning --critical --read-from --rate --scan-count --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --warning --critical --since --newer-than --ttl-below --ttl-above --owner --fingerprint --match --read-from --rate --scan-count --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -678,6 +681,34 @@ _idemctl() {
                     return 0
                     ;;
                 --critical)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --newer-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-below)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --owner)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fingerprint)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --match)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2177,7 +2208,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__list)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --state --older-than --ttl-below --ttl-above --no-expiry --owner --match --finding --limit --sort --full --reveal --read-from --rate --scan-count --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --state --older-than --no-expiry --status --body-contains --finding --since --newer-than --ttl-below --ttl-above --owner --fingerprint --match --limit --sort --full --reveal --read-from --rate --scan-count --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2311,6 +2342,26 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --status)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --body-contains)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --finding)
+                    COMPREPLY=($(compgen -W "no-expiry excess-ttl overdue leftover-lock unreadable foreign-schema wrong-type result-no-expiry short-result-ttl oversized" -- "${cur}"))
+                    return 0
+                    ;;
+                --newer-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ttl-below)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2323,12 +2374,12 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --match)
+                --fingerprint)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --finding)
-                    COMPREPLY=($(compgen -W "no-expiry excess-ttl overdue leftover-lock unreadable foreign-schema wrong-type result-no-expiry short-result-ttl oversized" -- "${cur}"))
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --limit)
@@ -2509,7 +2560,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__purge)
-            opts="-u -h -p -s -n -c -a -0 -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --state --older-than --match --finding --key-file --null --all --max --max-percent --rate --output --scan-count --overdue --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -0 -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --state --older-than --no-expiry --status --body-contains --finding --since --newer-than --ttl-below --ttl-above --owner --fingerprint --match --key-file --null --all --max --max-percent --rate --output --scan-count --overdue --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2635,12 +2686,44 @@ _idemctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --match)
+                --status)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --body-contains)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --finding)
                     COMPREPLY=($(compgen -W "no-expiry excess-ttl overdue leftover-lock unreadable foreign-schema wrong-type result-no-expiry short-result-ttl oversized" -- "${cur}"))
+                    return 0
+                    ;;
+                --newer-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-below)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --owner)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fingerprint)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --key-file)
@@ -4076,8 +4159,234 @@ _idemctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        idemctl__subcmd__stats)
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --by --output --prometheus --state --older-than --no-expiry --status --body-contains --finding --since --newer-than --ttl-below --ttl-above --owner --fingerprint --match --read-from --rate --scan-count --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --url)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -u)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -h)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --master-name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sentinel-pass-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --db)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pass)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -a)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pass-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --context)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --connect-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacertdir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sni)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -W "state owner prefix status finding" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                --prometheus)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state)
+                    COMPREPLY=($(compgen -W "in-progress completed unreadable" -- "${cur}"))
+                    return 0
+                    ;;
+                --older-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --status)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --body-contains)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --finding)
+                    COMPREPLY=($(compgen -W "no-expiry excess-ttl overdue leftover-lock unreadable foreign-schema wrong-type result-no-expiry short-result-ttl oversized" -- "${cur}"))
+                    return 0
+                    ;;
+                --newer-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-below)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --owner)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fingerprint)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --read-from)
+                    COMPREPLY=($(compgen -W "master replica" -- "${cur}"))
+                    return 0
+                    ;;
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scan-count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --overdue)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --schema)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --schema-dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lock-ttl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --result-ttl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         idemctl__subcmd__sweep)
-            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --match --grace --owner-alive --action --check --output --read-from --rate --scan-count --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o -y --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --orphaned --older-than --include --since --newer-than --ttl-below --ttl-above --owner --fingerprint --match --grace --owner-alive --action --check --output --read-from --rate --scan-count --yes --confirm --dry-run --reason --wait-replicas --wait-timeout --backup --no-backup --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4201,6 +4510,30 @@ _idemctl() {
                     ;;
                 --include)
                     COMPREPLY=($(compgen -W "excess-ttl leftover-lock unreadable" -- "${cur}"))
+                    return 0
+                    ;;
+                --newer-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --since)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-below)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ttl-above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --owner)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fingerprint)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --match)

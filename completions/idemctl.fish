@@ -58,6 +58,7 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_needs_command" -s V -l version -d 'Print version'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "inspect" -d 'Show a key\'s records, what is wrong with them, and what the next request with the key gets'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the records of the chosen schemas'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "stats" -d 'Count records by schema and state: how many, how large, how old'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "check" -d 'Say in one line whether locks are stuck, for monitoring'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "complete" -d 'Store the response of an operation whose worker could not, so that retries get it'
@@ -154,10 +155,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l state -d 'Only 
 completed\t'A result is stored'
 unreadable\t'The schema cannot read it'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l older-than -d 'Only records at least this old' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l ttl-below -d 'Only records with less than this left' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l owner -d 'Only locks of this owner' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l status -d 'Only stored responses with this HTTP status, such as 201, or 5xx for all of a class' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l body-contains -d 'Only stored responses whose body holds this text, which is compared byte by byte; values are read whole' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l finding -d 'Only records with this finding' -r -f -a "no-expiry\t''
 excess-ttl\t''
 overdue\t''
@@ -168,6 +167,12 @@ wrong-type\t''
 result-no-expiry\t''
 short-result-ttl\t''
 oversized\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l newer-than -l since -d 'Only records at most this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l ttl-below -d 'Only records with less than this left' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l owner -d 'Only locks whose owner matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l limit -d 'End after this many records' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sort -d 'Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key' -r -f -a "age\t'Oldest first'
 ttl\t'Soonest to expire first'
@@ -193,6 +198,79 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l help -d 'Print 
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l cacertdir -d 'Folder with such files' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l key -d 'The client\'s private key, PEM' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l by -d 'What to count by, beside the schema' -r -f -a "state\t'The record\'s state'
+owner\t'Who holds the lock'
+prefix\t'The Redis key up to its last colon'
+status\t'The HTTP status of the stored response'
+finding\t'Each finding: a record with two counts twice'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s o -l output -d 'How to show the figures' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l prometheus -d 'Write the figures in Prometheus\'s text format to this file, at once and for others to read, or to stdout without FILE' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l state -d 'Only records in this state' -r -f -a "in-progress\t'A lock is held'
+completed\t'A result is stored'
+unreadable\t'The schema cannot read it'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l older-than -d 'Only records at least this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l status -d 'Only stored responses with this HTTP status, such as 201, or 5xx for all of a class' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l body-contains -d 'Only stored responses whose body holds this text, which is compared byte by byte; values are read whole' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l finding -d 'Only records with this finding' -r -f -a "no-expiry\t''
+excess-ttl\t''
+overdue\t''
+leftover-lock\t''
+unreadable\t''
+foreign-schema\t''
+wrong-type\t''
+result-no-expiry\t''
+short-result-ttl\t''
+oversized\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l newer-than -l since -d 'Only records at most this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l ttl-below -d 'Only records with less than this left' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l owner -d 'Only locks whose owner matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
+replica\t'A replica of each master'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l rate -d 'Look at no more than so many Redis keys a second, e.g. 5000/s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l scan-count -d 'Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and up to 2000 where the server is far away]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -l no-expiry -d 'Only records without expiry'
 complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand check" -s p -l port -d 'Server port [default: 6379]' -r
@@ -219,6 +297,12 @@ always\t'Always'
 never\t'Never'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l warning -d 'WARNING from so many orphaned locks on' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l critical -d 'CRITICAL from so many orphaned locks on' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l newer-than -l since -d 'Only records at most this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l ttl-below -d 'Only records with less than this left' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l owner -d 'Only locks whose owner matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
 replica\t'A replica of each master'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand check" -l rate -d 'Look at no more than so many Redis keys a second, e.g. 5000/s' -r
@@ -464,6 +548,11 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l older-than -d 
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l include -d 'Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no worker can be (`leftover-lock`), or values in a lock\'s place that do not decode (`unreadable`: with --schema, and --prefix or a --match that has a literal part)' -r -f -a "excess-ttl\t''
 leftover-lock\t''
 unreadable\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l newer-than -l since -d 'Only records at most this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l ttl-below -d 'Only records with less than this left' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l owner -d 'Only locks whose owner matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l grace -d 'How long to wait between the two looks' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand sweep" -l owner-alive -d 'Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends with exit status 0 for one that is. One that takes longer than 10s counts as alive; locks of schemas that keep no owner are not asked about' -r
@@ -522,11 +611,12 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sni -d 'Name t
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l state -d 'Only records in this state [default: completed]' -r -f -a "in-progress\t'A lock is held'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l state -d 'Only records in this state' -r -f -a "in-progress\t'A lock is held'
 completed\t'A result is stored'
 unreadable\t'The schema cannot read it'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l older-than -d 'Only records known to be at least this old' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l older-than -d 'Only records at least this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l status -d 'Only stored responses with this HTTP status, such as 201, or 5xx for all of a class' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l body-contains -d 'Only stored responses whose body holds this text, which is compared byte by byte; values are read whole' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l finding -d 'Only records with this finding' -r -f -a "no-expiry\t''
 excess-ttl\t''
 overdue\t''
@@ -537,6 +627,12 @@ wrong-type\t''
 result-no-expiry\t''
 short-result-ttl\t''
 oversized\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l newer-than -l since -d 'Only records at most this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l ttl-below -d 'Only records with less than this left' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l owner -d 'Only locks whose owner matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l key-file -d 'Only the records of the idempotency keys or Redis keys in this file (`-`: stdin), one a line' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l max -d 'Refuse when more records are chosen than this, and never remove more' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l max-percent -d 'Refuse when more than this part of the schemas\' records is chosen, and never remove more' -r
@@ -563,6 +659,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l sandbox -d 'St
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-expiry -d 'Only records without expiry'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s 0 -l null -d 'Keys in the file end with NUL instead of a newline'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l all -d 'All records that are completed, where nothing else chooses'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s y -l yes -d 'Go ahead without asking'

@@ -9,7 +9,7 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
     audit, begin, check, complete, completions, config, context as contexts, force_unlock, inspect, list, man, purge,
-    race, release, restore, sandbox, schema, simulate, sweep,
+    race, release, restore, sandbox, schema, simulate, stats, sweep,
 };
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::health::Status;
@@ -60,6 +60,8 @@ enum Command {
     Inspect(inspect::Args),
     /// List the records of the chosen schemas
     List(list::Args),
+    /// Count records by schema and state: how many, how large, how old
+    Stats(stats::Args),
     /// Say in one line whether locks are stuck, for monitoring
     Check(check::Args),
     /// Remove a lock that nobody will release, so that the next request executes
@@ -157,6 +159,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     match command {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
+        Command::Stats(args) => stats::run(context, args).await,
         Command::Check(args) => interruptible(check::run(context, args)).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,

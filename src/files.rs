@@ -3,9 +3,9 @@
 //! A file is named by the operator, and a name can stand for anything: a device without end, a folder, a pipe that nobody
 //! writes to. Whatever it is, reading takes no more memory than the limit and ends.
 
-use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufRead, Read, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,9 +79,8 @@ pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
     if overwrite && let Ok(metadata) = path.symlink_metadata() {
         refuse_unless(metadata.is_file() || metadata.is_symlink(), &metadata)?;
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Temporary files are made with mode 0600.
-    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+    let mut beside = tempfile::NamedTempFile::new_in(folder_of(path))?;
     beside.write_all(bytes)?;
     if overwrite {
         beside.persist(path)?
@@ -89,6 +88,26 @@ pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
         beside.persist_noclobber(path)?
     };
     Ok(())
+}
+
+/// Writes a file for other users' programs to read, as far as the umask lets them. The file appears whole, or not at all, and
+/// takes the place of the one before.
+///
+/// # Errors
+/// The file cannot be written, or something stands there that is no regular file.
+pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Ok(metadata) = path.symlink_metadata() {
+        refuse_unless(metadata.is_file(), &metadata)?;
+    }
+    let mut beside = tempfile::Builder::new();
+    let mut beside = beside.permissions(Permissions::from_mode(0o666)).tempfile_in(folder_of(path))?;
+    beside.write_all(bytes)?;
+    beside.persist(path)?;
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens without waiting: opening a pipe would wait until somebody writes to it.

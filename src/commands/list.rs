@@ -2,21 +2,15 @@
 
 mod rows;
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
-use std::time::Duration;
-
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use self::rows::{Kept, Rows};
-use crate::args::{Output, SchemaArgs, StateArg, ThresholdArgs, WalkArgs, finding_codes, parse_duration};
+use crate::args::{Output, SchemaArgs, SelectArgs, ThresholdArgs, WalkArgs};
 use crate::change::say_coverage;
 use crate::context::Context;
 use crate::domain::diagnosis::{self, FindingCode, Thresholds};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::{Record, age};
-use crate::domain::schema::State;
+use crate::domain::record::Record;
 use crate::domain::schema::catalog::Catalog;
 use crate::domain::select::coverage::Coverage;
 use crate::domain::select::selection::{Judged, Selection};
@@ -41,37 +35,8 @@ pub struct Args {
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
-    /// Only records in this state
-    #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
-    state: Vec<StateArg>,
-
-    /// Only records at least this old
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
-    older_than: Option<Duration>,
-
-    /// Only records with less than this left
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
-    ttl_below: Option<Duration>,
-
-    /// Only records with more than this left, those without expiry included
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
-    ttl_above: Option<Duration>,
-
-    /// Only records without expiry
-    #[arg(long)]
-    no_expiry: bool,
-
-    /// Only locks of this owner
-    #[arg(long, value_name = "OWNER")]
-    owner: Option<OsString>,
-
-    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
-    #[arg(long = "match", value_name = "GLOB")]
-    key_glob: Option<OsString>,
-
-    /// Only records with this finding
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
-    finding: Vec<FindingCode>,
+    #[command(flatten)]
+    select: SelectArgs,
 
     /// End after this many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -128,12 +93,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if catalog.scanned().is_empty() {
         return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
     }
-    let head = if args.full { Head::Whole } else { Head::Bytes(0) };
+    let selection = args.select.selection()?;
+    args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
+    let head = if args.full || selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
     let reader = context.reader().await?.walking(args.walk.gait());
     let server = reader.name();
     let walk = Walk::start(reader, &catalog, head).await?;
     let walk = if chooses_by_size(&args) { walk } else { walk.without_lengths() };
-    let (selection, thresholds) = (selection(&args), args.thresholds.thresholds());
+    let thresholds = args.thresholds.thresholds();
     let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
     let mut listing = Listing { catalog: &catalog, selection, thresholds, walk, coverage: Coverage::default() };
     let ended = listing.show(context, &mut rows).await?;
@@ -225,7 +192,7 @@ impl Listing<'_> {
 
 /// True when the lengths of values decide which records are shown: each length has to be asked for then.
 fn chooses_by_size(args: &Args) -> bool {
-    matches!(args.sort, Some(Sort::Size)) || args.finding.contains(&FindingCode::Oversized)
+    matches!(args.sort, Some(Sort::Size)) || args.select.finding.contains(&FindingCode::Oversized)
 }
 
 /// How many rows, and in which order.
@@ -234,20 +201,5 @@ fn kept(args: &Args) -> Kept {
     match args.sort {
         Some(sort) => Kept::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
         None => Kept::First(limit.unwrap_or(usize::MAX)),
-    }
-}
-
-fn selection(args: &Args) -> Selection {
-    let bytes = |text: &OsString| text.as_bytes().to_vec();
-    Selection {
-        states: args.state.iter().map(|state| State::from(*state)).collect(),
-        older_than: args.older_than.map(age::millis),
-        evidence: Evidence::Estimated,
-        ttl_below: args.ttl_below.map(age::millis),
-        ttl_above: args.ttl_above.map(age::millis),
-        no_expiry: args.no_expiry,
-        owner: args.owner.as_ref().map(bytes),
-        key_glob: args.key_glob.as_ref().map(bytes),
-        findings: args.finding.clone(),
     }
 }

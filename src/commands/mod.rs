@@ -18,4 +18,5 @@ pub mod restore;
 pub mod sandbox;
 pub mod schema;
 pub mod simulate;
+pub mod stats;
 pub mod sweep;

@@ -62,6 +62,7 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reads_all = args.limit.max_percent.is_some();
     let choice = Choice::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
+    args.choice.remark(&choice).iter().for_each(|remark| context.ui.status(remark));
     let key_file = args.choice.open_key_file(context)?;
     if !args.change.dry_run {
         choice.check_narrow(&args.choice, &args.schemas)?;

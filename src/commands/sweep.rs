@@ -70,6 +70,7 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
+    args.sought.filter.remark(&orphans.scope().catalog).iter().for_each(|remark| context.ui.status(remark));
     let only_shows = args.check || args.change.dry_run;
     if args.walk.gait().from_replicas && !only_shows {
         let message = "--read-from replica goes with --check or --dry-run: no change relies on a replica";

@@ -15,4 +15,5 @@ pub mod schema;
 pub mod secret;
 pub mod select;
 pub mod simulation;
+pub(crate) mod stats;
 pub mod step;

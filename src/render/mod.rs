@@ -1,6 +1,7 @@
 //! Domain values to text: no Redis, no clap, no terminal.
 
 pub mod audit;
+mod bar;
 pub mod body;
 pub mod change;
 pub mod coverage;
@@ -16,6 +17,7 @@ pub mod record_json;
 pub mod schema;
 pub mod settings;
 pub mod simulation;
+pub mod stats;
 pub mod stranger;
 pub mod style;
 mod table;

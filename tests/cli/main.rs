@@ -31,6 +31,8 @@ mod race;
 mod restore;
 mod sandbox;
 mod schema;
+mod select;
 mod simulate;
+mod stats;
 mod sweep;
 mod tls;

@@ -49,6 +49,10 @@ impl KeyFile {
             if key.last() == Some(&self.end) {
                 key.pop();
             }
+            // Lines of a file from Windows end with CR LF; a key that ends with CR is named with NUL behind it.
+            if self.end == b'\n' && key.last() == Some(&b'\r') {
+                key.pop();
+            }
             if !key.is_empty() {
                 keys.push(key);
             }

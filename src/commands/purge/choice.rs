@@ -1,45 +1,31 @@
 //! Which records a purge is about.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
-use crate::args::{SchemaArgs, StateArg, ThresholdArgs, finding_codes, parse_duration};
+use crate::args::{SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
 use crate::change::bulk::{Chosen, KeyFile, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan::ORPHANED;
 use crate::domain::diagnosis::FindingCode;
+use crate::domain::record::Record;
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Content;
-use crate::domain::record::{Record, age};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
-use crate::domain::select::glob;
 use crate::domain::select::selection::{Judged, Selection};
 use crate::exit::Stop;
 use crate::store::Action;
 
+/// Bytes of the longest string that Redis keeps (`proto-max-bulk-len`).
+const LONGEST_VALUE: usize = 512 << 20;
+
 /// The options that choose records.
 #[derive(Debug, Args)]
 pub(super) struct ChoiceArgs {
-    /// Only records in this state [default: completed]
-    #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
-    state: Vec<StateArg>,
-
-    /// Only records known to be at least this old
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
-    older_than: Option<Duration>,
-
-    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
-    #[arg(long = "match", value_name = "GLOB")]
-    key_glob: Option<OsString>,
-
-    /// Only records with this finding
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
-    finding: Vec<FindingCode>,
+    #[command(flatten)]
+    select: SelectArgs,
 
     /// Only the records of the idempotency keys or Redis keys in this file (`-`: stdin), one a line
     #[arg(long, value_name = "FILE")]
@@ -61,19 +47,14 @@ impl ChoiceArgs {
         self.key_file.as_ref().map(|path| KeyFile::open(path, self.null, &temp_dir)).transpose()
     }
 
+    /// Says where `--match` seems to be meant for something else.
+    pub(super) fn remark(&self, choice: &Choice) -> Option<String> {
+        self.select.filter.remark(&choice.scope.catalog)
+    }
+
     /// Passes where an option says which records are meant.
     fn check(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
-        if let Some(glob) = &self.key_glob {
-            glob::check(glob.as_bytes()).map_err(|why| Stop::usage(format!("--match: {why}")))?;
-        }
-        let narrows = |glob: &OsString| !glob::is_everything(glob.as_bytes());
-        let chosen = !self.state.is_empty()
-            || self.older_than.is_some()
-            || self.key_glob.as_ref().is_some_and(narrows)
-            || !self.finding.is_empty()
-            || !schemas.schema.is_empty()
-            || self.key_file.is_some();
-        if chosen || self.all {
+        if self.select.narrows() || !schemas.schema.is_empty() || self.key_file.is_some() || self.all {
             return Ok(());
         }
         Err(Stop::usage("nothing says which records to purge")
@@ -83,20 +64,20 @@ impl ChoiceArgs {
     /// The states that are purged: completed, unless said otherwise; locks only where their state is named.
     fn states(&self) -> Result<Vec<State>, Stop> {
         let of_locks = |code: &&FindingCode| [ORPHANED, FindingCode::ExcessTtl, FindingCode::Overdue].contains(code);
-        let takes_locks = self.state.contains(&StateArg::InProgress);
-        if let Some(code) = self.finding.iter().find(of_locks).filter(|_| !takes_locks) {
+        let takes_locks = self.select.state.contains(&StateArg::InProgress);
+        if let Some(code) = self.select.finding.iter().find(of_locks).filter(|_| !takes_locks) {
             return Err(Stop::usage(format!("--finding {} is of locks, which a purge leaves alone", code.as_str()))
                 .hint("`idemctl sweep` removes them after two looks; --state in-progress purges them"));
         }
-        if self.finding.contains(&FindingCode::WrongType) {
+        if self.select.finding.contains(&FindingCode::WrongType) {
             return Err(Stop::usage("--finding wrong-type: such a Redis key is another program's")
                 .hint("find that program first"));
         }
-        if !self.state.is_empty() {
-            return Ok(self.state.iter().map(|state| State::from(*state)).collect());
+        if !self.select.state.is_empty() {
+            return Ok(self.select.state.iter().map(|state| State::from(*state)).collect());
         }
         let mut states = vec![State::Completed];
-        states.extend(self.finding.contains(&FindingCode::Unreadable).then_some(State::Unreadable));
+        states.extend(self.select.finding.contains(&FindingCode::Unreadable).then_some(State::Unreadable));
         Ok(states)
     }
 }
@@ -124,16 +105,13 @@ impl Choice {
         if catalog.scanned().is_empty() {
             return Err(Stop::usage("no schema to purge").hint("name one with --schema").into());
         }
-        let selection = Selection {
-            states: args.states()?,
-            older_than: args.older_than.map(age::millis),
-            evidence: Evidence::Stated,
-            key_glob: args.key_glob.as_ref().map(|glob| glob.as_bytes().to_vec()),
-            findings: args.finding.clone(),
-            ..Selection::default()
-        };
+        let selection = Selection { states: args.states()?, evidence: Evidence::Stated, ..args.select.selection()? };
         let thresholds = thresholds.thresholds();
-        let least = if selection.states.contains(&State::Unreadable) { LONG_HEAD_BYTES } else { 0 };
+        let least = match selection.states.contains(&State::Unreadable) {
+            _ if selection.reads_bodies() => LONGEST_VALUE,
+            true => LONG_HEAD_BYTES,
+            false => 0,
+        };
         let lengths = selection.findings.contains(&FindingCode::Oversized);
         let scope = Scope { catalog, thresholds, least, lengths };
         Ok(Self { scope, selection, reads_all })

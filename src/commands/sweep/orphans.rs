@@ -1,14 +1,12 @@
 //! Which locks a sweep is about.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use crate::args::{SchemaArgs, finding_codes, parse_duration};
+use crate::args::{FilterArgs, SchemaArgs, finding_codes, parse_duration};
 use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan, Told};
@@ -17,7 +15,7 @@ use crate::domain::record::evidence::Evidence;
 use crate::domain::record::{Record, age};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Schema, TtlOf};
-use crate::domain::select::glob;
+use crate::domain::select::selection::{Judged, Selection};
 use crate::domain::select::unproven::Missing;
 use crate::exit::Stop;
 use crate::store::Action;
@@ -42,9 +40,8 @@ pub(super) struct SoughtArgs {
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
     include: Vec<FindingCode>,
 
-    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
-    #[arg(long = "match", value_name = "GLOB")]
-    key_glob: Option<OsString>,
+    #[command(flatten)]
+    pub(super) filter: FilterArgs,
 }
 
 /// `--action`.
@@ -61,7 +58,7 @@ pub(super) struct Orphans {
     scope: Scope,
     sought: Vec<FindingCode>,
     action: ActionArg,
-    key_glob: Option<Vec<u8>>,
+    selection: Selection,
 }
 
 impl Orphans {
@@ -79,11 +76,8 @@ impl Orphans {
         let thresholds = Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let least = if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
-        let key_glob = args.key_glob.as_ref().map(|glob| glob.as_bytes().to_vec());
-        if let Some(glob) = &key_glob {
-            glob::check(glob).map_err(|why| Stop::usage(format!("--match: {why}")))?;
-        }
-        Ok(Self { scope, sought, action, key_glob })
+        let selection = Selection { evidence: Evidence::Stated, ..args.filter.selection()? };
+        Ok(Self { scope, sought, action, selection })
     }
 
     /// The codes of the findings that are sought.
@@ -93,7 +87,7 @@ impl Orphans {
 
     /// Passes where the choice is narrow enough to be changed.
     pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
-        let narrowing = Narrowing { glob: self.key_glob.as_deref(), has_key_file: false, schemas };
+        let narrowing = Narrowing { glob: self.selection.key_glob.as_deref(), has_key_file: false, schemas };
         narrowing.check(&self.scope.catalog, self.sought.contains(&FindingCode::Unreadable))
     }
 
@@ -123,11 +117,14 @@ impl Rule for Orphans {
     }
 
     fn may_choose(&self, key: &[u8]) -> bool {
-        self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
+        self.selection.passes_key(key)
     }
 
     fn choose(&self, record: &Record) -> Verdict<Self::Group> {
+        let judged = self.selection.judge(record);
         match orphan::of(record, &self.sought) {
+            _ if judged == Judged::Fails => Verdict::Passed,
+            Told::Orphan(_) if let Judged::Unproven(missing) = judged => Verdict::Unproven(missing),
             Told::Orphan(_) if self.action == ActionArg::Expire && !states_lock_ttl(&record.schema) => {
                 Verdict::Unproven(Missing::Ttl(TtlOf::Lock))
             }

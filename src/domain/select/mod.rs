@@ -5,6 +5,7 @@ pub mod coverage;
 pub mod glob;
 pub mod rate;
 pub mod selection;
+pub(crate) mod status_class;
 pub mod tally;
 pub mod top_n;
 pub mod unproven;

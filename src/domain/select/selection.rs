@@ -1,11 +1,15 @@
 //! Choosing records: the filters that `list` and its kin share.
 
+use bstr::ByteSlice as _;
+
 use super::glob;
+use super::status_class::StatusClass;
 use super::unproven::{Missing, missing_age, missing_for};
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::Record;
 use crate::domain::record::evidence::Evidence;
 use crate::domain::record::observation::Expiry;
+use crate::domain::record::response::Response;
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default lets everything through.
@@ -14,6 +18,8 @@ pub(crate) struct Selection {
     pub(crate) states: Vec<State>,
     /// At least this old, in milliseconds.
     pub(crate) older_than: Option<u64>,
+    /// At most this old, in milliseconds.
+    pub(crate) newer_than: Option<u64>,
     /// The least evidence that an age or a finding must have.
     pub(crate) evidence: Evidence,
     /// Less than this many milliseconds left.
@@ -21,7 +27,11 @@ pub(crate) struct Selection {
     /// More than this many milliseconds left, or no expiry.
     pub(crate) ttl_above: Option<u64>,
     pub(crate) no_expiry: bool,
-    pub(crate) owner: Option<Vec<u8>>,
+    pub(crate) owner_glob: Option<Vec<u8>>,
+    pub(crate) fingerprint_glob: Option<Vec<u8>>,
+    pub(crate) statuses: Vec<StatusClass>,
+    /// Bytes that the body of the stored response holds; the body has to be read whole.
+    pub(crate) body_contains: Option<Vec<u8>>,
     pub(crate) key_glob: Option<Vec<u8>>,
     pub(crate) findings: Vec<FindingCode>,
 }
@@ -53,19 +63,29 @@ impl Selection {
         self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
     }
 
+    /// True when values have to be read whole.
+    pub(crate) fn reads_bodies(&self) -> bool {
+        self.body_contains.is_some()
+    }
+
     /// Whether the record passes every filter.
     pub(crate) fn judge(&self, record: &Record) -> Judged {
         let passes = self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
             && self.passes_ttl(record.expiry())
-            && self.owner.as_ref().is_none_or(|owner| record.owner() == Some(owner));
+            && has_match(self.owner_glob.as_deref(), record.owner())
+            && has_match(self.fingerprint_glob.as_deref(), record.fingerprint().map(str::as_bytes))
+            && self.passes_response(record.response());
         if passes { self.judge_age(record).and(self.judge_findings(record)) } else { Judged::Fails }
     }
 
     fn judge_age(&self, record: &Record) -> Judged {
-        let Some(least) = self.older_than else { return Judged::Passes };
+        if self.older_than.is_none() && self.newer_than.is_none() {
+            return Judged::Passes;
+        }
+        let range = self.older_than.unwrap_or(0)..=self.newer_than.unwrap_or(u64::MAX);
         match record.age.filter(|age| age.evidence >= self.evidence) {
-            Some(age) if age.millis >= least => Judged::Passes,
+            Some(age) if range.contains(&age.millis) => Judged::Passes,
             Some(_) => Judged::Fails,
             None => Judged::Unproven(missing_age(record)),
         }
@@ -80,6 +100,13 @@ impl Selection {
         first.map_or(Judged::Fails, |finding| Judged::Unproven(missing_for(finding)))
     }
 
+    fn passes_response(&self, response: Option<&Response>) -> bool {
+        let status = response.and_then(|response| response.status);
+        let has_status = |status| self.statuses.iter().any(|class| class.contains(status));
+        let has = |text: &Vec<u8>| response.is_some_and(|response| response.body.contains_str(text));
+        (self.statuses.is_empty() || status.is_some_and(has_status)) && self.body_contains.as_ref().is_none_or(has)
+    }
+
     fn passes_ttl(&self, expiry: Option<Expiry>) -> bool {
         let below = |limit| matches!(expiry, Some(Expiry::In(left)) if left < limit);
         let above = |limit| match expiry {
@@ -91,6 +118,11 @@ impl Selection {
             && self.ttl_above.is_none_or(above)
             && (!self.no_expiry || expiry == Some(Expiry::Never))
     }
+}
+
+/// True when there is no pattern, or something that matches the pattern.
+fn has_match(pattern: Option<&[u8]>, text: Option<&[u8]>) -> bool {
+    pattern.is_none_or(|pattern| text.is_some_and(|text| glob::matches(pattern, text)))
 }
 
 #[cfg(test)]
@@ -131,6 +163,9 @@ mod tests {
     fn age_is_at_least_and_an_unknown_one_does_not_pass() {
         assert!(passes(&lock(), |s| s.older_than = Some(10_000)));
         assert!(!passes(&lock(), |s| s.older_than = Some(10_001)));
+        assert!(passes(&lock(), |s| s.newer_than = Some(10_000)));
+        assert!(!passes(&lock(), |s| s.newer_than = Some(9_999)));
+        assert!(!passes(&lock(), |s| (s.older_than, s.newer_than) = (Some(5_000), Some(9_000))));
         let judge = |record: &Record, older_than, evidence| {
             Selection { older_than: Some(older_than), evidence, ..Selection::default() }.judge(record)
         };
@@ -168,9 +203,10 @@ mod tests {
 
     #[test]
     fn owner_key_and_findings() {
-        assert!(passes(&lock(), |s| s.owner = Some(b"w".to_vec())));
-        assert!(!passes(&lock(), |s| s.owner = Some(b"v".to_vec())));
-        assert!(!passes(&chi(CHI_LOCK, Expiry::Never), |s| s.owner = Some(b"w".to_vec())));
+        assert!(passes(&lock(), |s| s.owner_glob = Some(b"w".to_vec())));
+        assert!(passes(&lock(), |s| s.owner_glob = Some(b"w*".to_vec())));
+        assert!(!passes(&lock(), |s| s.owner_glob = Some(b"v".to_vec())));
+        assert!(!passes(&chi(CHI_LOCK, Expiry::Never), |s| s.owner_glob = Some(b"*".to_vec())), "no owner is no match");
         assert!(passes(&lock(), |s| s.key_glob = Some(b"[j-l]".to_vec())));
         assert!(!passes(&lock(), |s| s.key_glob = Some(b"k?".to_vec())));
         let mut stuck = chi(CHI_LOCK, Expiry::Never);
@@ -180,9 +216,21 @@ mod tests {
     }
 
     #[test]
+    fn the_response_has_a_status_and_a_body() {
+        let result = || chi(CHI_RESULT, Expiry::In(9));
+        let status = result().response().unwrap().status.unwrap().to_string();
+        assert!(passes(&result(), |s| s.statuses = vec![status.parse().unwrap()]));
+        assert!(!passes(&result(), |s| s.statuses = vec!["5xx".parse().unwrap()]));
+        assert!(!passes(&lock(), |s| s.statuses = vec![status.parse().unwrap()]), "a lock has no response");
+        let body = result().response().unwrap().body.clone();
+        assert!(passes(&result(), |s| s.body_contains = Some(body[1..].to_vec())));
+        assert!(!passes(&result(), |s| s.body_contains = Some([&body[..], b"!"].concat())));
+    }
+
+    #[test]
     fn all_filters_must_pass() {
         assert!(!passes(&lock(), |s| {
-            s.owner = Some(b"w".to_vec());
+            s.owner_glob = Some(b"w".to_vec());
             s.states = vec![State::Completed];
         }));
     }

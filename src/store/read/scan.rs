@@ -6,7 +6,7 @@ use super::reader::{Head, Reader, Seen};
 use super::scan_nodes::Nodes;
 use super::scan_page::Found;
 use crate::domain::record::locate::Candidate;
-use crate::domain::record::observation::{Content, Observation};
+use crate::domain::record::observation::{Content, Observation, SeenSlot};
 use crate::domain::schema::catalog::Catalog;
 use crate::store::error::StoreError;
 
@@ -79,6 +79,17 @@ impl Walk {
         let wanted: Vec<_> = seen.filter(cut).collect();
         self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
         self.reader.measure(wanted.into_iter()).await
+    }
+
+    /// Bytes of memory that each of these records takes, which the last page held; `None` where the server does not say.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn weigh(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
+        let present = |slot: &&SeenSlot| slot.content != Content::Absent;
+        let weight = |seen: &Observation| seen.slots.iter().filter(present).map(|slot| slot.memory).sum();
+        let seen = self.reader.observe(records, Head::Bytes(0)).await?;
+        Ok(seen.iter().map(|seen| seen.as_ref().ok().and_then(weight)).collect())
     }
 
     /// Reads more of these records, which the last page held.

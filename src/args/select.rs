@@ -1,0 +1,163 @@
+//! Choosing records: the options are the same wherever records, or locks, are chosen.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{StateArg, finding_codes, parse_duration};
+use crate::domain::diagnosis::FindingCode;
+use crate::domain::record::age::millis;
+use crate::domain::schema::State;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::glob;
+use crate::domain::select::selection::Selection;
+use crate::domain::select::status_class::StatusClass;
+use crate::exit::Stop;
+use crate::render::escape;
+
+/// Which records are meant, where locks and results are.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Select")]
+pub(crate) struct SelectArgs {
+    /// Only records in this state
+    #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
+    pub(crate) state: Vec<StateArg>,
+
+    /// Only records at least this old
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    older_than: Option<Duration>,
+
+    /// Only records without expiry
+    #[arg(long)]
+    no_expiry: bool,
+
+    /// Only stored responses with this HTTP status, such as 201, or 5xx for all of a class
+    #[arg(long, value_name = "STATUS", value_delimiter = ',')]
+    status: Vec<StatusClass>,
+
+    /// Only stored responses whose body holds this text, which is compared byte by byte; values are read whole
+    #[arg(long, value_name = "TEXT")]
+    body_contains: Option<OsString>,
+
+    /// Only records with this finding
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
+    pub(crate) finding: Vec<FindingCode>,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+}
+
+/// Which records, or which of the locks that are sought anyway.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Select")]
+pub(crate) struct FilterArgs {
+    /// Only records at most this old
+    #[arg(long, visible_alias = "since", value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    newer_than: Option<Duration>,
+
+    /// Only records with less than this left
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    ttl_below: Option<Duration>,
+
+    /// Only records with more than this left, those without expiry included
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
+    ttl_above: Option<Duration>,
+
+    /// Only locks whose owner matches this glob
+    #[arg(long, value_name = "GLOB")]
+    owner: Option<OsString>,
+
+    /// Only records whose fingerprint of the payload matches this glob
+    #[arg(long, value_name = "GLOB")]
+    fingerprint: Option<OsString>,
+
+    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
+    #[arg(long = "match", value_name = "GLOB")]
+    pub(crate) key_glob: Option<OsString>,
+}
+
+impl SelectArgs {
+    /// The filters of the options; what passes shows no more than what a schema's defaults tell.
+    ///
+    /// # Errors
+    /// Usage: a glob that is none.
+    pub(crate) fn selection(&self) -> Result<Selection, Stop> {
+        Ok(Selection {
+            states: self.state.iter().map(|state| State::from(*state)).collect(),
+            older_than: self.older_than.map(millis),
+            no_expiry: self.no_expiry,
+            statuses: self.status.clone(),
+            body_contains: self.body_contains.as_ref().map(bytes),
+            findings: self.finding.clone(),
+            ..self.filter.selection()?
+        })
+    }
+
+    /// True when an option leaves any record out.
+    pub(crate) fn narrows(&self) -> bool {
+        !self.state.is_empty()
+            || self.older_than.is_some()
+            || self.no_expiry
+            || !self.status.is_empty()
+            || self.body_contains.is_some()
+            || !self.finding.is_empty()
+            || self.filter.narrows()
+    }
+}
+
+impl FilterArgs {
+    /// As [`SelectArgs::selection`].
+    pub(crate) fn selection(&self) -> Result<Selection, Stop> {
+        for (option, pattern) in
+            [("--match", &self.key_glob), ("--owner", &self.owner), ("--fingerprint", &self.fingerprint)]
+        {
+            if let Some(pattern) = pattern {
+                glob::check(pattern.as_bytes()).map_err(|why| Stop::usage(format!("{option}: {why}")))?;
+            }
+        }
+        Ok(Selection {
+            newer_than: self.newer_than.map(millis),
+            ttl_below: self.ttl_below.map(millis),
+            ttl_above: self.ttl_above.map(millis),
+            owner_glob: self.owner.as_ref().map(bytes),
+            fingerprint_glob: self.fingerprint.as_ref().map(bytes),
+            key_glob: self.key_glob.as_ref().map(bytes),
+            ..Selection::default()
+        })
+    }
+
+    fn narrows(&self) -> bool {
+        self.newer_than.is_some()
+            || self.ttl_below.is_some()
+            || self.ttl_above.is_some()
+            || self.owner.is_some()
+            || self.fingerprint.is_some()
+            || self.key_glob.as_ref().is_some_and(|glob| !glob::is_everything(glob.as_bytes()))
+    }
+
+    /// Says where `--match` seems to be meant for something else: for a Redis key, or for a part of a key.
+    pub(crate) fn remark(&self, catalog: &Catalog) -> Option<String> {
+        let pattern = self.key_glob.as_ref()?.as_bytes();
+        let shown = escape::text(pattern);
+        let of_redis_key = catalog.chosen().iter().flat_map(|schema| &schema.slots).find_map(|slot| {
+            let rest = pattern.strip_prefix(slot.template.prefix()).filter(|_| !slot.template.prefix().is_empty())?;
+            Some(format!(
+                "--match compares idempotency keys, and {shown} looks like a Redis key: --match '{}' has its idempotency key",
+                escape::text(rest)
+            ))
+        });
+        let without_wildcard = || {
+            let is_plain = !pattern.iter().any(|byte| b"*?[\\".contains(byte));
+            is_plain.then(|| {
+                format!("--match {shown} has no wildcard, so it means that one key: '*{shown}*' finds it as a part")
+            })
+        };
+        of_redis_key.or_else(without_wildcard)
+    }
+}
+
+fn bytes(text: &OsString) -> Vec<u8> {
+    text.as_bytes().to_vec()
+}

@@ -1,0 +1,220 @@
+//! `idemctl stats`: how many records there are, how large, how old, and how long they stay.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::args::{Output, SchemaArgs, SelectArgs, ThresholdArgs, WalkArgs};
+use crate::change::say_coverage;
+use crate::context::Context;
+use crate::domain::diagnosis;
+use crate::domain::record::Record;
+use crate::domain::schema::catalog::Catalog;
+use crate::domain::select::coverage::Coverage;
+use crate::domain::select::selection::{Judged, Selection};
+use crate::domain::stats::{By, Stats};
+use crate::exit::{Exit, Stop};
+use crate::files;
+use crate::interrupt::Interrupt;
+use crate::render::{coverage, document, stats};
+use crate::store::read::records;
+use crate::store::{Head, StoreError, Walk};
+
+/// Owners with the most locks that are named.
+const OWNERS: usize = 10;
+
+/// Count records by schema and state: how many, how large, how old
+///
+/// Walks the keyspace with SCAN. BYTES is the length of all values, MEMORY what the server says that they take, by a sample of
+/// the records (`~`). Ages that only a schema's default TTL tells are estimates (`~`). Nothing is changed.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// What to count by, beside the schema
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    by: ByArg,
+
+    /// How to show the figures
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    /// Write the figures in Prometheus's text format to this file, at once and for others to read, or to stdout without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "output")]
+    prometheus: Option<PathBuf>,
+
+    #[command(flatten)]
+    select: SelectArgs,
+
+    #[command(flatten)]
+    walk: WalkArgs,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+/// `--by`.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum ByArg {
+    /// The record's state.
+    #[default]
+    State,
+    /// Who holds the lock.
+    Owner,
+    /// The Redis key up to its last colon.
+    Prefix,
+    /// The HTTP status of the stored response.
+    Status,
+    /// Each finding: a record with two counts twice.
+    Finding,
+}
+
+impl From<ByArg> for By {
+    fn from(arg: ByArg) -> Self {
+        match arg {
+            ByArg::State => Self::State,
+            ByArg::Owner => Self::Owner,
+            ByArg::Prefix => Self::Prefix,
+            ByArg::Status => Self::Status,
+            ByArg::Finding => Self::Finding,
+        }
+    }
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let catalog = context.catalog(&args.schemas)?;
+    if catalog.scanned().is_empty() {
+        return Err(Stop::usage("no schema to count").hint("name one with --schema").into());
+    }
+    let selection = args.select.selection()?;
+    args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
+    let head = if selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
+    let reader = context.reader().await?.walking(args.walk.gait());
+    let server = reader.name();
+    let walk = Walk::start(reader, &catalog, head).await?;
+    let (stats, coverage) = (Stats::new(By::from(args.by)), Coverage::default());
+    let mut census = Census { catalog: &catalog, selection, args: &args, walk, stats, coverage };
+    let ended = census.take(context, &Interrupt::listen()?).await;
+    if ended.is_ok() || census.walk.looked_at() > 0 {
+        census.show(context, ended.is_ok())?;
+    }
+    ended.map(|()| Exit::Done).map_err(|early| early.of(&server, census.walk.looked_at()))
+}
+
+/// Why a walk ended early.
+enum Early {
+    Interrupted,
+    Broken(StoreError),
+}
+
+impl Early {
+    /// The error of a walk that had looked at so many Redis keys.
+    fn of(self, server: &str, looked_at: u64) -> anyhow::Error {
+        match self {
+            Self::Interrupted => Stop::interrupted(format!("interrupted: {looked_at} keys of {server} so far")).into(),
+            Self::Broken(error) if looked_at == 0 || error.is_permission() => error.into(),
+            Self::Broken(error) => {
+                let message = format!("the figures are not complete, {looked_at} keys of {server} so far: {error}");
+                let mut stop = Stop::new(Exit::Partial, message);
+                stop.hint = error.hint().map(str::to_owned);
+                stop.into()
+            }
+        }
+    }
+}
+
+/// A walk, and what it has counted.
+struct Census<'a> {
+    catalog: &'a Catalog,
+    selection: Selection,
+    args: &'a Args,
+    walk: Walk,
+    stats: Stats,
+    coverage: Coverage,
+}
+
+impl Census<'_> {
+    /// Counts all records that are selected.
+    async fn take(&mut self, context: &Context, interrupt: &Interrupt) -> Result<(), Early> {
+        let progress = context.ui.progress("keys looked at");
+        loop {
+            match interrupt.unless_raised(self.page()).await {
+                Some(Ok(true)) => progress.set_position(self.walk.looked_at()),
+                Some(Ok(false)) => break,
+                Some(Err(error)) => return Err(Early::Broken(error)),
+                None => return Err(Early::Interrupted),
+            }
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
+    /// Counts the records of the next page; false at the end.
+    async fn page(&mut self) -> Result<bool, StoreError> {
+        let Self { catalog, selection, args, walk, stats, coverage } = self;
+        let thresholds = args.thresholds.thresholds();
+        let page = records::next_page(walk, catalog, &thresholds, coverage, |key| selection.passes_key(key)).await?;
+        let Some(mut records) = page else { return Ok(false) };
+        records.iter_mut().for_each(|record| diagnosis::add_oversized(record, &thresholds));
+        records.retain(|record| {
+            coverage.contradictions.note(record);
+            let judged = selection.judge(record);
+            if let Judged::Unproven(missing) = judged {
+                coverage.unproven.add(missing);
+            }
+            judged == Judged::Passes
+        });
+        let light: Vec<_> = stats.add(&records).into_iter().map(|index| &records[index]).collect();
+        if !light.is_empty() {
+            let redis_keys: Vec<_> = light.iter().map(|record| redis_keys(record)).collect();
+            for (record, memory) in light.into_iter().zip(walk.weigh(&redis_keys).await?) {
+                memory.iter().for_each(|bytes| stats.weigh(record, *bytes));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Shows the figures, as far as the walk came.
+    fn show(&self, context: &mut Context, whole: bool) -> Result<()> {
+        let counted = self.stats.rows().map(|(.., row)| row.records).sum::<u64>();
+        let (walked, foreign) = (self.walk.looked_at(), self.coverage.foreign().values().sum());
+        if let Some(file) = &self.args.prometheus {
+            // A part of the figures would look like a drop.
+            if whole {
+                write(context, file, &stats::exposition(&self.stats, walked, foreign))?;
+            }
+        } else if self.args.output == Output::Table && counted > 0 {
+            context.ui.data(stats::text(&self.stats, context.ui.view(), OWNERS))?;
+        } else if self.args.output != Output::Table {
+            let (rows, mut more) = stats::rows(&self.stats, OWNERS);
+            more.extend(coverage::fields(&self.coverage, self.catalog, walked));
+            more.insert("complete".to_owned(), whole.into());
+            context.ui.data(match self.args.output {
+                Output::Jsonl => rows.iter().map(document::line).collect(),
+                _ => document::document("rows", &rows, &more),
+            })?;
+        }
+        context.ui.flush()?;
+        if counted == 0 {
+            context.ui.status(&format!("no such records among {walked} keys"));
+            coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line));
+        }
+        say_coverage(context, &self.coverage, self.catalog);
+        self.walk.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
+        Ok(())
+    }
+}
+
+fn redis_keys(record: &Record) -> Vec<Vec<u8>> {
+    record.seen.slots.iter().map(|slot| slot.redis_key.clone()).collect()
+}
+
+fn write(context: &mut Context, file: &Path, text: &str) -> Result<()> {
+    if file == Path::new("-") {
+        return Ok(context.ui.data(text)?);
+    }
+    let cannot = |error| Stop::usage(format!("{}: cannot write the figures: {error}", file.display()));
+    Ok(files::publish(file, text.as_bytes()).map_err(cannot)?)
+}

@@ -1,0 +1,75 @@
+//! What records are counted by.
+
+use bstr::ByteSlice as _;
+use strum::IntoStaticStr;
+
+use crate::domain::as_str::as_str;
+use crate::domain::record::Record;
+
+/// What records are counted by, beside their schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum By {
+    /// The record's state.
+    State,
+    /// Who holds the lock.
+    Owner,
+    /// The Redis key up to its last colon, or up to where the idempotency key begins.
+    Prefix,
+    /// The HTTP status of the stored response.
+    Status,
+    /// Each finding: a record with two counts twice.
+    Finding,
+}
+
+as_str!(By);
+
+impl By {
+    /// The groups that a record counts in: one, or one for each finding. `None` is the group of the records that have no owner,
+    /// status or finding.
+    pub(super) fn groups(self, record: &Record) -> Vec<Option<Vec<u8>>> {
+        let group = match self {
+            Self::State => Some(record.state.as_str().as_bytes().to_vec()),
+            Self::Owner => record.owner().map(<[u8]>::to_vec),
+            Self::Prefix => prefix(record),
+            Self::Status => record.response().and_then(|response| Some(response.status?.to_string().into_bytes())),
+            Self::Finding if !record.findings.is_empty() => {
+                return record.findings.iter().map(|finding| Some(finding.code.as_str().as_bytes().to_vec())).collect();
+            }
+            Self::Finding => None,
+        };
+        vec![group]
+    }
+}
+
+fn prefix(record: &Record) -> Option<Vec<u8>> {
+    let slot = record.lock().or_else(|| record.result())?;
+    let end = slot.redis_key.rfind_byte(b':').map(|at| at + 1).or_else(|| slot.redis_key.rfind(&record.key));
+    end.map(|end| slot.redis_key[..end].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::observation::Expiry;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    fn only(by: By, record: &Record) -> Option<String> {
+        let groups = by.groups(record);
+        assert_eq!(groups.len(), 1);
+        groups[0].as_ref().map(|group| String::from_utf8(group.clone()).unwrap())
+    }
+
+    #[test]
+    fn a_record_counts_under_what_is_asked_for() {
+        let (lock, result) = (chi(CHI_LOCK, Expiry::In(9)), chi(CHI_RESULT, Expiry::In(9)));
+        assert_eq!(only(By::State, &lock).as_deref(), Some("in-progress"));
+        assert_eq!(only(By::Status, &lock), None);
+        assert_eq!(only(By::Status, &result), Some(result.response().unwrap().status.unwrap().to_string()));
+        assert_eq!(only(By::Owner, &lock), None);
+        let owned = record("event-driven", &[(text("w"), Expiry::In(9)), (text(""), Expiry::In(0))]);
+        assert_eq!(only(By::Owner, &owned).as_deref(), Some("w"));
+        assert!(only(By::Prefix, &owned).unwrap().ends_with(':'));
+        assert_eq!(only(By::Finding, &lock), None);
+    }
+}

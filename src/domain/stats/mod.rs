@@ -1,0 +1,11 @@
+//! Figures on the records of a server: how many, how large, how old, and how long they stay.
+
+mod by;
+mod histogram;
+mod row;
+mod stats;
+
+pub(crate) use self::by::By;
+pub(crate) use self::histogram::{BOUNDS, Histogram};
+pub(crate) use self::row::Row;
+pub(crate) use self::stats::{Group, Stats};

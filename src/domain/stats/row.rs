@@ -1,0 +1,112 @@
+//! The figures on one group of records.
+
+use super::histogram::Histogram;
+use crate::domain::record::Record;
+use crate::domain::record::age::Age;
+use crate::domain::record::observation::Expiry;
+
+/// The figures on one group of records.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Row {
+    pub(crate) records: u64,
+    /// Bytes of all values together.
+    pub(crate) bytes: u64,
+    pub(crate) oldest: Option<Age>,
+    pub(crate) no_expiry: u64,
+    /// Records of which nothing tells an age.
+    pub(crate) ageless: u64,
+    /// Time left of the records that expire.
+    pub(crate) ttl: Histogram,
+    /// Age of the records whose age is told.
+    pub(crate) age: Histogram,
+    weighed: Weighed,
+}
+
+/// The records of a sample, and the memory they take together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weighed {
+    records: u64,
+    bytes: u64,
+}
+
+impl Row {
+    pub(super) fn add(&mut self, record: &Record) {
+        self.records += 1;
+        self.bytes += record.size_bytes().unwrap_or(0);
+        match record.expiry() {
+            Some(Expiry::In(left)) => self.ttl.add(left),
+            Some(Expiry::Never) => self.no_expiry += 1,
+            None => {}
+        }
+        match record.age {
+            Some(age) => self.age.add(age.millis),
+            None => self.ageless += 1,
+        }
+        self.oldest = self.oldest.into_iter().chain(record.age).max_by_key(|age| age.millis);
+    }
+
+    pub(super) fn weigh(&mut self, memory_bytes: u64) {
+        self.weighed.records += 1;
+        self.weighed.bytes += memory_bytes;
+    }
+
+    /// Records whose memory the server has told.
+    pub(super) fn weighed(&self) -> u64 {
+        self.weighed.records
+    }
+
+    /// Bytes of memory of all records of the group, by those that were weighed; `None` where none was.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        let Weighed { records, bytes } = self.weighed;
+        let whole = (u128::from(bytes) * u128::from(self.records)).checked_div(u128::from(records))?;
+        Some(u64::try_from(whole).unwrap_or(u64::MAX))
+    }
+
+    /// True when every record was weighed, so that the memory is no estimate.
+    pub(crate) fn is_weighed_whole(&self) -> bool {
+        self.weighed.records == self.records
+    }
+
+    /// Takes another group's figures in.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.no_expiry += other.no_expiry;
+        self.ageless += other.ageless;
+        self.ttl.merge(&other.ttl);
+        self.age.merge(&other.age);
+        self.oldest = self.oldest.into_iter().chain(other.oldest).max_by_key(|age| age.millis);
+        self.weighed.records += other.weighed.records;
+        self.weighed.bytes += other.weighed.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    #[test]
+    fn memory_is_told_by_a_sample() {
+        let mut row = Row::default();
+        for left in [10_000, 20_000, 30_000] {
+            row.add(&chi(CHI_LOCK, Expiry::In(left)));
+        }
+        assert_eq!(row.memory_bytes(), None);
+        row.weigh(100);
+        row.weigh(200);
+        assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(450), false));
+        row.weigh(0);
+        assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(300), true));
+    }
+
+    #[test]
+    fn what_has_no_expiry_has_no_time_left_and_no_age() {
+        let mut row = Row::default();
+        row.add(&chi(CHI_LOCK, Expiry::Never));
+        row.add(&chi(CHI_LOCK, Expiry::In(5_000)));
+        assert_eq!((row.records, row.no_expiry, row.ageless), (2, 1, 1));
+        assert_eq!((row.ttl.counts()[0], row.age.counts()[1]), (1, 1));
+        assert_eq!(row.oldest.map(|age| age.millis), Some(55_000));
+    }
+}

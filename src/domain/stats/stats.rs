@@ -1,0 +1,169 @@
+//! Records by schema and group, with memory that does not grow with their number.
+
+use std::collections::BTreeMap;
+
+use super::by::By;
+use super::row::Row;
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+
+/// Groups that are told apart; the records of further ones count together.
+const MOST_GROUPS: usize = 10_000;
+
+/// Records of a group that are weighed at most.
+const MOST_WEIGHED: u64 = 500;
+
+/// Records of a group that are weighed of one page.
+const WEIGHED_OF_A_PAGE: usize = 4;
+
+/// What a row counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// The records with this owner, status and the like.
+    Of(Vec<u8>),
+    /// The records that have none.
+    None,
+    /// The records of groups beyond those that are told apart.
+    Others,
+}
+
+/// Figures on records, by schema and group.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    by: By,
+    rows: BTreeMap<(String, Group), Row>,
+    /// Locks by owner.
+    owners: BTreeMap<Vec<u8>, u64>,
+    /// Locks of owners that are not told apart.
+    of_other_owners: u64,
+}
+
+impl Stats {
+    pub(crate) fn new(by: By) -> Self {
+        Self { by, rows: BTreeMap::new(), owners: BTreeMap::new(), of_other_owners: 0 }
+    }
+
+    pub(crate) fn by(&self) -> By {
+        self.by
+    }
+
+    /// Counts the records of a page. Gives the indices of those whose memory is to be weighed: some of each group.
+    pub(crate) fn add(&mut self, page: &[Record]) -> Vec<usize> {
+        let mut sampled: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut wanted = Vec::new();
+        for (index, record) in page.iter().enumerate() {
+            self.count_owner(record);
+            let mut is_light = false;
+            for place in self.places(record) {
+                let row = self.rows.entry(place).or_default();
+                row.add(record);
+                is_light |= row.weighed() < MOST_WEIGHED;
+            }
+            let of_page = sampled.entry(record.state.as_str()).or_default();
+            if is_light && *of_page < WEIGHED_OF_A_PAGE {
+                *of_page += 1;
+                wanted.push(index);
+            }
+        }
+        wanted
+    }
+
+    /// Takes in what the server says of a counted record's memory.
+    pub(crate) fn weigh(&mut self, record: &Record, memory_bytes: u64) {
+        for place in self.places(record) {
+            if let Some(row) = self.rows.get_mut(&place) {
+                row.weigh(memory_bytes);
+            }
+        }
+    }
+
+    fn places(&self, record: &Record) -> Vec<(String, Group)> {
+        let place = |group: Option<Vec<u8>>| {
+            let place = (record.schema.name.clone(), group.map_or(Group::None, Group::Of));
+            let fits = self.rows.len() < MOST_GROUPS || self.rows.contains_key(&place);
+            if fits { place } else { (place.0, Group::Others) }
+        };
+        self.by.groups(record).into_iter().map(place).collect()
+    }
+
+    fn count_owner(&mut self, record: &Record) {
+        let Some(owner) = record.owner().filter(|_| record.state == State::InProgress) else { return };
+        if let Some(locks) = self.owners.get_mut(owner) {
+            *locks += 1;
+        } else if self.owners.len() < MOST_GROUPS {
+            self.owners.insert(owner.to_vec(), 1);
+        } else {
+            self.of_other_owners += 1;
+        }
+    }
+
+    /// The rows, by schema and group.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&str, &Group, &Row)> {
+        self.rows.iter().map(|((schema, group), row)| (schema.as_str(), group, row))
+    }
+
+    /// The figures of all rows together.
+    pub(crate) fn total(&self) -> Row {
+        self.rows.values().fold(Row::default(), |mut total, row| {
+            total.merge(row);
+            total
+        })
+    }
+
+    /// The owners with the most locks and how many each holds, the most first. Owners beyond those that are told apart are
+    /// left out.
+    pub(crate) fn top_owners(&self, most: usize) -> Vec<(&[u8], u64)> {
+        let mut owners: Vec<_> = self.owners.iter().map(|(owner, locks)| (owner.as_slice(), *locks)).collect();
+        owners.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
+        owners.truncate(most);
+        owners
+    }
+
+    /// True when there are more owners than are told apart, so that one of them may hold more locks than those that are named.
+    pub(crate) fn has_other_owners(&self) -> bool {
+        self.of_other_owners > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::observation::{Content, Expiry};
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+
+    fn held_by(owner: &str) -> Record {
+        record("event-driven", &[(text(owner), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))])
+    }
+
+    #[test]
+    fn records_are_counted_by_schema_and_state_and_some_are_weighed() {
+        let mut stats = Stats::new(By::State);
+        let page: Vec<_> =
+            (0..9).map(|_| chi(CHI_LOCK, Expiry::In(9))).chain([chi(CHI_RESULT, Expiry::In(9))]).collect();
+        assert_eq!(stats.add(&page), [0, 1, 2, 3, 9]);
+        stats.weigh(&page[0], 64);
+        let rows: Vec<_> = stats.rows().map(|(schema, group, row)| (schema, group.clone(), row.records)).collect();
+        let of = |state: &str| Group::Of(state.as_bytes().to_vec());
+        assert_eq!(rows, [("go-chi", of("completed"), 1), ("go-chi", of("in-progress"), 9)]);
+        assert_eq!(stats.total().records, 10);
+    }
+
+    #[test]
+    fn the_owners_with_most_locks_come_first() {
+        let mut stats = Stats::new(By::Owner);
+        stats.add(&[held_by("b"), held_by("a"), held_by("c"), held_by("c")]);
+        assert_eq!(stats.top_owners(2), [(&b"c"[..], 2), (&b"a"[..], 1)]);
+        assert!(!stats.has_other_owners());
+    }
+
+    /// Rule: memory does not grow with the number of owners.
+    #[test]
+    fn owners_beyond_those_that_are_told_apart_count_together() {
+        let mut stats = Stats::new(By::Owner);
+        let page: Vec<_> = (0..MOST_GROUPS + 5).map(|number| held_by(&format!("w{number:06}"))).collect();
+        stats.add(&page);
+        let others = stats.rows().find(|(_, group, _)| **group == Group::Others).map(|(.., row)| row.records);
+        assert_eq!(others, Some(5));
+        assert!(stats.has_other_owners() && stats.owners.len() == MOST_GROUPS);
+    }
+}

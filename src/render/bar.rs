@@ -1,0 +1,35 @@
+//! Bars: counts as lengths.
+
+/// A character filled from the left, by eighths.
+const LYING: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+
+/// A bar whose share of `longest` columns is that of `count` in `most`, and which is seen wherever something is counted.
+pub(super) fn bar(count: u64, most: u64, longest: usize) -> String {
+    let eighths = eighths(count, most, longest);
+    let rest = eighths % 8;
+    let mut bar = "█".repeat(eighths / 8);
+    if rest > 0 {
+        bar.push(LYING[rest - 1]);
+    }
+    bar
+}
+
+/// A share of a length, in eighths, rounded up.
+pub(super) fn eighths(count: u64, most: u64, longest: usize) -> usize {
+    let whole = longest as u128 * 8;
+    let share = (u128::from(count) * whole).div_ceil(u128::from(most.max(1)));
+    usize::try_from(share.min(whole)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share_and_never_invisible() {
+        assert_eq!(bar(10, 10, 4), "████");
+        assert_eq!(bar(5, 10, 4), "██");
+        assert_eq!(bar(1, 1_000_000, 4), "▏");
+        assert_eq!(bar(0, 10, 4), "");
+    }
+}

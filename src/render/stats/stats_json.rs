@@ -1,0 +1,62 @@
+//! Figures on records as JSON.
+
+use serde_json::{Map, Value, json};
+
+use crate::domain::stats::{BOUNDS, Group, Histogram, Row, Stats};
+use crate::render::document::{base64_unless_text, text};
+
+/// The rows, and the fields that are said of all of them.
+pub fn rows(stats: &Stats, owners: usize) -> (Vec<Value>, Map<String, Value>) {
+    let rows = stats.rows().map(|(schema, group, figures)| row(stats, schema, group, figures)).collect();
+    let top = stats.top_owners(owners);
+    let owners: Vec<_> =
+        top.iter().map(|(owner, locks)| with_bytes("owner", owner, json!({ "locks": locks }))).collect();
+    let mut more = Map::new();
+    more.insert("owners".to_owned(), owners.into());
+    more.insert("owners_complete".to_owned(), (!stats.has_other_owners()).into());
+    (rows, more)
+}
+
+fn row(stats: &Stats, schema: &str, group: &Group, row: &Row) -> Value {
+    let by = stats.by().as_str();
+    let figures = json!({
+        "records": row.records,
+        "bytes": row.bytes,
+        "memory_bytes": row.memory_bytes(),
+        "memory_sampled": !row.is_weighed_whole(),
+        "oldest_age_ms": row.oldest.map(|age| age.millis),
+        "oldest_age_evidence": row.oldest.map(|age| age.evidence.as_str()),
+        "no_expiry": row.no_expiry,
+        "no_age": row.ageless,
+        "ttl": ranges(&row.ttl),
+        "age": ranges(&row.age),
+    });
+    let named = match group {
+        Group::Of(value) => with_bytes(by, value, figures),
+        Group::None => first(by, Value::Null, figures),
+        Group::Others => first("others", true.into(), first(by, Value::Null, figures)),
+    };
+    first("schema", schema.into(), named)
+}
+
+/// Counts by range: `up_to_ms` is null in the last, which has no end.
+fn ranges(histogram: &Histogram) -> Vec<Value> {
+    let bounds = BOUNDS.iter().map(|(bound, _)| Some(*bound)).chain([None]);
+    bounds.zip(histogram.counts()).map(|(bound, count)| json!({ "up_to_ms": bound, "records": count })).collect()
+}
+
+fn with_bytes(name: &str, bytes: &[u8], more: Value) -> Value {
+    let more = match base64_unless_text(bytes) {
+        Some(base64) => first(&format!("{name}_base64"), base64.into(), more),
+        None => more,
+    };
+    first(name, text(bytes).into(), more)
+}
+
+/// An object with one more field, which comes first.
+fn first(name: &str, value: Value, more: Value) -> Value {
+    let mut all = Map::new();
+    all.insert(name.to_owned(), value);
+    all.extend(crate::render::document::fields(more));
+    Value::Object(all)
+}

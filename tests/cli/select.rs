@@ -1,0 +1,125 @@
+//! The options that choose records mean the same wherever records are chosen.
+
+use crate::support::Server;
+
+const HOUR: u64 = 3_600_000;
+
+fn result(status: u16, body: &str) -> String {
+    format!(r#"{{"statusCode":{status},"body":"{body}"}}"#)
+}
+
+/// Results of event-driven, of which the schema's default TTL is a day, and locks of two owners.
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idem:result:ok", &result(201, "paid"), 20 * HOUR);
+    server.set("idem:result:bad", &result(503, "try later"), 23 * HOUR);
+    server.set("idem:result:odd", &result(500, "boom"), 23 * HOUR);
+    server.set("idem:started:a", "worker-7", 20_000);
+    server.set("idem:started:b", "batch-1", 20_000);
+    server
+}
+
+/// The idempotency keys that `list` shows.
+fn listed(server: &Server, options: &[&str]) -> Vec<String> {
+    let run = server.idemctl(&[&["list", "--schema", "event-driven", "-o", "jsonl"], options].concat()).exits(0);
+    let mut keys: Vec<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    keys.sort();
+    keys
+}
+
+fn total(server: &Server, words: &[&str], options: &[&str]) -> u64 {
+    let stated = ["--schema", "event-driven", "--lock-ttl", "30s", "--result-ttl", "24h", "-o", "json"];
+    let run = server.idemctl(&[words, &stated, options].concat()).exits(0).json();
+    match run["rows"].as_array() {
+        Some(rows) => rows.iter().map(|row| row["records"].as_u64().unwrap()).sum(),
+        None => run["total"].as_u64().unwrap(),
+    }
+}
+
+#[test]
+fn list_stats_and_purge_choose_the_same() {
+    let server = seeded();
+    for (options, keys) in [
+        (&["--status", "5xx"][..], &["bad", "odd"][..]),
+        (&["--status", "503,201"], &["bad", "ok"]),
+        (&["--body-contains", "try"], &["bad"]),
+        (&["--body-contains", "nowhere"], &[]),
+        (&["--newer-than", "2h", "--state", "completed"], &["bad", "odd"]),
+        (&["--since", "2h", "--state", "completed", "--status", "500"], &["odd"]),
+        (&["--older-than", "2h", "--state", "completed"], &["ok"]),
+        (&["--ttl-above", "22h"], &["bad", "odd"]),
+        (&["--ttl-below", "22h", "--state", "completed"], &["ok"]),
+        (&["--owner", "worker-*", "--state", "in-progress"], &["a"]),
+        (&["--match", "o*", "--state", "completed"], &["odd", "ok"]),
+        (&["--no-expiry"], &[]),
+    ] {
+        assert_eq!(listed(&server, options), keys, "{options:?}");
+        assert_eq!(total(&server, &["stats"], options), keys.len() as u64, "stats {options:?}");
+        assert_eq!(total(&server, &["purge", "--dry-run"], options), keys.len() as u64, "purge {options:?}");
+    }
+}
+
+#[test]
+fn a_fingerprint_chooses_the_requests_with_one_payload() {
+    let server = Server::start();
+    for (key, fingerprint) in [("one", "sha-1"), ("two", "sha-2")] {
+        server.idemctl(&["begin", key, "--schema", "reference", "--fingerprint", fingerprint, "--yes"]).exits(0);
+    }
+    let run = server.idemctl(&["list", "--fingerprint", "*-2", "-o", "jsonl"]).exits(0);
+    assert_eq!(run.json_lines().iter().map(|line| &line["key"]).collect::<Vec<_>>(), ["two"]);
+    server.idemctl(&["list", "--fingerprint", "sha", "-o", "jsonl"]).exits(0).says("no such records");
+}
+
+#[test]
+fn sweep_and_check_leave_out_what_the_options_leave_out() {
+    let server = Server::start();
+    server.send::<()>(&[b"SET", b"idem:started:a", b"worker-7"]);
+    server.send::<()>(&[b"SET", b"idem:started:b", b"batch-1"]);
+    for (options, count) in [(&["--owner", "worker-*"][..], 1), (&["--match", "b"], 1), (&["--ttl-below", "1h"], 0)] {
+        let swept = server.idemctl(&[&["sweep", "--orphaned", "--dry-run", "-o", "json"], options].concat()).exits(0);
+        assert_eq!(swept.json()["total"], count, "{options:?}");
+        let code = if count > 0 { 2 } else { 0 };
+        server.idemctl(&[&["check"], options].concat()).exits(code).shows(format!("orphaned={count};"));
+    }
+    // Nothing tells the age of a lock without expiry whose value has no time.
+    let run = server.idemctl(&["sweep", "--orphaned", "--newer-than", "1h", "--dry-run", "-o", "json"]).exits(0).json();
+    assert_eq!((&run["total"], &run["unproven"]["age"]), (&0.into(), &2.into()));
+}
+
+/// Rule: what only a schema's default TTL tells selects nothing for a change.
+#[test]
+fn a_purge_of_new_records_needs_a_stated_ttl() {
+    let server = seeded();
+    let words = ["purge", "--schema", "event-driven", "--newer-than", "2h", "--dry-run", "-o", "json"];
+    let run = server.idemctl(&words).exits(0).json();
+    assert_eq!((&run["total"], &run["unproven"]["result_ttl"]), (&0.into(), &3.into()));
+}
+
+#[test]
+fn a_body_is_searched_whole() {
+    let server = Server::start();
+    let long = format!("{}needle", "x".repeat(300_000));
+    server.set("idem:result:long", &result(200, &long), HOUR);
+    server.set("idem:result:short", &result(200, "xx"), HOUR);
+    assert_eq!(listed(&server, &["--body-contains", "needle"]), ["long"]);
+    let words = ["purge", "--schema", "event-driven", "--body-contains", "needle", "--yes"];
+    server.idemctl(&words).exits(0).says("1 records purged");
+    assert_eq!(listed(&server, &[]), ["short"]);
+}
+
+#[test]
+fn a_pattern_that_seems_to_mean_something_else_is_told() {
+    let server = seeded();
+    let said = |pattern: &str| server.idemctl(&["list", "--match", pattern]).exits(0).stderr;
+    assert!(said("idem:result:o*").contains("--match 'o*' has its idempotency key"), "{}", said("idem:result:o*"));
+    assert!(said("ok").contains("no wildcard"));
+    assert!(!said("o?").contains("--match"));
+}
+
+#[test]
+fn what_is_no_status_or_glob_is_a_usage_error() {
+    let server = Server::start();
+    server.idemctl(&["list", "--status", "5x"]).exits(2).says("201");
+    server.idemctl(&["stats", "--owner", "[a"]).exits(2).says("--owner");
+    server.idemctl(&["check", "--fingerprint", "[a"]).exits(3);
+}

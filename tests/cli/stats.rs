@@ -1,0 +1,142 @@
+//! `idemctl stats` from the outside.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::support::Server;
+
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idempotency:shop:order-1", r#"{"status":"PENDING"}"#, 20_000);
+    server.send::<()>(&[b"SET", b"idempotency:shop:order-2", br#"{"status":"PENDING"}"#]);
+    let result = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+    server.set("idempotency:web:order-3", result, 7_200_000);
+    server.set("idempotency:web:order-4", "garbage", 7_200_000);
+    server.set("idem:started:a", "worker-7", 20_000);
+    server.set("idem:started:b", "worker-7", 20_000);
+    server.set("idem:started:c", "worker-8", 20_000);
+    server.set("unrelated", "x", 20_000);
+    server
+}
+
+fn rows(server: &Server, options: &[&str]) -> Vec<Value> {
+    let run = server.idemctl(&[&["stats", "-o", "json"], options].concat()).exits(0).json();
+    run["rows"].as_array().unwrap().clone()
+}
+
+fn counts(server: &Server, by: &str) -> Vec<(String, Value, u64)> {
+    let row =
+        |row: &Value| (row["schema"].as_str().unwrap().to_owned(), row[by].clone(), row["records"].as_u64().unwrap());
+    rows(server, &["--by", by]).iter().map(row).collect()
+}
+
+#[test]
+fn counts_records_bytes_and_memory_by_schema_and_state() {
+    let server = seeded();
+    let rows = rows(&server, &[]);
+    let named: Vec<_> =
+        rows.iter().map(|row| [&row["schema"], &row["state"]].map(|name| name.as_str().unwrap())).collect();
+    let go = |state| ["go-middleware", state];
+    assert_eq!(named, [["event-driven", "in-progress"], go("completed"), go("in-progress"), go("unreadable")]);
+    let locks = &rows[2];
+    assert_eq!((&locks["records"], &locks["bytes"], &locks["no_expiry"]), (&2.into(), &40.into(), &1.into()));
+    let told: u64 = ["idempotency:shop:order-1", "idempotency:shop:order-2"]
+        .map(|key| server.send::<u64>(&[b"MEMORY", b"USAGE", key.as_bytes()]))
+        .iter()
+        .sum();
+    assert_eq!((&locks["memory_bytes"], &locks["memory_sampled"]), (&told.into(), &false.into()));
+    assert_eq!(locks["ttl"].as_array().unwrap().iter().map(|range| range["records"].as_u64().unwrap()).sum::<u64>(), 1);
+    let run = server.idemctl(&["stats", "-o", "json"]).exits(0).json();
+    assert_eq!((&run["keys_walked"], &run["complete"], &run["format"]), (&7.into(), &true.into(), &1.into()));
+    assert_eq!(
+        run["owners"],
+        serde_json::json!([{"owner": "worker-7", "locks": 2}, {"owner": "worker-8", "locks": 1}])
+    );
+}
+
+#[test]
+fn counts_by_what_is_asked_for() {
+    let server = seeded();
+    let named = |schema: &str, group: Value, count| (schema.to_owned(), group, count);
+    let (go, events) = ("go-middleware", "event-driven");
+    assert_eq!(
+        counts(&server, "owner"),
+        [named(events, "worker-7".into(), 2), named(events, "worker-8".into(), 1), named(go, Value::Null, 4)]
+    );
+    assert_eq!(
+        counts(&server, "prefix"),
+        [
+            named(events, "idem:started:".into(), 3),
+            named(go, "idempotency:shop:".into(), 2),
+            named(go, "idempotency:web:".into(), 2)
+        ]
+    );
+    assert_eq!(
+        counts(&server, "status"),
+        [named(events, Value::Null, 3), named(go, "201".into(), 1), named(go, Value::Null, 3)]
+    );
+    assert!(counts(&server, "finding").contains(&named(go, "no-expiry".into(), 1)));
+}
+
+#[test]
+fn the_table_has_bars_and_the_owners_with_most_locks() {
+    let run = seeded().idemctl(&["stats"]).exits(0);
+    for line in [
+        "SCHEMA ",
+        "\nTime left\n  ≤  1m      ",
+        "\n  no expiry  █",
+        "\nAge\n",
+        "\nOwners with most locks\n  worker-7  2\n  worker-8  1\n",
+    ] {
+        run.shows(line);
+    }
+}
+
+/// The rules of `promtool check metrics`: help and type once before the samples, no sample twice, base units.
+#[test]
+fn prometheus_reads_the_figures() {
+    let server = seeded();
+    let text = server.idemctl(&["stats", "--prometheus"]).exits(0).text();
+    let mut described = "";
+    let mut samples = Vec::new();
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            described = help.split(' ').next().unwrap();
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            assert_eq!(kind, format!("{described} gauge"));
+        } else {
+            let (sample, value) = line.rsplit_once(' ').unwrap();
+            assert_eq!(sample.split('{').next().unwrap(), described);
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            assert!(!samples.contains(&sample.to_owned()), "{line} is there twice");
+            samples.push(sample.to_owned());
+        }
+    }
+    assert!(text.contains(r#"idemctl_records{schema="event-driven",state="in-progress"} 3"#), "{text}");
+    assert!(!text.contains("_total"), "a gauge is no counter");
+}
+
+#[test]
+fn a_file_of_figures_appears_whole_and_others_may_read_it() {
+    let server = seeded();
+    let file = server.folder().join("idemctl.prom");
+    fs::write(&file, "old").unwrap();
+    let path = file.to_str().unwrap();
+    let run = server.idemctl(&["stats", "--prometheus", path]).exits(0);
+    assert_eq!(run.text(), "");
+    assert!(fs::read_to_string(&file).unwrap().starts_with("# HELP "));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o444, 0o444);
+    let left: Vec<_> = fs::read_dir(server.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".tmp")), "{left:?}");
+    let folder = server.folder().to_str().unwrap().to_owned();
+    server.idemctl(&["stats", "--prometheus", &folder]).exits(2).says("cannot write the figures");
+}
+
+#[test]
+fn nothing_there_is_said_with_what_was_walked() {
+    let server = Server::start();
+    server.idemctl(&["stats"]).exits(0).says("no such records among 0 keys").says("left out: go-chi");
+    server.idemctl(&["stats", "--prometheus", "-o", "json"]).exits(2);
+}
