@@ -1,9 +1,12 @@
 //! idemctl: the idempotency keys that services keep in Redis, inspected, listed, unlocked, swept, purged and raced.
 //!
-//! The rooms, and the one way imports run: `cli` → `commands` → {`context`, `args`, `sim`, `render`, `store`} →
-//! `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows Redis, `ui` alone prints.
+//! The rooms, and the one way imports run: `cli` → `commands` → {`context`, `change`, `settings`, `args`, `sim`, `render`,
+//! `terminal`, `schemas`, `store`} → `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows
+//! Redis, `terminal` alone prints. docs/architecture.md says more of each room.
+//!
+//! The crate is a binary: a room is public only where a test of `tests/` asks that room directly.
 
-pub mod args;
+mod args;
 mod change;
 pub mod cli;
 mod commands;
@@ -14,7 +17,7 @@ mod files;
 mod interrupt;
 mod render;
 pub mod schemas;
-pub mod settings;
+mod settings;
 pub mod sim;
 pub mod store;
 mod terminal;

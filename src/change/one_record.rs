@@ -8,7 +8,7 @@ use crate::args::{Output, StepArgs};
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Record, locate};
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::Catalog;
 use crate::exit::Stop;
 use crate::render::{escape, record};
 use crate::store::Head;

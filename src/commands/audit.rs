@@ -13,7 +13,7 @@ use crate::args::{Output, parse_duration};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::render::{audit, escape};
-use crate::store::audit::writer::{Log, Logged};
+use crate::store::audit::log::{Log, Logged};
 
 /// Show the log of what idemctl changed on this machine, the newest last
 ///

@@ -5,11 +5,9 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 
 use super::record::decode;
-use crate::domain::record::Record;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaSource, Script};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenSlot};
+use crate::domain::schema;
+use crate::domain::schema::{Catalog, Origin, Prefixes, Schema, SchemaSource, Script};
 
 /// A schema whose values carry times; none of the built-in ones does.
 const TIMED: &str = r#"
@@ -126,10 +124,8 @@ pub(crate) fn chi(value: &str, expiry: Expiry) -> Record {
     record("go-chi", &[(text(value), expiry)])
 }
 
-/// The lock of a go-chi record.
 pub(crate) const CHI_LOCK: &str = r#"{"status":0}"#;
 
-/// The result of a go-chi record.
 pub(crate) const CHI_RESULT: &str = r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;
 
 /// Idempotency keys, Redis keys near those of the schemas, and what looks like either.

@@ -6,11 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{document, escape};
 use crate::domain::duration;
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::schema::{Schema, TtlOf};
+use crate::domain::schema::{Catalog, Schema, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
-use crate::domain::select::coverage::Coverage;
-use crate::domain::select::unproven::Missing;
+use crate::domain::select::{Coverage, Missing};
 
 /// Why a schema is left out of a walk unless the schema is named.
 const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
@@ -115,7 +113,7 @@ fn prefixes(schema: &Schema) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, catalog, chi};
 
     #[test]

@@ -32,16 +32,13 @@ impl Deployment {
     }
 }
 
-/// Why the schemas cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// A file is wrong.
     #[error("schema {0}")]
     Schema(#[from] SchemaError),
     /// The deployment sets a prefix for a schema that takes none.
     #[error("schema `{schema}` takes no prefix: {why}")]
     NoPrefix {
-        /// The schema's name.
         schema: String,
         /// Why a prefix cannot stand anywhere.
         why: String,

@@ -21,7 +21,6 @@ pub(super) struct Belonging {
     pub(crate) read_only_by: Option<String>,
 }
 
-/// A context by its name.
 type Named<'a> = (&'a str, &'a ContextConfig);
 
 impl Belonging {
@@ -85,7 +84,6 @@ impl Belonging {
     }
 }
 
-/// The chosen context.
 fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<Named<'a>> {
     let (name, context) = file.contexts().get_key_value(&chosen?.value)?;
     Some((name, context))

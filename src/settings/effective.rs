@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::belonging::Belonging;
-use super::config::{ContextConfig, NameColor};
+use super::config::ContextConfig;
 use super::environment::Environment;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
@@ -11,10 +11,10 @@ use super::server::Server;
 use crate::args::{ConnectionArgs, SchemaArgs};
 use crate::domain::secret::Secret;
 use crate::exit::Stop;
+use crate::render::style::NameColor;
 use crate::schemas::Deployment;
 use crate::store::{Access, Address, Target, Writable};
 
-/// What flags, variables and config file come to.
 #[derive(Clone)]
 pub struct Settings {
     environment: Environment,
@@ -102,7 +102,6 @@ impl Settings {
         }
     }
 
-    /// True when a throw-away server is wanted.
     pub(crate) fn wants_sandbox(&self) -> bool {
         self.sandbox
     }
@@ -136,7 +135,6 @@ impl Settings {
         self.chosen.as_ref()
     }
 
-    /// The name of the context that the server belongs to.
     pub(crate) fn context_name(&self) -> Option<&str> {
         self.belonging.name.as_ref().map(|name| name.value.as_str())
     }

@@ -11,7 +11,6 @@ use crate::args::ConnectionArgs;
 use crate::exit::Stop;
 use crate::files;
 
-/// Larger than any config file.
 const LARGEST: u64 = 1024 * 1024;
 
 /// The config file as it was read; nothing stands in one that is not there.
@@ -76,8 +75,6 @@ impl ConfigFile {
         flag.or_else(variable).or_else(|| own().map(|name| Sourced::new(name, Origin::File("default_context"))))
     }
 
-    /// A context.
-    ///
     /// # Errors
     /// Usage: there is none of that name.
     pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, Stop> {

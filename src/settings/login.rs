@@ -11,14 +11,12 @@ use crate::args::ConnectionArgs;
 use crate::domain::secret::Secret;
 use crate::exit::Stop;
 
-/// The log-in at the Sentinels.
 #[derive(Debug, Clone)]
 pub(super) struct SentinelLogin {
     pub(crate) user: Sourced<Option<String>>,
     pub(crate) password: Sourced<Option<Secret>>,
 }
 
-/// The ACL user, from the nearest source.
 pub(super) fn user(args: &ConnectionArgs, context: &ContextConfig, url: Option<&Url>) -> Sourced<Option<String>> {
     match url {
         _ if args.user.is_some() => Sourced::new(args.user.clone(), Origin::Flag("--user")),

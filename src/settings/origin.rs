@@ -1,6 +1,5 @@
 //! Where a setting comes from.
 
-/// Where a setting comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A flag, e.g. `--url`.

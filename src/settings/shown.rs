@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
-use super::tls::TlsSettings;
+use super::tls_settings::TlsSettings;
 use crate::store::Address;
 
 /// A setting, its value without anything secret, and where it comes from.

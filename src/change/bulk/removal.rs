@@ -9,8 +9,7 @@ use super::rule::Chosen;
 use crate::change::Journal;
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
-use crate::domain::record::Record;
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Content, Record};
 use crate::store::backup::About;
 use crate::store::{Action, Change, Outcome, Writer};
 
@@ -37,13 +36,21 @@ impl Removal {
     }
 }
 
+/// By what the changes of a batch are made, and how they are noted.
+pub(super) struct Changes<'a> {
+    pub journal: &'a mut Journal,
+    pub writer: &'a Writer,
+    /// What the audit log calls a change.
+    pub what: &'static str,
+}
+
 /// Makes the changes of a batch, and counts in the account what became of each record.
 ///
 /// # Errors
 /// As every change; what was done before is in the account.
 pub(super) async fn change(
     context: &Context,
-    (journal, writer, what): (&mut Journal, &Writer, &'static str),
+    by: Changes<'_>,
     mut batch: Vec<Removal>,
     account: &mut Account,
 ) -> Result<()> {
@@ -58,7 +65,7 @@ pub(super) async fn change(
         let mut left = std::mem::replace(&mut batch, rest);
         while !left.is_empty() {
             let changes: Vec<_> = left.iter_mut().filter_map(|removal| removal.steps.pop_front()).collect();
-            let (outcomes, ended) = journal.apply(writer, &changes, action, what, context.now()).await;
+            let (outcomes, ended) = by.journal.apply(by.writer, &changes, action, by.what, context.now()).await;
             left = left
                 .into_iter()
                 .zip(outcomes)

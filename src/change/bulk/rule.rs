@@ -1,17 +1,14 @@
 //! The rule of a command: which records it is about, and what becomes of each.
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::Record;
-use crate::domain::record::age::Age;
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::select::unproven::Missing;
+use crate::domain::record::{Age, Record};
+use crate::domain::schema::Catalog;
+use crate::domain::select::Missing;
 use crate::store::Action;
 
 /// What is read for a rule.
 pub struct Scope {
-    /// The schemas.
     pub catalog: Catalog,
-    /// What findings compare with.
     pub thresholds: Thresholds,
     /// Bytes of each value that a walk reads at least.
     pub least: usize,
@@ -24,7 +21,6 @@ pub trait Rule {
     /// What the chosen records are counted by.
     type Group: Ord + Clone;
 
-    /// What is read.
     fn scope(&self) -> &Scope;
 
     /// False when the idempotency key alone tells that the command is not about the record.
@@ -58,7 +54,6 @@ impl<G> Verdict<G> {
 
 /// A record that a command is about.
 pub struct Chosen<G> {
-    /// What the record is counted by.
     pub group: G,
     /// How old the record, or its lock, is.
     pub age: Option<Age>,

@@ -2,12 +2,10 @@
 
 use super::unlock;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::Record;
-use crate::domain::record::age::{self, Age};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Age, Evidence, Expiry, Record, age};
 use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step, TtlOf};
-use crate::domain::select::unproven::{Missing, missing_age, missing_for};
+use crate::domain::select::Missing;
+use crate::domain::select::unproven::{missing_age, missing_for};
 
 /// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
 pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
@@ -15,19 +13,16 @@ pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
 pub(crate) const INCLUDABLE: [FindingCode; 3] =
     [FindingCode::ExcessTtl, FindingCode::LeftoverLock, FindingCode::Unreadable];
 
-/// A lock that is an orphan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Orphan {
     /// The finding that makes it one, the first of those sought.
     pub(crate) code: FindingCode,
-    /// The slot of the lock.
     pub(crate) slot: usize,
 }
 
 /// What a record is to a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// An orphan.
     Orphan(Orphan),
     /// None, or not of a kind that is sought.
     Nothing,
@@ -108,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::domain::diagnosis::{self, Thresholds};
-    use crate::domain::record::observation::Content;
+    use crate::domain::record::Content;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn diagnosed(mut record: Record) -> Record {

@@ -23,7 +23,6 @@ pub struct Provenance {
     pub(crate) run_id: Option<String>,
 }
 
-/// A service that Sentinels watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Service {
     /// The name, Sentinel's `master-name`.
@@ -35,7 +34,6 @@ pub(crate) struct Service {
 /// What is known of two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Likeness {
-    /// The two are one place.
     Same,
     /// The address is one, and another server process answers there now: the server was started anew, another has its
     /// place after a failover, or the address leads somewhere else.

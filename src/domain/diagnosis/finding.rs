@@ -3,12 +3,10 @@
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
-use crate::domain::record::evidence::Evidence;
+use crate::domain::record::Evidence;
 
-/// A diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which rule speaks.
     pub code: FindingCode,
     pub(crate) severity: Severity,
     pub(crate) evidence: Evidence,
@@ -49,7 +47,6 @@ impl FindingCode {
     pub const ALL: &[Self] = Self::VARIANTS;
 }
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Severity {

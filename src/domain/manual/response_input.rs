@@ -1,9 +1,8 @@
 //! The response as the operator gives it, held against what a schema's results keep.
 
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::{Keeps, Schema};
 
-/// The parts of a response, each as it was given or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ResponseInput {
     pub(crate) status: Option<i64>,

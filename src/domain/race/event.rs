@@ -17,11 +17,9 @@ pub(crate) struct Event {
     pub(crate) end: u64,
 }
 
-/// What a worker did.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Act {
-    /// The begin step.
     Begin,
     /// The begin step once more, as a client's retry.
     Retry,
@@ -37,17 +35,13 @@ as_str!(Act);
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Answer {
-    /// The lock is the worker's.
     Acquired,
-    /// Another worker holds the lock.
     Conflict,
     /// The result is stored; its bytes, where the reply carries them.
     Replay(Option<Vec<u8>>),
-    /// The result was stored.
     Stored,
     /// Nothing was changed.
     Refused,
-    /// The lock is gone.
     Released,
     /// The request fails, or the schema does not know the reply; why.
     Wrong(String),

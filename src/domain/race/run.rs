@@ -10,7 +10,6 @@ use crate::domain::race::latency::Latencies;
 use crate::domain::race::strategy::Strategy;
 use crate::domain::race::verdict::{Offence, Rule, Ttls, judge};
 
-/// How a race goes.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// How many workers, each on a connection of its own.
@@ -46,7 +45,6 @@ impl Round {
     }
 }
 
-/// One schema raced with one strategy.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub(crate) schema: String,
@@ -58,9 +56,7 @@ pub struct Run {
     pub(crate) void_rounds: usize,
     /// Begin steps, those of retries aside, that were answered in the rounds that are judged.
     pub(crate) begins: u64,
-    /// Fewest winners of a round.
     pub(crate) winners_min: usize,
-    /// Most winners of a round.
     pub(crate) winners_max: usize,
     pub(crate) rounds_with_many_winners: usize,
     pub(crate) conflicts: u64,
@@ -74,12 +70,10 @@ pub struct Run {
     /// The time from each such release to the last reply, added up.
     pub(crate) released: Duration,
     pub(crate) latencies: Latencies,
-    /// The first round that cannot have been atomic.
     pub(crate) offending: Option<Offending>,
     ttls: Ttls,
 }
 
-/// What a race comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Verdict {
@@ -94,14 +88,11 @@ pub(crate) enum Verdict {
 
 as_str!(Verdict);
 
-/// A round that cannot have been atomic.
 #[derive(Debug, Clone)]
 pub(crate) struct Offending {
     /// Which round, from 1.
     pub(crate) round: usize,
-    /// What the workers did, in the order they started.
     pub(crate) events: Vec<Event>,
-    /// The pair of events that does not go together.
     pub(crate) offence: Offence,
 }
 

@@ -4,7 +4,6 @@ use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
 
-/// What a worker does to take the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {

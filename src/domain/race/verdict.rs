@@ -20,7 +20,6 @@ pub(crate) struct Ttls {
     pub(crate) result: Duration,
 }
 
-/// What a round comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ruling {
     /// The most workers that acquired the lock in one epoch.
@@ -39,7 +38,6 @@ pub(crate) struct Offence {
     pub(crate) against: Option<usize>,
 }
 
-/// The rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Rule {

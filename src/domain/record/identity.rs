@@ -14,7 +14,6 @@ use super::observation::{Content, Observation, SeenSlot};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity(Vec<OfKey>);
 
-/// The identity of one Redis key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OfKey {
     value: Print,
@@ -32,7 +31,6 @@ enum Print {
 /// What a later look says of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    /// The record is the one that was seen.
     Same,
     /// The bytes are the same, and a Redis key expires at another moment: a lock was renewed, or released and taken anew.
     Renewed,
@@ -124,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{schema, seen, text};
 
     fn observation(slots: &[(Content, Deadline)]) -> Observation {

@@ -10,7 +10,7 @@ use super::observation::{Content, Expiry, Observation, SeenSlot};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Schema, State};
-use crate::domain::step::next_request::{self, NextRequest};
+use crate::domain::step::{NextRequest, next_request};
 
 /// One idempotency key under one schema.
 #[derive(Debug, Clone)]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
 use super::{Schema, State};
-use crate::domain::record::decode;
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Content, decode};
 use crate::domain::select::glob;
 
 /// Bytes that are read where values that do not decode are sought, for they may begin well.

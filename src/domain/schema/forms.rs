@@ -31,9 +31,7 @@ as_str!(State);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Encoding {
-    /// Bytes as they are.
     Text,
-    /// A JSON document.
     Json,
 }
 
@@ -44,10 +42,8 @@ as_str!(Encoding);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum BodyEncoding {
-    /// The text itself.
     #[default]
     Text,
-    /// Base64 of the bytes.
     Base64,
     /// Any JSON value; a string stands for its text.
     Json,
@@ -60,7 +56,6 @@ as_str!(BodyEncoding);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Timestamp {
-    /// Milliseconds since the epoch.
     #[default]
     #[serde(rename = "ms")]
     #[strum(serialize = "ms")]
@@ -69,7 +64,6 @@ pub(crate) enum Timestamp {
     #[serde(rename = "s")]
     #[strum(serialize = "s")]
     Seconds,
-    /// RFC 3339 text.
     Rfc3339,
 }
 

@@ -3,12 +3,9 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// Into a table.
     Key(String),
-    /// Into an array.
     Index(usize),
 }
 

@@ -15,7 +15,7 @@ use super::steps::{Action, Call, Step};
 use super::value_template::{Place, Template};
 use super::write_format::WriteFormat;
 use crate::domain::as_str::as_str;
-use crate::domain::record::evidence::Evidence;
+use crate::domain::record::Evidence;
 
 /// Bytes that tell what a record of most schemas is.
 const HEAD_BYTES: usize = 64;
@@ -166,13 +166,10 @@ impl Schema {
     }
 }
 
-/// Whose TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum TtlOf {
-    /// A lock's.
     Lock,
-    /// A result's.
     Result,
 }
 
@@ -187,16 +184,13 @@ impl TtlOf {
     }
 }
 
-/// Where a schema came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Compiled in.
     BuiltIn,
     /// A folder of the operator's.
     Folder(PathBuf),
 }
 
-/// One script of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     pub(crate) name: String,

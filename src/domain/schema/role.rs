@@ -21,7 +21,6 @@ pub enum Role {
 
 as_str!(Role);
 
-/// A slot and its key template.
 #[derive(Debug, Clone)]
 pub struct SlotKey {
     pub(crate) role: Role,

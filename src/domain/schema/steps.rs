@@ -61,13 +61,10 @@ pub struct Condition(pub Vec<(usize, SlotIs)>);
 /// What a condition asks of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotIs {
-    /// No such Redis key.
     Absent,
-    /// Something is there.
     Present,
     /// A string that no value case of the slot fits.
     Unreadable,
-    /// Not a string.
     WrongType,
     /// The value case with this index in [`super::Schema::values`].
     Value(usize),

@@ -47,11 +47,8 @@ as_str!(HeaderNames);
 /// What a schema's results keep of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeps {
-    /// The status code.
     pub status: bool,
-    /// The headers.
     pub headers: bool,
-    /// The body.
     pub body: bool,
     /// The body only as text: bytes that are not UTF-8 would be lost.
     pub(crate) text_only: bool,
@@ -59,7 +56,6 @@ pub struct Keeps {
 }
 
 impl WriteFormat {
-    /// What its results keep of a response.
     pub fn keeps(&self) -> Keeps {
         let templates = || [Some(&self.result_value), self.failed_value.as_ref(), self.response.as_ref()];
         let has = |places: &[Place]| templates().into_iter().flatten().any(|template| template.has(places));

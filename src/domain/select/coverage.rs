@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::contradiction::Contradictions;
 use super::unproven::Unproven;
-use crate::domain::record::Record;
-use crate::domain::record::claim::Claim;
+use crate::domain::record::{Claim, Record};
 
 /// What a walk left out, counted; its memory depends on the number of schemas alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

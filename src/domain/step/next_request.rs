@@ -3,8 +3,7 @@
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::record::decode::Reading;
-use crate::domain::record::observation::{Content, Expiry, Observation};
+use crate::domain::record::{Content, Expiry, Observation, Reading};
 use crate::domain::schema::{Condition, Meaning, Reply, Schema, SlotIs, Step};
 
 /// What the next request gets.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::encoding::{compact_json, escape_html, header_lists, headers, whole_seconds};
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::value_template::Place;
 use crate::domain::schema::{Action, Call, Role, Schema, Template};
 

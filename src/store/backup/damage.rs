@@ -11,7 +11,6 @@ pub struct Damage {
     pub tail: Option<Gap>,
 }
 
-/// Some lines that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// The number of the first, from 1.
@@ -28,12 +27,10 @@ pub struct Gap {
 }
 
 impl Damage {
-    /// True when nothing is wrong.
     pub fn is_none(&self) -> bool {
         self.middle.is_none() && self.tail.is_none()
     }
 
-    /// How many lines cannot be used.
     pub fn lines(&self) -> u64 {
         self.gaps().map(|gap| gap.lines).sum()
     }

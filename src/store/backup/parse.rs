@@ -49,7 +49,6 @@ pub struct Held {
     pub from: Option<Arc<Provenance>>,
 }
 
-/// A line of a backup.
 #[derive(Debug)]
 pub(super) enum Line {
     Held(Box<Held>),
@@ -57,7 +56,6 @@ pub(super) enum Line {
     From(Provenance),
 }
 
-/// Why a line cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A newer idemctl wrote it.
@@ -84,7 +82,6 @@ impl Fault {
     }
 }
 
-/// The fields of a line, whatever its kind.
 #[derive(Deserialize)]
 struct Fields {
     format: Option<u64>,
@@ -101,7 +98,6 @@ struct Fields {
     from: Option<Provenance>,
 }
 
-/// What `beside` says.
 #[derive(Deserialize)]
 struct BesideFields {
     role: String,

@@ -20,20 +20,13 @@ const LONGEST_LINE: u64 = 1 << 30;
 pub enum BackupError {
     /// The file cannot be read at all.
     #[error("cannot read the backup {path}: {why}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        why: String,
-    },
+    Unreadable { path: String, why: String },
     /// The file is none that this idemctl wrote or can read.
     #[error("{path}:{line}: {why}")]
     Line {
-        /// The file.
         path: String,
         /// The number of the line that says so, from 1.
         line: u64,
-        /// What is wrong with it.
         why: String,
     },
 }
@@ -73,19 +66,14 @@ impl BackupReader {
     }
 
     /// The next Redis key; `None` at the end.
-    ///
-    /// # Errors
-    /// As [`BackupReader::open`].
     pub fn next_held(&mut self) -> Result<Option<Held>, BackupError> {
         self.pass.next_held().map_err(|stopped| stopped.at(&self.path))
     }
 }
 
-/// One pass over a backup.
 #[derive(Debug)]
 struct Pass {
     lines: BufReader<File>,
-    /// How many lines were read.
     line: u64,
     /// How many of them are whole.
     whole: u64,
@@ -181,7 +169,6 @@ impl Stopped {
     }
 }
 
-/// A line as it was read.
 struct Read {
     /// The bytes; why they are of no use, where that is plain without keeping them.
     bytes: Result<Vec<u8>, Fault>,

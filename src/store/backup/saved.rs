@@ -1,8 +1,7 @@
 //! What a backup has of one Redis key, and whose record that was.
 
-use crate::domain::record::observation::SeenSlot;
+use crate::domain::record::SeenSlot;
 
-/// The version of the file's format.
 pub(super) const FORMAT: u64 = 1;
 
 /// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.

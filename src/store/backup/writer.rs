@@ -8,7 +8,7 @@ use super::beside::Beside;
 use super::line::{self, FromLine, HeldLine, VoidLine};
 use super::saved::{About, Saved};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::record::observation::Observation;
+use crate::domain::record::Observation;
 use crate::store::error::StoreError;
 
 /// A backup file being written: one JSON object a line, each ended by a checksum over the line (`checksum.rs`).

@@ -1,6 +1,6 @@
 //! A change to a record, and what became of it.
 
-use crate::domain::record::observation::Observation;
+use crate::domain::record::Observation;
 use crate::store::backup::saved::About;
 
 /// A change to one Redis key of a record that must still be as it was seen.

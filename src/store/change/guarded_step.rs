@@ -12,14 +12,11 @@ use redis::Value;
 
 use super::writer::Writer;
 use crate::domain::hash_slot;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::domain::step::reply::StepReply;
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::domain::step::StepReply;
 use crate::store::backup::{About, Backup, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
-use crate::store::connection::reply;
-use crate::store::connection::target::Target;
-use crate::store::connection::{Wire, pack};
+use crate::store::connection::{Target, Wire, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::observed::observation;
 use crate::store::read::reader::Head;
@@ -62,7 +59,6 @@ pub enum Guard {
 /// How often a record is looked for that a cluster moves.
 const MOST_TRIES: usize = 5;
 
-/// The words of a command.
 type Words = Vec<Vec<u8>>;
 
 impl Writer {

@@ -90,7 +90,6 @@ impl PartialEq for Manners {
 impl Eq for Manners {}
 
 impl Courtesy {
-    /// The command.
     pub(in crate::store) fn words(self) -> [&'static str; 3] {
         match self {
             Self::Name => ["CLIENT", "SETNAME", CLIENT_NAME],

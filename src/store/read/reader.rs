@@ -4,7 +4,7 @@ use redis::{Cmd, Value};
 
 use super::observed::observation;
 use super::page_size::Gait;
-use crate::domain::record::observation::Observation;
+use crate::domain::record::Observation;
 use crate::store::cluster::client::Link;
 use crate::store::cluster::scripted::Script;
 use crate::store::error::StoreError;
@@ -38,9 +38,7 @@ impl Head {
 /// Whether a read tells the checksums of values that are longer than their head: each takes the server a DUMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Checksums {
-    /// None.
     None,
-    /// Those.
     OfLonger,
 }
 
@@ -119,9 +117,6 @@ impl Reader {
     }
 
     /// The same, with the checksums of values that are longer than the head where these are asked for.
-    ///
-    /// # Errors
-    /// As [`Reader::observe_each`].
     pub(in crate::store) async fn observe_with(
         &mut self,
         records: &[Vec<Vec<u8>>],

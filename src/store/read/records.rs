@@ -3,11 +3,9 @@
 use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::Record;
-use crate::domain::record::locate::{self, Candidate};
-use crate::domain::record::stranger::{self, Stranger};
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::select::coverage::Coverage;
+use crate::domain::record::{Candidate, Record, Stranger, locate, stranger};
+use crate::domain::schema::Catalog;
+use crate::domain::select::Coverage;
 use crate::store::{Head, Reader, Seen, StoreError, Walk};
 
 /// What one KEY turned out to name.

@@ -2,7 +2,7 @@
 
 use super::server::Sandbox;
 use crate::store::cluster::client::connect;
-use crate::store::connection::target::Target;
+use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
 /// One Redis key to write.
@@ -16,10 +16,8 @@ pub struct Entry {
     pub ttl_ms: Option<u64>,
 }
 
-/// What a Redis key holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryValue {
-    /// A string.
     Text(Vec<u8>),
     /// A hash with one field: no service's value.
     Hash(Vec<u8>),

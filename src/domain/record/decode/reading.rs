@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::form::Form;
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::SlotIs;
 
 /// What a slot turned out to hold under a schema.

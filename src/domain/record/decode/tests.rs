@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::fields::{base64_bytes, millis};
 use super::*;
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::samples::{CHI_RESULT, schema, schemas, text};
 use crate::domain::schema::Timestamp;
-use crate::domain::step::request::Request;
+use crate::domain::step::Request;
 
 fn response() -> impl Strategy<Value = Response> {
     let header = ("[A-Z][a-z]{0,3}", "[ -~\u{e9}]{0,6}");

@@ -15,21 +15,15 @@ pub struct Logged {
     pub at: String,
     /// The operator's user name.
     pub who: String,
-    /// The operator's host.
     pub host: String,
-    /// The server.
     pub server: String,
-    /// The subcommand.
     pub command: String,
-    /// The schema's name.
     pub schema: String,
     /// The idempotency key; bytes that are not UTF-8 escaped.
     pub key: String,
     /// The Redis key that changed; bytes that are not UTF-8 escaped.
     pub redis_key: String,
-    /// What was done to it.
     pub what: String,
-    /// Why, in the operator's words.
     pub reason: Option<String>,
     /// The backup that holds what was removed.
     pub backup: Option<String>,
@@ -64,9 +58,6 @@ impl Log {
     }
 
     /// The next change; `Some(None)` is a line that is damaged, `None` the end.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn next_line(&mut self) -> io::Result<Option<Option<Logged>>> {
         let mut bytes = Vec::new();
         if files::read_line(&mut self.lines, b'\n', &mut bytes, MOST_LINE)? == 0 {

@@ -10,7 +10,6 @@ use crate::args::TlsArgs;
 use crate::exit::Stop;
 use crate::store::{Address, Tls, TlsOptions};
 
-/// How TLS is spoken, setting by setting.
 #[derive(Debug, Clone)]
 pub(super) struct TlsSettings {
     pub(crate) cacert: Sourced<Option<PathBuf>>,
