@@ -52,7 +52,6 @@ impl Exit {
         (Self::Interrupted, "interrupted"),
     ];
 
-    /// The number.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -81,16 +80,13 @@ impl From<Exit> for ExitCode {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Stop {
-    /// The exit code.
     pub exit: Exit,
     /// What was tried, and why it ends here.
     pub message: String,
-    /// What to do next.
     pub hint: Option<String>,
 }
 
 impl Stop {
-    /// Ends with this code and message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hint: None }
     }
@@ -100,7 +96,6 @@ impl Stop {
         Self::new(Exit::Usage, message)
     }
 
-    /// Adds what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -113,7 +108,6 @@ impl Stop {
     }
 }
 
-/// The exit code of an error.
 pub fn of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if let Some(stop) = cause.downcast_ref::<Stop>() {

@@ -4,20 +4,25 @@
 //! `terminal`, `schemas`, `store`} → `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows
 //! Redis, `terminal` alone prints. docs/architecture.md says more of each room.
 //!
-//! The crate is a binary: a room is public only where a test of `tests/` asks that room directly.
+//! The crate is a binary. A room that is public and hidden is public for `tests/`, which ask that room directly.
 
 mod args;
 mod change;
 pub mod cli;
 mod commands;
 mod context;
+#[doc(hidden)]
 pub mod domain;
+#[doc(hidden)]
 pub mod exit;
 mod files;
 mod interrupt;
 mod render;
+#[doc(hidden)]
 pub mod schemas;
 mod settings;
+#[doc(hidden)]
 pub mod sim;
+#[doc(hidden)]
 pub mod store;
 mod terminal;

@@ -62,17 +62,17 @@ impl AuditTrail {
         let mut lines = Lines::default();
         for noted in changed {
             lines.push(&Entry {
-                at: &at,
-                who: &self.who,
-                host: &self.host,
-                server,
-                command: self.command,
-                schema: noted.schema,
+                at: at.as_str().into(),
+                who: self.who.as_str().into(),
+                host: self.host.as_str().into(),
+                server: server.into(),
+                command: self.command.into(),
+                schema: noted.schema.into(),
                 key: escape::text(noted.key),
                 redis_key: escape::text(noted.redis_key),
-                what,
-                reason: self.reason.as_deref(),
-                backup,
+                what: what.into(),
+                reason: self.reason.as_deref().map(Into::into),
+                backup: backup.map(Into::into),
             });
         }
         if lines.is_empty() {

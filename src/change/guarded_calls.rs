@@ -15,7 +15,6 @@ pub struct ManualStep<'a> {
     pub step: &'a Step,
     /// The step's name, the record as it was shown, and what the service is predicted to answer.
     pub report: Report<'a>,
-    /// What the audit log calls the change.
     pub what: &'static str,
     /// What the step's placeholders stand for.
     pub request: Request<'a>,

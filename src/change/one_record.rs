@@ -52,7 +52,6 @@ fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
     Err(Stop::usage("a step is one service's: which schema?").hint(format!("--schema is one of {}", names.join(", "))))
 }
 
-/// Shows the record, for people.
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
         context.ui.data(record::page(of, context.ui.view(), false))?;

@@ -16,7 +16,6 @@ pub(crate) enum Origin {
     Default,
 }
 
-/// A setting and where it comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Sourced<T> {
     pub(crate) value: T,

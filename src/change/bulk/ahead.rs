@@ -24,7 +24,6 @@ pub(super) struct Ahead<'a, R: Rule> {
     pub waits: bool,
     /// True when owners are asked whether they are alive.
     pub asks_owners: bool,
-    /// Where nobody counted before: what is found.
     pub uncounted: Option<&'a mut Survey<R::Group>>,
 }
 

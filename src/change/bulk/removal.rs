@@ -34,6 +34,21 @@ impl Removal {
         steps.extend(last.map(|slot| Change { slot, seen, about }));
         Self { action, steps, any_done: false }
     }
+
+    /// Counts what became of a change; gives the record back where another change of it follows.
+    fn went(mut self, outcome: Outcome, account: &mut Account) -> Option<Self> {
+        self.any_done |= outcome.is_done();
+        account.read_back += u64::from(outcome == Outcome::FoundDone);
+        match outcome {
+            Outcome::Changed => account.changed += 1,
+            Outcome::Unknown => account.unknown += 1,
+            Outcome::Refused => {}
+            Outcome::Done | Outcome::FoundDone | Outcome::Absent if !self.steps.is_empty() => return Some(self),
+            _ if self.any_done => account.done += 1,
+            _ => account.gone += 1,
+        }
+        None
+    }
 }
 
 /// By what the changes of a batch are made, and how they are noted.
@@ -75,21 +90,4 @@ pub(super) async fn change(
         }
     }
     Ok(())
-}
-
-impl Removal {
-    /// Counts what became of a change; gives the record back where another change of it follows.
-    fn went(mut self, outcome: Outcome, account: &mut Account) -> Option<Self> {
-        self.any_done |= outcome.is_done();
-        account.read_back += u64::from(outcome == Outcome::FoundDone);
-        match outcome {
-            Outcome::Changed => account.changed += 1,
-            Outcome::Unknown => account.unknown += 1,
-            Outcome::Refused => {}
-            Outcome::Done | Outcome::FoundDone | Outcome::Absent if !self.steps.is_empty() => return Some(self),
-            _ if self.any_done => account.done += 1,
-            _ => account.gone += 1,
-        }
-        None
-    }
 }

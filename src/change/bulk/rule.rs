@@ -6,7 +6,6 @@ use crate::domain::schema::Catalog;
 use crate::domain::select::Missing;
 use crate::store::Action;
 
-/// What is read for a rule.
 pub struct Scope {
     pub catalog: Catalog,
     pub thresholds: Thresholds,
@@ -16,7 +15,6 @@ pub struct Scope {
     pub lengths: bool,
 }
 
-/// Which records a command is about.
 pub trait Rule {
     /// What the chosen records are counted by.
     type Group: Ord + Clone;
@@ -34,9 +32,7 @@ pub trait Rule {
 
 /// What a rule says of a record.
 pub enum Verdict<G> {
-    /// The command is about the record.
     Chosen(Chosen<G>),
-    /// The command is not about the record.
     Passed,
     /// The command may be about the record: nothing proves what was asked for.
     Unproven(Missing),
@@ -52,7 +48,6 @@ impl<G> Verdict<G> {
     }
 }
 
-/// A record that a command is about.
 pub struct Chosen<G> {
     pub group: G,
     /// How old the record, or its lock, is.

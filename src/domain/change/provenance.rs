@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// The hexadecimal digits of a run id.
 const RUN_ID_DIGITS: usize = 40;
 
-/// A server as a backup knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     pub(crate) address: String,

@@ -18,32 +18,24 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum FindingCode {
-    /// A lock without expiry.
     NoExpiry,
     /// A lock that stays longer than the schema's lock TTL allows.
     ExcessTtl,
     /// A lock that is held longer than the operator thinks an operation can take.
     Overdue,
-    /// A lock beside a result.
     LeftoverLock,
-    /// A value that the schema cannot decode.
     Unreadable,
-    /// A value of another schema.
     ForeignSchema,
-    /// A Redis key that holds no string.
     WrongType,
-    /// A result without expiry.
     ResultNoExpiry,
     /// A result that goes sooner than retries may come.
     ShortResultTtl,
-    /// A value larger than the limit.
     Oversized,
 }
 
 as_str!(FindingCode);
 
 impl FindingCode {
-    /// All codes.
     pub const ALL: &[Self] = Self::VARIANTS;
 }
 

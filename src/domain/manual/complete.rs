@@ -8,7 +8,6 @@ use crate::domain::step::next_request::foreseen;
 /// What completing does to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// Its lock becomes the result.
     OfLock,
     /// Nothing is there, and the result comes all the same.
     Creating,

@@ -23,7 +23,6 @@ pub(crate) enum Act {
     Begin,
     /// The begin step once more, as a client's retry.
     Retry,
-    /// The complete step, storing these bytes.
     Complete(Vec<u8>),
     /// The release step, after the handler failed.
     Release,
@@ -31,7 +30,6 @@ pub(crate) enum Act {
 
 as_str!(Act);
 
-/// What a step came to.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Answer {
@@ -40,7 +38,6 @@ pub enum Answer {
     /// The result is stored; its bytes, where the reply carries them.
     Replay(Option<Vec<u8>>),
     Stored,
-    /// Nothing was changed.
     Refused,
     Released,
     /// The request fails, or the schema does not know the reply; why.

@@ -23,7 +23,6 @@ pub struct Plan {
     pub(crate) fail_every: usize,
 }
 
-/// One round as it was played.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Round {
     pub(crate) events: Vec<Event>,

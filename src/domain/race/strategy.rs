@@ -7,7 +7,6 @@ use crate::domain::as_str::as_str;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
-    /// The schema's own begin step.
     Schema,
     /// GET, and SET when nothing was there.
     CheckThenAct,

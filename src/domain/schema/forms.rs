@@ -7,7 +7,6 @@ use strum::IntoStaticStr;
 use super::closed::Closed;
 use crate::domain::as_str::as_str;
 
-/// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -17,7 +16,6 @@ pub enum State {
     Absent,
     /// A lock is held and no result is stored.
     InProgress,
-    /// A result is stored.
     Completed,
     /// Something is stored that the schema cannot read.
     #[serde(skip_deserializing)]

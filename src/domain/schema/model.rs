@@ -37,15 +37,12 @@ pub struct Schema {
     pub takes_prefix: bool,
     /// The prefix of the Redis keys, and where the prefix stands.
     pub(crate) prefix: Prefix,
-    /// How long a lock lives.
     pub lock_ttl: Duration,
-    /// How long a result lives.
     pub result_ttl: Duration,
     /// The TTLs that this deployment states; the others are the schema's defaults.
     pub(crate) stated: Vec<TtlOf>,
     /// How values are told apart, in the order they are tried.
     pub values: Vec<ValueCase>,
-    /// The values the service writes.
     pub write: WriteFormat,
     /// Take the lock, or learn who has it or what the result is.
     pub begin: Step,
@@ -57,7 +54,6 @@ pub struct Schema {
     pub release: Option<Step>,
     /// What the service does around the steps, as far as it is told.
     pub(crate) conduct: Conduct,
-    /// The service's scripts by name.
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: Origin,
 }
@@ -194,6 +190,5 @@ pub(crate) enum Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     pub(crate) name: String,
-    /// The Lua text, as it is sent.
     pub text: Cow<'static, str>,
 }

@@ -6,7 +6,6 @@ use strum::IntoStaticStr;
 use super::value_template::{self, Place, Template};
 use crate::domain::as_str::as_str;
 
-/// The values the service writes, as templates.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFormat {

@@ -22,7 +22,6 @@ pub(crate) struct Selection {
     pub(crate) findings: Vec<FindingCode>,
 }
 
-/// What a selection makes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {
     Passes,
@@ -47,7 +46,6 @@ impl Selection {
         self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
     }
 
-    /// Whether the record passes every filter.
     pub(crate) fn judge(&self, record: &Record) -> Judged {
         let passes = self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))

@@ -32,12 +32,10 @@ pub(crate) struct Answered {
     pub(crate) after: usize,
 }
 
-/// What a client was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     /// That it is done, with the stored response where the service keeps one.
     Done(Option<Vec<u8>>),
-    /// An error, in words.
     Error(String),
 }
 

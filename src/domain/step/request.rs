@@ -12,9 +12,7 @@ use crate::domain::schema::{Action, Call, Role, Schema, Template};
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// The schema whose steps are played.
     pub schema: &'a Schema,
-    /// The idempotency key.
     pub key: &'a [u8],
     /// The worker's id (the fencing token, where the schema has one).
     pub owner: &'a str,
@@ -66,12 +64,10 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The lock value this request writes.
     pub fn lock_value(&self) -> Vec<u8> {
         self.value(&self.schema.write.lock_value)
     }
 
-    /// The result value this request writes.
     pub fn result_value(&self) -> Vec<u8> {
         let write = &self.schema.write;
         match &write.failed_value {

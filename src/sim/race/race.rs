@@ -31,7 +31,6 @@ pub struct Raced {
 pub enum Ended {
     Played,
     Interrupted,
-    /// The server went away or refused service.
     Failed(StoreError),
 }
 

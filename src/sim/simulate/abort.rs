@@ -8,7 +8,6 @@ pub(crate) enum Abort {
     NotApplicable(String),
     /// The machine was too slow: a lock ended before its moment in the story. The scenario is played again with more time.
     Late,
-    /// The server went away or refused service.
     Store(StoreError),
 }
 

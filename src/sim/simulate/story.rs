@@ -29,7 +29,6 @@ pub(crate) enum Lock {
     Raw(&'static str),
 }
 
-/// What a begin step came to.
 #[derive(Debug)]
 pub(crate) enum Begun {
     Acquired,

@@ -1,33 +1,35 @@
 //! The audit log: one JSON line a change, appended and never rewritten.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::store::backup::writer::{create_folder, file_error, private};
 use crate::store::error::StoreError;
 
 /// One change: who, where, when, what and why.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry<'a> {
-    /// When, RFC 3339 in UTC.
-    pub at: &'a str,
-    pub who: &'a str,
-    pub host: &'a str,
-    pub server: &'a str,
-    pub command: &'a str,
-    pub schema: &'a str,
+    /// RFC 3339 in UTC.
+    pub at: Cow<'a, str>,
+    /// The operator's user name.
+    pub who: Cow<'a, str>,
+    pub host: Cow<'a, str>,
+    pub server: Cow<'a, str>,
+    pub command: Cow<'a, str>,
+    pub schema: Cow<'a, str>,
     /// The idempotency key; bytes that are not UTF-8 escaped.
     pub key: String,
     /// The Redis key that changed; bytes that are not UTF-8 escaped.
     pub redis_key: String,
-    pub what: &'a str,
-    pub reason: Option<&'a str>,
-    pub backup: Option<&'a str>,
+    pub what: Cow<'a, str>,
+    pub reason: Option<Cow<'a, str>>,
+    pub backup: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Clone, Default)]

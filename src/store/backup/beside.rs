@@ -9,7 +9,6 @@ pub struct Beside {
     /// What that Redis key is for: the lock or the result.
     pub role: Role,
     pub redis_key: Vec<u8>,
-    /// True when something stood there.
     pub there: bool,
 }
 

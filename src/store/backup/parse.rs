@@ -35,13 +35,9 @@ const WITHOUT_CHECKSUM: [&str; 10] = [
 /// A Redis key that a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// What `RESTORE` needs.
     pub saved: Saved,
-    /// The schema's name.
     pub schema: String,
-    /// The idempotency key.
     pub key: Vec<u8>,
-    /// The record's state.
     pub state: String,
     /// The record's other Redis key; `None` where the record has none, or an older idemctl wrote the line.
     pub beside: Option<Beside>,
@@ -71,7 +67,6 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// What is wrong, in words.
     pub(super) fn why(&self) -> &str {
         match self {
             Self::Newer(why) | Self::Damaged(why) => why,

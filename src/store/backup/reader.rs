@@ -15,7 +15,6 @@ use crate::domain::change::provenance::Provenance;
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
 
-/// Why a backup cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BackupError {
     /// The file cannot be read at all.
@@ -60,7 +59,6 @@ impl BackupReader {
         Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage })
     }
 
-    /// The lines that are damaged.
     pub fn damage(&self) -> &Damage {
         &self.damage
     }

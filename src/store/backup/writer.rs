@@ -49,7 +49,6 @@ impl Backup {
         Ok(Self { file, path: path.to_owned(), from: None, length: 0, changed: 0 })
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -25,24 +25,18 @@ use crate::store::scripts;
 /// A lock that is taken right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// The slot of the lock.
     pub slot: usize,
-    /// Its value.
     pub value: Vec<u8>,
     /// Its TTL in milliseconds.
     pub ttl_ms: u64,
 }
 
-/// What became of a guarded call.
 #[derive(Debug)]
 pub enum Guard {
-    /// It was made.
     Made {
         /// Its reply; an error that speaks of the server or the user.
         reply: Result<StepReply, StoreError>,
-        /// The record right before.
         before: Observation,
-        /// The record right after.
         after: Observation,
     },
     /// The record was no longer as it was seen; nothing was done.

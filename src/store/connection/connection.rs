@@ -259,7 +259,6 @@ impl Wire {
         StoreError::at(&self.target, error)
     }
 
-    /// Waits for more bytes.
     async fn receive(&mut self) -> Result<(), StoreError> {
         let received = in_time(self.target.timeout, poll_fn(|context| self.transport.poll_receive(context))).await;
         received.map_err(|error| self.lost(&error.into()))

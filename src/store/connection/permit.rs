@@ -12,9 +12,7 @@ use super::target::Target;
 /// What may be done to a server.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Reading.
     ReadOnly,
-    /// Everything.
     Full(Permit),
 }
 
@@ -49,7 +47,6 @@ pub struct Writable {
 }
 
 impl Writable {
-    /// The leave to do so.
     pub fn permit(&self) -> &Permit {
         &self.permit
     }

@@ -38,18 +38,12 @@ pub enum StoreError {
     ClientCertificate { target: String, why: String },
     /// A certificate, a key or a name is not what TLS needs; nothing was sent.
     #[error("TLS: {what}: {why}")]
-    TlsFile {
-        /// The file, or whatever it is.
-        what: String,
-        why: String,
-    },
-    /// Log-in failed or is missing.
+    TlsFile { what: String, why: String },
     #[error("Redis at {target} refused the log-in: {why}")]
     Authentication { target: String, why: String },
     /// The log-in at a Sentinel failed or is missing.
     #[error("the Sentinel at {target} refused the log-in: {why}")]
     SentinelLogIn { target: String, why: String },
-    /// The user may not do that.
     #[error("Redis at {target} does not permit it: {why}")]
     Permission { target: String, why: String },
     /// The server is a node of a cluster, and the user may not ask which node serves a Redis key.

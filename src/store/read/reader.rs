@@ -10,7 +10,6 @@ use crate::store::cluster::scripted::Script;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
-/// How much of each value is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head {
     /// At most this many bytes.
@@ -56,7 +55,6 @@ enum Way {
     Commands,
 }
 
-/// What may only read.
 #[derive(Clone)]
 pub struct Reader {
     link: Link,
@@ -68,7 +66,6 @@ pub struct Reader {
 pub type Seen = Result<Observation, StoreError>;
 
 impl Link {
-    /// What may only read.
     pub fn reader(&self) -> Reader {
         Reader::new(self.clone())
     }
@@ -85,7 +82,6 @@ impl Reader {
         Self { gait, ..self }
     }
 
-    /// How the keyspace is walked.
     pub(in crate::store) fn gait(&self) -> Gait {
         self.gait
     }

@@ -11,13 +11,11 @@ use crate::store::{Head, Reader, Seen, StoreError, Walk};
 /// What one KEY turned out to name.
 #[derive(Debug)]
 pub struct Found {
-    /// The KEY as it was given.
     pub key: Vec<u8>,
     /// The records, in the order of the schemas.
     pub records: Vec<Record>,
     /// Redis keys that exist where no record is.
     pub strangers: Vec<Stranger>,
-    /// The Redis keys that were looked at.
     pub looked_at: Vec<Vec<u8>>,
     /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
     pub unread: Option<StoreError>,
@@ -28,9 +26,7 @@ const LONGER: Head = Head::Bytes(16 << 20);
 
 /// How much to read of each value, and what to find fault with.
 pub struct Lookup {
-    /// How much of each value.
     pub head: Head,
-    /// Limits that findings compare with.
     pub thresholds: Thresholds,
     /// True to find, beside the records of a Redis key's own schemas, the results that others read there.
     pub both: bool,

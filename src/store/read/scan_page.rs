@@ -21,7 +21,6 @@ pub(in crate::store) type Found = (Candidate, usize, Seen);
 
 pub(in crate::store) struct Page {
     pub(in crate::store) looked_at: usize,
-    /// The records they belong to.
     pub(in crate::store) found: Vec<Found>,
     /// Those that this node does not serve alone: a cluster keeps their Redis keys apart, or is moving them.
     pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,

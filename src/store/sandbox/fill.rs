@@ -8,9 +8,7 @@ use crate::store::error::StoreError;
 /// One Redis key to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The Redis key.
     pub redis_key: Vec<u8>,
-    /// What it holds.
     pub value: EntryValue,
     /// How long it lives, in milliseconds; `None` for ever.
     pub ttl_ms: Option<u64>,

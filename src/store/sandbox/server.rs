@@ -68,7 +68,6 @@ impl Setup {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// No server program in PATH.
     #[error("cannot start a private server: neither valkey-server nor redis-server is in PATH")]
     NoProgram,
     /// The private folder or the process could not be made.
@@ -147,7 +146,6 @@ impl Sandbox {
         Ok(Self { guard, socket: folder.join(SOCKET), password: setup.password.clone(), ended })
     }
 
-    /// The socket it listens on.
     pub fn socket(&self) -> &Path {
         &self.socket
     }

@@ -6,7 +6,6 @@ use crate::store::error::StoreError;
 /// A Redis key that is to come back.
 #[derive(Debug, Clone, Copy)]
 pub struct Return<'a> {
-    /// What stood there.
     pub saved: &'a Saved,
     /// Another Redis key of the record where nothing may stand now; `None` where none matters.
     pub barred_by: Option<&'a [u8]>,
