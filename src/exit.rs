@@ -4,30 +4,19 @@ use std::process::ExitCode;
 
 use crate::store::{ErrorClass, StoreError};
 
-/// How idemctl ends. The numbers are a contract with scripts.
+/// How idemctl ends. The numbers are a contract with scripts; [`Exit::ALL`] says what each means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or yes.
     Done,
-    /// The answer is no: the key is absent, a step was refused, the race was lost, a check found something.
     No,
-    /// Usage, or refused for safety.
     Usage,
-    /// Some nodes or keys were not done, or no round of a race could be judged.
     Partial,
-    /// Authentication or permission.
     Permission,
-    /// Unreachable or timed out, nothing sent.
     Unreachable,
-    /// Redis refuses for now.
     Refused,
-    /// A change was sent, and what became of it is unknown.
     OutcomeUnknown,
-    /// The record changed since it was shown; nothing was done.
     Changed,
-    /// A bug.
     Bug,
-    /// Interrupted.
     Interrupted,
     /// Whatever the command ended with that idemctl was asked to run, or the status of a monitoring plugin.
     Command(u8),
@@ -102,7 +91,6 @@ impl Stop {
         self
     }
 
-    /// Interrupted by the operator.
     pub fn interrupted(message: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, message)
     }

@@ -14,7 +14,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Starts; without a rate nothing ever waits.
+    /// Without a rate nothing ever waits.
     pub fn new(rate: Option<Rate>) -> Self {
         Self { rate, next: Instant::now() }
     }

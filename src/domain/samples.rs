@@ -95,7 +95,6 @@ pub(crate) fn catalog(names: &[&str], prefix: Option<&str>) -> Catalog {
     Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("known names")
 }
 
-/// What may stand in a slot.
 pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
     Content::text(bytes.as_ref().to_vec())
 }
@@ -119,7 +118,6 @@ pub(crate) fn record(schema_name: &str, slots: &[(Content, Expiry)]) -> Record {
     Record::new(schema, b"k".to_vec(), seen, readings)
 }
 
-/// A go-chi record with this value.
 pub(crate) fn chi(value: &str, expiry: Expiry) -> Record {
     record("go-chi", &[(text(value), expiry)])
 }

@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Pointer {
 /// `tls = true`, or a table that says how; the table alone means true.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsConfig {
-    /// Whether it is spoken; `None` where nobody says.
+    /// Whether TLS is spoken; `None` where the file does not say.
     pub(crate) on: Option<bool>,
     pub(crate) how: TlsTable,
 }
@@ -92,7 +92,7 @@ pub(crate) struct TlsConfig {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TlsTable {
     pub(crate) cacert: Option<PathBuf>,
-    /// A folder of such files.
+    /// A folder with files like `cacert`.
     pub(crate) cacertdir: Option<PathBuf>,
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,

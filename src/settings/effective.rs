@@ -69,7 +69,7 @@ impl Settings {
         Self { environment, file, chosen, belonging, server, target, access, sandbox }
     }
 
-    /// What has to be said of the settings on stderr.
+    /// Warnings about the settings, for stderr.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let surprise = self.belonging.surprise(self.chosen.as_ref(), &self.shown_address());
         self.server.warnings.iter().cloned().chain(self.file.warning()).chain(surprise)
@@ -114,7 +114,7 @@ impl Settings {
         self.target.password = Some(password.reveal().to_owned());
     }
 
-    /// Works on this server from here on: the throw-away one, which needs no protection.
+    /// Takes the throw-away server, which needs no protection, in place of the server.
     pub(crate) fn use_sandbox(&mut self, server: &Writable) {
         self.target = (**server).clone();
         self.access = Access::Full(server.permit().clone());
@@ -130,7 +130,7 @@ impl Settings {
         &self.file
     }
 
-    /// The context that was chosen, and who chose it: by its name.
+    /// The name of the chosen context, and what chose the context.
     pub(super) fn chosen(&self) -> Option<&Sourced<String>> {
         self.chosen.as_ref()
     }

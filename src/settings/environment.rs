@@ -22,7 +22,7 @@ const VARIABLES: &[&str] = &[
     "TMPDIR",
 ];
 
-/// What of the environment idemctl heeds.
+/// The variables of the environment that idemctl reads.
 #[derive(Clone, Default)]
 pub(crate) struct Environment(BTreeMap<&'static str, String>);
 

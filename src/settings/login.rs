@@ -75,7 +75,7 @@ pub(super) fn password(
     }
 }
 
-/// The log-in at the Sentinels, which is none of the servers' and has none of its sources.
+/// The log-in at the Sentinels. The log-in at the servers, and the sources of that log-in, are not used there.
 ///
 /// # Errors
 /// Usage: a file that cannot be read, or holds no password; a user without a password.

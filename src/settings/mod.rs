@@ -20,5 +20,5 @@ mod url;
 pub(crate) use crate::domain::secret::Secret;
 pub(crate) use config::ContextConfig;
 pub(crate) use edit::use_context;
-pub use effective::Settings;
+pub(crate) use effective::Settings;
 pub(crate) use environment::Environment;

@@ -12,7 +12,7 @@ pub(crate) enum Origin {
     File(&'static str),
     /// The server's address, which a context of the config file has.
     Address,
-    /// What idemctl does when nobody says.
+    /// idemctl's own choice, where no source names the setting.
     Default,
 }
 

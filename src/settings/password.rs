@@ -10,7 +10,7 @@ use crate::files;
 
 const LONGEST: u64 = 64 * 1024;
 
-/// The first line of a file, or of stdin where the file is `-`; and what is to be said of the file.
+/// The first line of a file, or of stdin where the file is `-`; and the warning about the file, if any.
 ///
 /// # Errors
 /// Usage: it cannot be read, or there is no password in it.

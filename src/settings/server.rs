@@ -30,7 +30,7 @@ pub(super) struct Server {
     pub(crate) timeout: Sourced<Duration>,
     pub(crate) connect_timeout: Sourced<Duration>,
     pub(crate) tls: Sourced<Option<TlsSettings>>,
-    /// True when only a cluster's node will do.
+    /// True when a server that is no node of a cluster is refused.
     pub(crate) only_cluster: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -95,7 +95,7 @@ impl Server {
 }
 
 impl ContextConfig {
-    /// What of a context is meant for whichever server: its password and its TLS are its own server's.
+    /// The settings of a context that hold for any server: password and TLS are for the context's own server.
     fn for_another_server(&self) -> Self {
         Self { timeout: self.timeout, connect_timeout: self.connect_timeout, ..Self::default() }
     }

@@ -103,7 +103,7 @@ impl Settings {
         rows
     }
 
-    /// In words; a field of a context is the chosen one's, which says how the server is reached.
+    /// The origin in words. A field of a context is one of the chosen context, which says how the server is reached.
     fn in_words(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag(name) => name.to_owned(),

@@ -167,27 +167,22 @@ mod tests {
         let beside = |schema: &str, expiry: Expiry| record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))]);
         let may = |record: &Record, code| may_be_held(record, Orphan { code, slot: 0 });
         let consumer = |expiry| beside("event-consumer", expiry);
-        assert!(
-            may(&consumer(Expiry::In(9)), FindingCode::LeftoverLock)
-                && may(&consumer(Expiry::In(9)), FindingCode::Overdue)
-        );
-        assert!(
-            may(&consumer(Expiry::In(60_001)), FindingCode::LeftoverLock),
-            "the deployment's lock TTL may be a longer one"
-        );
-        assert!(may(&stating(consumer(Expiry::In(60_001))), FindingCode::LeftoverLock), "whatever TTL");
-        assert!(may(&consumer(Expiry::In(60_001)), FindingCode::Overdue), "the same of a lock that has a time in it");
-        assert!(!may(&stating(consumer(Expiry::In(60_001))), FindingCode::Overdue));
-        assert!(
-            !may(&beside("event-driven", Expiry::In(9)), FindingCode::LeftoverLock),
-            "its scripts take no lock beside a result"
-        );
-        assert!(may(&beside("event-driven", Expiry::In(9)), FindingCode::Overdue));
-        assert!(
-            !may(&consumer(Expiry::Never), FindingCode::LeftoverLock)
-                && !may(&consumer(Expiry::Never), FindingCode::Overdue)
-        );
-        assert!(!may(&consumer(Expiry::In(9)), FindingCode::ExcessTtl));
+        let (left, overdue) = (FindingCode::LeftoverLock, FindingCode::Overdue);
+        for (record, code, expected, why) in [
+            (consumer(Expiry::In(9)), left, true, "within the schema's lock TTL"),
+            (consumer(Expiry::In(9)), overdue, true, "within the schema's lock TTL"),
+            (consumer(Expiry::In(60_001)), left, true, "the deployment's lock TTL may be a longer one"),
+            (stating(consumer(Expiry::In(60_001))), left, true, "whatever TTL"),
+            (consumer(Expiry::In(60_001)), overdue, true, "the same of a lock that has a time in it"),
+            (stating(consumer(Expiry::In(60_001))), overdue, false, "longer than the stated TTL"),
+            (beside("event-driven", Expiry::In(9)), left, false, "its scripts take no lock beside a result"),
+            (beside("event-driven", Expiry::In(9)), overdue, true, "whatever its scripts do"),
+            (consumer(Expiry::Never), left, false, "it never ends"),
+            (consumer(Expiry::Never), overdue, false, "it never ends"),
+            (consumer(Expiry::In(9)), FindingCode::ExcessTtl, false, "it stays too long"),
+        ] {
+            assert_eq!(may(&record, code), expected, "{code:?}: {why}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Plan {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Round {
     pub(crate) events: Vec<Event>,
-    /// Steps answered in the phases that all workers, or all losers, are released into.
+    /// Steps that were answered after a release of all workers, or of all losers.
     pub(crate) raced: u64,
     /// The time from each such release to the last reply, added up.
     pub(crate) released: Duration,
@@ -64,7 +64,7 @@ pub struct Run {
     pub(crate) wrong_replies: u64,
     pub(crate) lost_replies: u64,
     pub(crate) steps: u64,
-    /// Steps answered in the phases that all workers, or all losers, are released into.
+    /// Steps that were answered after a release of all workers, or of all losers.
     pub(crate) raced: u64,
     /// The time from each such release to the last reply, added up.
     pub(crate) released: Duration,
@@ -79,9 +79,7 @@ pub(crate) enum Verdict {
     /// Nothing was seen that an atomic service does not do, in as many begins as there were. A rarer flaw stays unseen.
     #[strum(serialize = "atomic")]
     NoneSeen,
-    /// A round cannot have been atomic.
     NotAtomic,
-    /// No round could be judged.
     Void,
 }
 

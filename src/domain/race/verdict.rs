@@ -41,7 +41,6 @@ pub(crate) struct Offence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Rule {
-    /// Two workers acquired the same lock.
     ManyWinners,
     /// A replay of a result that nobody had begun to store.
     EarlyReplay,
@@ -74,7 +73,7 @@ struct Hold {
     end: u64,
     /// False when the reply was lost.
     certain: bool,
-    /// The event that ended it.
+    /// The event that ended the lock.
     finish: Option<usize>,
 }
 

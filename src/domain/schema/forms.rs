@@ -11,7 +11,6 @@ use crate::domain::as_str::as_str;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum State {
-    /// No Redis key of the record exists.
     #[serde(skip_deserializing)]
     Absent,
     /// A lock is held and no result is stored.

@@ -13,9 +13,7 @@ use crate::domain::as_str::as_str;
 pub enum Role {
     /// Lock and result in one key.
     Record,
-    /// The lock beside a result.
     Lock,
-    /// The result beside a lock.
     Result,
 }
 

@@ -32,7 +32,7 @@ pub struct WriteFormat {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum HeaderNames {
-    /// As the handler gave them.
+    /// As the handler gave the names.
     #[default]
     AsGiven,
     /// As Go's `net/http` does: `Content-Type`.

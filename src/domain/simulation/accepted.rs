@@ -16,7 +16,7 @@ pub(crate) struct Accepted(BTreeMap<(String, String), Verdict>);
 pub struct Difference {
     pub(crate) schema: String,
     pub(crate) scenario: String,
-    /// What it was accepted as; `None` when it was not there.
+    /// The accepted verdict; `None` where the accepted matrix has no such cell.
     pub(crate) accepted: Option<Verdict>,
     pub(crate) now: Verdict,
 }

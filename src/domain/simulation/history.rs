@@ -51,7 +51,7 @@ pub(crate) struct Block {
 /// One take: the story once from beginning to end, on one key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// What sets it apart from the scenario's other takes; empty where there is one.
+    /// What tells this take from the scenario's other takes; empty where there is only one.
     pub(crate) take: String,
     pub(crate) events: Vec<Event>,
     pub(crate) executions: Vec<Execution>,

@@ -18,7 +18,6 @@ pub struct Request<'a> {
     pub owner: &'a str,
     /// A hash of the request's payload, where the schema compares it.
     pub fingerprint: &'a str,
-    /// What the operation answers.
     pub response: &'a Response,
     /// The error text of an operation that failed.
     pub error: Option<&'a str>,

@@ -10,7 +10,7 @@ use crate::store::{StoreError, Wire};
 
 /// One worker: an instance of the service with a connection of its own.
 pub(super) struct Worker {
-    /// Workers are numbered from 1.
+    /// From 1.
     pub(super) id: usize,
     /// The worker's name, where the service checks owners.
     pub(super) owner: String,

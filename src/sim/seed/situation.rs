@@ -6,7 +6,6 @@ use crate::domain::record::{Content, Reading, Response, decode};
 use crate::domain::schema::Schema;
 use crate::domain::step::Request;
 
-/// What a seeded record is in the middle of, or suffers from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Situation {
     Running,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long a lock lives that is not to run out.
+/// How long a lock lives that stays to the end of the story.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// What a client asks for. Requests with the same payload ask for the same operation.
@@ -21,9 +21,8 @@ pub(crate) const OTHER_PAYMENT: Operation = Operation { what: "payment of 99", f
 /// How long the lock lives that a worker takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lock {
-    /// It is to run out in the story.
+    /// The lock runs out in the story.
     Short,
-    /// It is not.
     Long,
     /// This text is sent as TTL.
     Raw(&'static str),

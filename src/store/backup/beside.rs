@@ -3,7 +3,6 @@
 use crate::domain::record::{Content, Observation};
 use crate::domain::schema::Role;
 
-/// The other Redis key of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     /// What that Redis key is for: the lock or the result.

@@ -5,9 +5,7 @@ use super::parse::Fault;
 /// Lines that cannot be used: those in the middle, with whole lines behind them, and those at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Damage {
-    /// Those with whole lines behind them.
     pub middle: Option<Gap>,
-    /// Those at the end.
     pub tail: Option<Gap>,
 }
 

@@ -58,7 +58,6 @@ pub(super) enum Fault {
     Newer(String),
     /// It holds no byte of anything: a line feed, spaces, or the NULs of a disk that was never written.
     Blank,
-    /// It ends too early.
     Cut,
     /// It does not begin as a line of a backup.
     Foreign,

@@ -44,7 +44,6 @@ pub(super) enum Topology {
 
 /// Another master in the place of one.
 pub(in crate::store) struct Failover {
-    /// The way there.
     pub(in crate::store) link: Link,
     /// The one before, for people.
     pub(in crate::store) from: String,

@@ -23,7 +23,6 @@ struct Remembered {
     looked_closer: AtomicBool,
 }
 
-/// What is asked.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum Courtesy {
     /// `CLIENT SETNAME`: so that others see whose connection it is.

@@ -17,7 +17,6 @@ pub enum Access {
 }
 
 impl Access {
-    /// What the operator's settings say.
     pub fn of(read_only: bool) -> Self {
         if read_only { Self::ReadOnly } else { Self::Full(Permit(())) }
     }

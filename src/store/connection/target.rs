@@ -29,7 +29,7 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// How it is spoken to through TLS; `None` is in the clear.
     pub tls: Option<Tls>,
-    /// True when only a cluster's node will do.
+    /// True when a server that is no node of a cluster is refused.
     pub only_cluster: bool,
     /// Who said that this server is the master, and may say otherwise later.
     pub sentinels: Option<Arc<Sentinels>>,

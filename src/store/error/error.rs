@@ -58,7 +58,6 @@ pub enum StoreError {
         target: String,
         /// The error's code, e.g. `LOADING`.
         code: String,
-        /// The rest of its words.
         why: String,
         place: Place,
     },

@@ -12,9 +12,7 @@ use crate::store::scripts;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head {
-    /// At most this many bytes.
     Bytes(usize),
-    /// All of it.
     Whole,
 }
 
@@ -62,7 +60,6 @@ pub struct Reader {
     gait: Gait,
 }
 
-/// What reading one record gave.
 pub type Seen = Result<Observation, StoreError>;
 
 impl Link {

@@ -7,7 +7,6 @@ use super::form::strange;
 use crate::domain::record::Json;
 use crate::domain::schema::ValueCase;
 
-/// Whether a value is of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     Yes,

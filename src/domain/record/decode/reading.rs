@@ -6,7 +6,6 @@ use super::form::Form;
 use crate::domain::record::Response;
 use crate::domain::schema::SlotIs;
 
-/// What a slot turned out to hold under a schema.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
     Absent,

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A JSON value that borrows what it can.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json<'a> {
     Null,

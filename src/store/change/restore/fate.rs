@@ -3,7 +3,6 @@
 use crate::store::backup::Saved;
 use crate::store::error::StoreError;
 
-/// A Redis key that is to come back.
 #[derive(Debug, Clone, Copy)]
 pub struct Return<'a> {
     pub saved: &'a Saved,
@@ -22,7 +21,6 @@ impl Return<'_> {
 /// What became of a Redis key, or why it did not come back.
 pub type Became = Result<Fate, StoreError>;
 
-/// What becomes of a Redis key of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is back, or would be, with these milliseconds left; `None` without expiry.
@@ -33,6 +31,5 @@ pub enum Fate {
     Present,
     /// What stands at the record's other Redis key keeps it away.
     Barred,
-    /// Its time is over.
     Expired,
 }
