@@ -12,17 +12,13 @@ use crate::change::bulk::{Chosen, KeyFile, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan::ORPHANED;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Content;
-use crate::domain::record::{Record, age};
+use crate::domain::record::{Content, Evidence, Record, age};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
-use crate::domain::select::glob;
-use crate::domain::select::selection::{Judged, Selection};
+use crate::domain::select::{Judged, Selection, glob};
 use crate::exit::Stop;
 use crate::store::Action;
 
-/// The options that choose records.
 #[derive(Debug, Args)]
 pub(super) struct ChoiceArgs {
     /// Only records in this state [default: completed]
@@ -101,7 +97,6 @@ impl ChoiceArgs {
     }
 }
 
-/// The rule of a purge: schemas, and the filters that a record must pass.
 pub(super) struct Choice {
     scope: Scope,
     selection: Selection,

@@ -3,20 +3,16 @@
 use super::glob;
 use super::unproven::{Missing, missing_age, missing_for};
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::Record;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Evidence, Expiry, Record};
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default lets everything through.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub(crate) states: Vec<State>,
-    /// At least this old, in milliseconds.
     pub(crate) older_than: Option<u64>,
     /// The least evidence that an age or a finding must have.
     pub(crate) evidence: Evidence,
-    /// Less than this many milliseconds left.
     pub(crate) ttl_below: Option<u64>,
     /// More than this many milliseconds left, or no expiry.
     pub(crate) ttl_above: Option<u64>,
@@ -26,12 +22,9 @@ pub(crate) struct Selection {
     pub(crate) findings: Vec<FindingCode>,
 }
 
-/// What a selection makes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// The record passes every filter.
     Passes,
-    /// The record fails one.
     Fails,
     /// The record fails none, but nothing proves that it passes.
     Unproven(Missing),
@@ -53,7 +46,6 @@ impl Selection {
         self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
     }
 
-    /// Whether the record passes every filter.
     pub(crate) fn judge(&self, record: &Record) -> Judged {
         let passes = self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
@@ -97,7 +89,7 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::domain::diagnosis;
-    use crate::domain::record::observation::Content;
+    use crate::domain::record::Content;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
     use crate::domain::schema::TtlOf;
 
