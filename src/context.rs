@@ -9,8 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::{ConfirmArgs, Output, SchemaArgs};
-use crate::domain::schema::Schema;
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::exit::{Exit, Stop};
 use crate::render::document;
 use crate::render::style::View;
@@ -23,7 +22,6 @@ use crate::terminal::ui::Ui;
 const WAIT: Duration = Duration::from_secs(1);
 
 pub struct Context {
-    /// What flags, variables and config file come to.
     pub settings: Settings,
     pub ui: Ui,
     sandbox: Option<Sandbox>,
@@ -64,9 +62,6 @@ impl Context {
 
     /// The schemas to play, where the name `all` stands for every schema idemctl knows; else those that `is_default` takes,
     /// unless schemas are named.
-    ///
-    /// # Errors
-    /// As [`Context::catalog`].
     pub fn schemas_to_play(
         &self,
         args: &SchemaArgs,

@@ -4,30 +4,19 @@ use std::process::ExitCode;
 
 use crate::store::{ErrorClass, StoreError};
 
-/// How idemctl ends. The numbers are a contract with scripts.
+/// How idemctl ends. The numbers are a contract with scripts; [`Exit::ALL`] says what each means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or yes.
     Done,
-    /// The answer is no: the key is absent, a step was refused, the race was lost, a check found something.
     No,
-    /// Usage, or refused for safety.
     Usage,
-    /// Some nodes or keys were not done, or no round of a race could be judged.
     Partial,
-    /// Authentication or permission.
     Permission,
-    /// Unreachable or timed out, nothing sent.
     Unreachable,
-    /// Redis refuses for now.
     Refused,
-    /// A change was sent, and what became of it is unknown.
     OutcomeUnknown,
-    /// The record changed since it was shown; nothing was done.
     Changed,
-    /// A bug.
     Bug,
-    /// Interrupted.
     Interrupted,
     /// Whatever the command ended with that idemctl was asked to run, or the status of a monitoring plugin.
     Command(u8),
@@ -52,7 +41,6 @@ impl Exit {
         (Self::Interrupted, "interrupted"),
     ];
 
-    /// The number.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -81,16 +69,13 @@ impl From<Exit> for ExitCode {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Stop {
-    /// The exit code.
     pub exit: Exit,
     /// What was tried, and why it ends here.
     pub message: String,
-    /// What to do next.
     pub hint: Option<String>,
 }
 
 impl Stop {
-    /// Ends with this code and message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hint: None }
     }
@@ -100,20 +85,17 @@ impl Stop {
         Self::new(Exit::Usage, message)
     }
 
-    /// Adds what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Interrupted by the operator.
     pub fn interrupted(message: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, message)
     }
 }
 
-/// The exit code of an error.
 pub fn of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if let Some(stop) = cause.downcast_ref::<Stop>() {

@@ -5,7 +5,6 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Tells whether the operator wants to stop.
 #[derive(Debug, Clone)]
 pub struct Interrupt(CancellationToken);
 

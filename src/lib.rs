@@ -1,20 +1,28 @@
 //! idemctl: the idempotency keys that services keep in Redis, inspected, listed, unlocked, swept, purged and raced.
 //!
-//! The rooms, and the one way imports run: `cli` → `commands` → {`context`, `args`, `sim`, `render`, `store`} →
-//! `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows Redis, `ui` alone prints.
+//! The rooms, and the one way imports run: `cli` → `commands` → {`context`, `change`, `settings`, `args`, `sim`, `render`,
+//! `terminal`, `schemas`, `store`} → `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows
+//! Redis, `terminal` alone prints. docs/architecture.md says more of each room.
+//!
+//! The crate is a binary. A room that is public and hidden is public for `tests/`, which ask that room directly.
 
-pub mod args;
+mod args;
 mod change;
 pub mod cli;
 mod commands;
 mod context;
+#[doc(hidden)]
 pub mod domain;
+#[doc(hidden)]
 pub mod exit;
 mod files;
 mod interrupt;
 mod render;
+#[doc(hidden)]
 pub mod schemas;
-pub mod settings;
+mod settings;
+#[doc(hidden)]
 pub mod sim;
+#[doc(hidden)]
 pub mod store;
 mod terminal;

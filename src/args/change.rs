@@ -52,12 +52,3 @@ pub struct ChangeArgs {
     #[arg(long)]
     pub(crate) no_backup: bool,
 }
-
-/// A change with a backup is a change: what is said of the one holds for the other.
-impl std::ops::Deref for ChangeArgs {
-    type Target = ConfirmArgs;
-
-    fn deref(&self) -> &ConfirmArgs {
-        &self.confirmed
-    }
-}

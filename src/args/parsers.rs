@@ -13,17 +13,11 @@ pub(super) fn parse_ttl(text: &str) -> Result<Duration, String> {
 }
 
 /// An owner token or a hash of a payload: one line of text.
-///
-/// # Errors
-/// What is wrong.
 pub(crate) fn parse_token(text: &str) -> Result<String, String> {
     if text.chars().any(char::is_control) { Err("it has control characters".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// An owner token, which is never empty.
-///
-/// # Errors
-/// What is wrong.
 pub(crate) fn parse_owner(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("an owner is not empty".to_owned()) } else { parse_token(text) }
 }

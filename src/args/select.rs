@@ -10,7 +10,7 @@ use super::{StateArg, finding_codes, parse_duration};
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::age::millis;
 use crate::domain::schema::State;
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
 use crate::domain::select::selection::Selection;
 use crate::domain::select::status_class::StatusClass;

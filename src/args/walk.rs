@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::domain::select::rate::Rate;
+use crate::domain::select::Rate;
 use crate::store::Gait;
 
 /// How the keyspace is walked where nothing is to be changed.

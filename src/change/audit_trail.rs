@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::store::StoreError;
-use crate::store::audit::writer::{self, Entry, Lines};
+use crate::store::audit::entry::{self, Entry, Lines};
 
 /// Who changes what with which command, and why.
 pub struct AuditTrail {
@@ -24,7 +24,6 @@ pub struct AuditTrail {
     writing: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
-/// A Redis key that was changed, and whose record it is.
 pub struct Noted<'a> {
     pub schema: &'a str,
     pub key: &'a [u8],
@@ -35,7 +34,7 @@ impl AuditTrail {
     /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
         let log = context.settings.state_dir()?.join("audit.jsonl");
-        writer::prepare(&log)?;
+        entry::prepare(&log)?;
         Ok(Self {
             log,
             who: context.settings.environment().user(),
@@ -63,17 +62,17 @@ impl AuditTrail {
         let mut lines = Lines::default();
         for noted in changed {
             lines.push(&Entry {
-                at: &at,
-                who: &self.who,
-                host: &self.host,
-                server,
-                command: self.command,
-                schema: noted.schema,
+                at: at.as_str().into(),
+                who: self.who.as_str().into(),
+                host: self.host.as_str().into(),
+                server: server.into(),
+                command: self.command.into(),
+                schema: noted.schema.into(),
                 key: escape::text(noted.key),
                 redis_key: escape::text(noted.redis_key),
-                what,
-                reason: self.reason.as_deref(),
-                backup,
+                what: what.into(),
+                reason: self.reason.as_deref().map(Into::into),
+                backup: backup.map(Into::into),
             });
         }
         if lines.is_empty() {
@@ -81,7 +80,7 @@ impl AuditTrail {
         }
         self.settle().await?;
         let log = self.log.clone();
-        self.writing = Some(tokio::task::spawn_blocking(move || writer::append(&log, lines)));
+        self.writing = Some(tokio::task::spawn_blocking(move || entry::append(&log, lines)));
         Ok(())
     }
 

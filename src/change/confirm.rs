@@ -40,7 +40,6 @@ impl ConfirmArgs {
         }
     }
 
-    /// True when [`ConfirmArgs::confirm_by_name`] has to ask, or to refuse.
     pub fn asks_somebody(&self, context: &Context) -> bool {
         self.confirm.is_none() && (!self.yes || context.settings.is_protected())
     }

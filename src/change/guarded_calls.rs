@@ -2,12 +2,9 @@
 
 use anyhow::Result;
 
-use crate::domain::record::identity::Identity;
-use crate::domain::record::observation::Observation;
-use crate::domain::record::{Record, age, locate};
+use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, Step};
-use crate::domain::step::reply::{self, StepReply};
-use crate::domain::step::request::Request;
+use crate::domain::step::{Request, StepReply, reply};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::escape;
@@ -18,7 +15,6 @@ pub struct ManualStep<'a> {
     pub step: &'a Step,
     /// The step's name, the record as it was shown, and what the service is predicted to answer.
     pub report: Report<'a>,
-    /// What the audit log calls the change.
     pub what: &'static str,
     /// What the step's placeholders stand for.
     pub request: Request<'a>,
@@ -32,11 +28,9 @@ pub struct ManualStep<'a> {
 }
 
 pub struct StepResult {
-    /// What the service's reply means; `None` where its schema does not know the reply.
     pub means: Option<Meaning>,
     /// The reply; `None` when the reply was lost, and reading back told the outcome.
     pub reply: Option<StepReply>,
-    /// The record right after.
     pub now: Record,
 }
 

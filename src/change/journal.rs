@@ -8,12 +8,11 @@ use anyhow::Result;
 use super::audit_trail::{AuditTrail, Noted};
 use crate::args::ChangeArgs;
 use crate::context::Context;
-use crate::domain::record::observation::{Content, Observation};
+use crate::domain::record::{Content, Observation};
 use crate::exit::{self, Stop};
 use crate::store::backup::{About, Backup};
 use crate::store::{Action, Change, Outcome, StoreError, Writer};
 
-/// The backup and the audit log of one run of a command.
 pub struct Journal {
     trail: AuditTrail,
     backup: Option<Backup>,
@@ -24,7 +23,7 @@ pub struct Journal {
 impl Journal {
     /// Opens the backup and the audit log before anything is changed. Only a removal needs a backup.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
-        let trail = AuditTrail::open(context, args, command)?;
+        let trail = AuditTrail::open(context, &args.confirmed, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };
         Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()?, silence: None })
     }

@@ -9,8 +9,7 @@ use super::guarded_calls::{ManualStep, StepResult};
 use super::journal::Journal;
 use crate::args::{Output, StepArgs};
 use crate::context::Context;
-use crate::domain::record::Record;
-use crate::domain::record::identity::Identity;
+use crate::domain::record::{Identity, Record};
 use crate::domain::schema::Meaning;
 use crate::exit::{Exit, Stop};
 use crate::render::change::Outcome;
@@ -32,14 +31,14 @@ impl ManualStep<'_> {
         args: &StepArgs,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<Exit> {
-        if args.change.dry_run {
+        if args.change.confirmed.dry_run {
             self.write(context, args.output, None)?;
             let predicted = self.report.predicted.as_str();
             context.ui.status(&format!("dry run: nothing was changed; foretold: {predicted}"));
             return Ok(Exit::Done);
         }
-        let writer = context.writer(&args.change).await?;
-        args.change.confirm(context, self.question, &writer.name())?;
+        let writer = context.writer(&args.change.confirmed).await?;
+        args.change.confirmed.confirm(context, self.question, &writer.name())?;
         let (result, backup) = self.account_for(context, args, &writer, read_back).await?;
         let outcome =
             Outcome { means: result.means, reply: result.reply.as_ref(), now: &result.now, backup: backup.as_deref() };

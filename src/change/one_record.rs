@@ -8,7 +8,7 @@ use crate::args::{Output, StepArgs};
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Record, locate};
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::Catalog;
 use crate::exit::Stop;
 use crate::render::{escape, record};
 use crate::store::Head;
@@ -52,7 +52,6 @@ fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
     Err(Stop::usage("a step is one service's: which schema?").hint(format!("--schema is one of {}", names.join(", "))))
 }
 
-/// Shows the record, for people.
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
         context.ui.data(record::page(of, context.ui.view(), false))?;

@@ -2,12 +2,11 @@
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::domain::select::rate::Rate;
+use crate::domain::select::Rate;
 
 /// Records dealt with at a time: as many as are backed up with one sync of the disk.
 const BATCH: usize = 500;
 
-/// Spreads batches over time.
 #[derive(Debug)]
 pub struct Pace {
     rate: Option<Rate>,
@@ -15,12 +14,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Starts; without a rate nothing ever waits.
+    /// Without a rate nothing ever waits.
     pub fn new(rate: Option<Rate>) -> Self {
         Self { rate, next: Instant::now() }
     }
 
-    /// True when records wait for their turn.
     pub fn is_limited(&self) -> bool {
         self.rate.is_some()
     }

@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::change::outcome::Ended;
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::select::coverage::Coverage;
+use crate::domain::schema::Catalog;
+use crate::domain::select::Coverage;
 use crate::exit::{self, Stop};
 use crate::render::{coverage, document};
 

@@ -13,7 +13,8 @@ use crate::args::{Output, parse_duration};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::render::{audit, escape};
-use crate::store::audit::writer::{Log, Logged};
+use crate::store::audit::entry::Entry;
+use crate::store::audit::log::Log;
 
 /// Show the log of what idemctl changed on this machine, the newest last
 ///
@@ -63,15 +64,15 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn columns(logged: &Logged) -> [&str; 8] {
-    let Logged { at, who, server, command, what, schema, key, reason, .. } = logged;
+fn columns<'a>(logged: &'a Entry<'_>) -> [&'a str; 8] {
+    let Entry { at, who, server, command, what, schema, key, reason, .. } = logged;
     [at, who, server, command, what, schema, key, reason.as_deref().unwrap_or("-")]
 }
 
 #[derive(Default)]
 struct Found {
     exists: bool,
-    newest: VecDeque<Logged>,
+    newest: VecDeque<Entry<'static>>,
     matching: u64,
     damaged: u64,
     first_damaged: Option<u64>,

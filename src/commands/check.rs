@@ -12,9 +12,8 @@ use crate::domain::change::orphan::{self, ORPHANED, Told};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::diagnosis::health::{Health, Limits};
 use crate::domain::record::Record;
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::select::coverage::Coverage;
-use crate::domain::select::selection::{Judged, Selection};
+use crate::domain::schema::Catalog;
+use crate::domain::select::{Coverage, Judged, Selection};
 use crate::exit::Exit;
 use crate::render::plugin;
 use crate::store::read::records;
@@ -86,7 +85,7 @@ async fn examine(catalog: &Catalog, reader: Reader, selection: &Selection, met: 
     }
     found.keys = walk.looked_at();
     found.gap = found.gap.or_else(|| walk.forbidden());
-    found.foreign = met.foreign().values().sum();
+    found.foreign = met.foreign.values().sum();
     found.outnumbered = outnumbered(catalog, met, &own);
     Ok(found)
 }
@@ -119,7 +118,7 @@ fn outnumbered(catalog: &Catalog, met: &Coverage, own: &BTreeMap<String, u64>) -
         let own: u64 = alike.filter_map(|alike| own.get(&alike.name)).sum();
         (*foreign > own).then(|| (name.clone(), own, *foreign))
     };
-    met.foreign().iter().filter_map(of).collect()
+    met.foreign.iter().filter_map(of).collect()
 }
 
 /// The message that no Redis key of the server is any schema's; `None` where the server has no Redis keys.

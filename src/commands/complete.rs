@@ -14,11 +14,9 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::age;
-use crate::domain::record::response::Response;
+use crate::domain::record::{Response, age};
 use crate::domain::schema::Meaning;
-use crate::domain::step::next_request::Answer;
-use crate::domain::step::request::Request;
+use crate::domain::step::{Answer, Request};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::{escape, words};
@@ -82,7 +80,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         overrides: Overrides { create: args.create, replace: args.replace },
         owner: args.owner.as_deref(),
         fingerprint: args.fingerprint.as_deref(),
-        dry_run: args.step.change.dry_run,
+        dry_run: args.step.change.confirmed.dry_run,
     };
     let choice = Choice::of(context, asked, &record)?;
     let request = choice.request(&record, &response, args.error.as_deref())?;

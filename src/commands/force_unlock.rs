@@ -83,13 +83,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if let Some(too) = args.expect.as_ref().and_then(Expectation::passes_too) {
         context.ui.warning(&format!("--expect compares less than a token with its moment: {too}"));
     }
-    if args.change.dry_run {
+    if args.change.confirmed.dry_run {
         report(context, &args, &record, "dry-run", None)?;
         context.ui.status("dry run: nothing was changed");
         return Ok(Exit::Done);
     }
-    let writer = context.writer(&args.change).await?;
-    args.change.confirm(context, "Remove this lock?", &writer.name())?;
+    let writer = context.writer(&args.change.confirmed).await?;
+    args.change.confirmed.confirm(context, "Remove this lock?", &writer.name())?;
     unlock(context, &args, &writer, &record, slot).await
 }
 

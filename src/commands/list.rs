@@ -11,10 +11,9 @@ use crate::change::say_coverage;
 use crate::context::Context;
 use crate::domain::diagnosis::{self, FindingCode, Thresholds};
 use crate::domain::record::Record;
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::select::coverage::Coverage;
-use crate::domain::select::selection::{Judged, Selection};
+use crate::domain::schema::Catalog;
 use crate::domain::select::top_n::Order;
+use crate::domain::select::{Coverage, Judged, Selection};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
@@ -130,7 +129,6 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// How the walk ended.
 enum Ended {
     Whole,
     Interrupted,
@@ -195,7 +193,6 @@ fn chooses_by_size(args: &Args) -> bool {
     matches!(args.sort, Some(Sort::Size)) || args.select.finding.contains(&FindingCode::Oversized)
 }
 
-/// How many rows, and in which order.
 fn kept(args: &Args) -> Kept {
     let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     match args.sort {

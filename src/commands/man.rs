@@ -37,7 +37,6 @@ const ENVIRONMENT: [(&str, &str); 13] = [
     ("TMPDIR", "folder for the files of a throw-away server, /tmp by default"),
 ];
 
-/// The files that idemctl reads or writes.
 const FILES: [(&str, &str); 4] = [
     ("$XDG_CONFIG_HOME/idemctl/config.toml", "contexts: servers and how services are deployed there"),
     ("$XDG_CONFIG_HOME/idemctl/schemas/", "schemas of your own, a folder each"),

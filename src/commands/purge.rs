@@ -15,7 +15,7 @@ use crate::change::bulk::{BulkRun, How, Rule as _};
 use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Ended;
-use crate::domain::select::rate::Rate;
+use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::render::{change, coverage};
 
@@ -64,10 +64,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let choice = Choice::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
     args.choice.remark(&choice).iter().for_each(|remark| context.ui.status(remark));
     let key_file = args.choice.open_key_file(context)?;
-    if !args.change.dry_run {
+    if !args.change.confirmed.dry_run {
         choice.check_narrow(&args.choice, &args.schemas)?;
     }
-    let leave = (!args.change.dry_run).then_some(&args.change.confirmed);
+    let leave = (!args.change.confirmed.dry_run).then_some(&args.change.confirmed);
     let mut purge = BulkRun::open(context, &choice, leave, args.page.gait(), key_file).await?;
     let mut limit = u64::MAX;
     if counts_first(context, &args) {
@@ -75,7 +75,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         show(context, &args, &choice, &purge)?;
         limit = args.limit.most(purge.found.tally.total(), purge.found.records)?;
     }
-    if args.change.dry_run || limit == 0 {
+    if args.change.confirmed.dry_run || limit == 0 {
         report(context, &args, &choice, &purge)?;
         return purge.end_unchanged(context);
     }
@@ -98,7 +98,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.
 fn counts_first(context: &Context, args: &Args) -> bool {
-    args.change.dry_run || args.change.asks_somebody(context) || args.limit.is_given()
+    args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context) || args.limit.is_given()
 }
 
 /// Shows what is chosen, and says what its removal means.
@@ -129,10 +129,9 @@ fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, Choice>) -> R
         1 => "this record".to_owned(),
         total => format!("these {total} records"),
     };
-    Ok(args.change.confirm_by_name(context, &format!("Purge {records}?"), &purge.server)?)
+    Ok(args.change.confirmed.confirm_by_name(context, &format!("Purge {records}?"), &purge.server)?)
 }
 
-/// Writes what was found and done, where JSON is wanted.
 fn report(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_, Choice>) -> Result<()> {
     let covered = coverage::fields(&purge.found.coverage, &choice.scope().catalog, purge.found.looked_at);
     write_report(context, args.output, &change::purge(&purge.found.tally, covered, &purge.account))

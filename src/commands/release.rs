@@ -7,11 +7,9 @@ use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::manual::{self, Refusal};
-use crate::domain::record::Record;
-use crate::domain::record::response::Response;
+use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, State};
-use crate::domain::step::fencing;
-use crate::domain::step::request::Request;
+use crate::domain::step::{Request, fencing};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::{escape, words};
@@ -37,7 +35,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let (schema, response) = (record.schema.clone(), Response::default());
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
-    let owner = change::owner_of_lock(context, &record, step, args.owner.as_deref(), args.step.change.dry_run)?;
+    let owner =
+        change::owner_of_lock(context, &record, step, args.owner.as_deref(), args.step.change.confirmed.dry_run)?;
     let report = Report {
         name: "release",
         record: &record,

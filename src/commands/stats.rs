@@ -10,7 +10,7 @@ use crate::change::say_coverage;
 use crate::context::Context;
 use crate::domain::diagnosis;
 use crate::domain::record::Record;
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::Catalog;
 use crate::domain::select::coverage::Coverage;
 use crate::domain::select::selection::{Judged, Selection};
 use crate::domain::stats::{By, Stats};
@@ -179,7 +179,7 @@ impl Census<'_> {
     /// Shows the figures, as far as the walk came.
     fn show(&self, context: &mut Context, whole: bool) -> Result<()> {
         let counted = self.stats.rows().map(|(.., row)| row.records).sum::<u64>();
-        let (walked, foreign) = (self.walk.looked_at(), self.coverage.foreign().values().sum());
+        let (walked, foreign) = (self.walk.looked_at(), self.coverage.foreign.values().sum());
         if let Some(file) = &self.args.prometheus {
             // A part of the figures would look like a drop.
             if whole {

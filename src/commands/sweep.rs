@@ -71,7 +71,7 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     args.sought.filter.remark(&orphans.scope().catalog).iter().for_each(|remark| context.ui.status(remark));
-    let only_shows = args.check || args.change.dry_run;
+    let only_shows = args.check || args.change.confirmed.dry_run;
     if args.walk.gait().from_replicas && !only_shows {
         let message = "--read-from replica goes with --check or --dry-run: no change relies on a replica";
         return Err(Stop::usage(message).into());
@@ -97,7 +97,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         report(context, &args, &orphans, &sweep)?;
         return sweep.end_unchanged(context);
     }
-    args.change.confirm(context, &question(&args, count), &sweep.server)?;
+    args.change.confirmed.confirm(context, &question(&args, count), &sweep.server)?;
     let ended = sweep.change(context, &args.change, how(&args)).await;
     account(context, &args, &orphans, &sweep, ended)
 }
@@ -156,7 +156,6 @@ fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'
     Ok(())
 }
 
-/// What is asked before `total` locks are changed.
 fn question(args: &Args, total: u64) -> String {
     let locks = if total == 1 { "this lock".to_owned() } else { format!("these {total} locks") };
     match args.action {
@@ -165,7 +164,6 @@ fn question(args: &Args, total: u64) -> String {
     }
 }
 
-/// Writes what was found and done, where JSON is wanted.
 fn report(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let found = &sweep.found;
     let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.looked_at);

@@ -2,18 +2,18 @@
 //! diagnosis, and what the next request gets.
 
 pub(crate) mod as_str;
-pub mod change;
+pub(crate) mod change;
 pub mod diagnosis;
 pub mod duration;
 pub mod hash_slot;
-pub mod manual;
-pub mod race;
+pub(crate) mod manual;
+pub(crate) mod race;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod schema;
-pub mod secret;
+pub(crate) mod secret;
 pub mod select;
-pub mod simulation;
+pub(crate) mod simulation;
 pub(crate) mod stats;
 pub mod step;

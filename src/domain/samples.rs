@@ -5,11 +5,9 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 
 use super::record::decode;
-use crate::domain::record::Record;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaSource, Script};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenSlot};
+use crate::domain::schema;
+use crate::domain::schema::{Catalog, Origin, Prefixes, Schema, SchemaSource, Script};
 
 /// A schema whose values carry times; none of the built-in ones does.
 const TIMED: &str = r#"
@@ -97,7 +95,6 @@ pub(crate) fn catalog(names: &[&str], prefix: Option<&str>) -> Catalog {
     Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("known names")
 }
 
-/// What may stand in a slot.
 pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
     Content::text(bytes.as_ref().to_vec())
 }
@@ -121,15 +118,12 @@ pub(crate) fn record(schema_name: &str, slots: &[(Content, Expiry)]) -> Record {
     Record::new(schema, b"k".to_vec(), seen, readings)
 }
 
-/// A go-chi record with this value.
 pub(crate) fn chi(value: &str, expiry: Expiry) -> Record {
     record("go-chi", &[(text(value), expiry)])
 }
 
-/// The lock of a go-chi record.
 pub(crate) const CHI_LOCK: &str = r#"{"status":0}"#;
 
-/// The result of a go-chi record.
 pub(crate) const CHI_RESULT: &str = r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;
 
 /// Idempotency keys, Redis keys near those of the schemas, and what looks like either.

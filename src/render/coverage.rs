@@ -6,11 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{document, escape};
 use crate::domain::duration;
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::schema::{Schema, TtlOf};
+use crate::domain::schema::{Catalog, Schema, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
-use crate::domain::select::coverage::Coverage;
-use crate::domain::select::unproven::Missing;
+use crate::domain::select::{Coverage, Missing};
 
 /// Why a schema is left out of a walk unless the schema is named.
 const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
@@ -21,13 +19,13 @@ const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Re
 /// The lines on what was left out: values of forms that no schema writes, locks that another schema reads as results, records
 /// that nothing proves to be meant, and default TTLs that the records contradict.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
-    let foreign = coverage.foreign().iter().map(|(name, count)| {
+    let foreign = coverage.foreign.iter().map(|(name, count)| {
         let schema = catalog.all().iter().find(|schema| schema.name == *name);
         let under = schema.map(|schema| prefixes(schema)).filter(|prefixes| !prefixes.is_empty());
         let under = under.map_or_else(String::new, |prefixes| format!(" under {prefixes}"));
         format!("{count} of other forms{under} (not {name}'s)")
     });
-    let spared = coverage.spared().iter().map(|(name, count)| {
+    let spared = coverage.spared.iter().map(|(name, count)| {
         let (records, are) =
             if *count == 1 { ("1".to_owned(), "is no lock") } else { (count.to_string(), "are no locks") };
         format!("{records} of these {are}: {name} reads a completed result there")
@@ -57,8 +55,8 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<S
         MISSING.iter().map(|missing| (missing.as_str().to_owned(), json!(count(*missing)))).collect();
     document::fields(json!({
         "keys_walked": keys_walked,
-        "foreign": coverage.foreign(),
-        "spared": coverage.spared(),
+        "foreign": coverage.foreign,
+        "spared": coverage.spared,
         "left_out": left_out.collect::<Vec<_>>(),
         "unproven": unproven,
         "contradicted_defaults": coverage.contradictions.iter().map(shown).collect::<Vec<_>>(),
@@ -115,7 +113,7 @@ fn prefixes(schema: &Schema) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, catalog, chi};
 
     #[test]

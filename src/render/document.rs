@@ -21,7 +21,6 @@ pub fn pretty(value: &impl Serialize) -> String {
     escape::json(serde_json::to_string_pretty(value).unwrap_or_default()) + "\n"
 }
 
-/// One object in one line.
 pub fn line(value: &impl Serialize) -> String {
     escape::json(serde_json::to_string(value).unwrap_or_default()) + "\n"
 }

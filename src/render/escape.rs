@@ -20,7 +20,7 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// Text that was escaped before it was kept, perhaps by another program: as it is, except what still moves a cursor.
+/// Text that was escaped before it was stored, perhaps by another program: unchanged, except what moves a cursor.
 pub fn again(escaped: &str) -> String {
     let mut text = String::with_capacity(escaped.len());
     for character in escaped.chars() {

@@ -1,7 +1,7 @@
 //! One line as monitoring plugins print it: words for people, then the measures as `label=value;warn;crit`.
 
 use crate::domain::diagnosis::health::{Health, Limits, Status};
-use crate::domain::select::tally::Tally;
+use crate::domain::select::Tally;
 use crate::render::{escape, words};
 
 pub fn health(health: &Health, limits: Limits) -> String {
@@ -69,7 +69,7 @@ fn one_line(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     const LIMITS: Limits = Limits { warning: Some(1), critical: 5 };

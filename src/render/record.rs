@@ -6,10 +6,9 @@ use super::page::Page;
 use super::style::View;
 use super::{body, escape, record_json, words};
 use crate::domain::duration;
-use crate::domain::record::Record;
 use crate::domain::record::age::millis;
-use crate::domain::record::observation::{Content, Expiry, SeenSlot};
-use crate::domain::record::response::{Response, is_secret_header};
+use crate::domain::record::response::is_secret_header;
+use crate::domain::record::{Content, Expiry, Record, Response, SeenSlot};
 use crate::domain::schema::State;
 
 /// A record as a page; `reveal` shows credentials in headers.

@@ -11,9 +11,8 @@ use serde_json::Value;
 use super::document::{base64_unless_text, text};
 use super::escape;
 use crate::domain::diagnosis::Finding;
-use crate::domain::record::Record;
-use crate::domain::record::observation::{Expiry, SeenSlot};
-use crate::domain::record::response::{self, is_secret_header};
+use crate::domain::record::response::is_secret_header;
+use crate::domain::record::{Expiry, Record, SeenSlot, response};
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";

@@ -31,7 +31,6 @@ pub struct NamedContext {
     pub color: Option<String>,
 }
 
-/// Settings as a table, with where each comes from or without.
 pub fn settings(settings: &[Setting<'_>], origin: bool, view: View) -> String {
     let heading = ["SETTING", "VALUE", "FROM"];
     let count = if origin { 3 } else { 2 };
@@ -42,7 +41,6 @@ pub fn settings(settings: &[Setting<'_>], origin: bool, view: View) -> String {
     table::grid(view, 0, &heading[..count], rows)
 }
 
-/// Contexts as a table; `*` marks the context that is used.
 pub fn contexts(contexts: &[NamedContext], view: View) -> String {
     let rows = contexts.iter().map(|context| {
         let mark = if context.used { "*" } else { "" };
@@ -51,7 +49,6 @@ pub fn contexts(contexts: &[NamedContext], view: View) -> String {
     table::grid(view, 0, &["", "NAME", "SERVER", "SCHEMAS", "KEPT"], rows)
 }
 
-/// One context, a field a line.
 pub fn context(context: &NamedContext, view: View) -> String {
     let rows = [
         ("Server", server(context)),

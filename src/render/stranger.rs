@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::record::observation::Content;
-use crate::domain::record::stranger::Stranger;
+use crate::domain::record::{Content, Stranger};
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 

@@ -1,12 +1,14 @@
 //! How text looks: its colours, and its width.
 
 use anstyle::{AnsiColor, Style};
+use serde::Deserialize;
+use strum::IntoStaticStr;
 
+use crate::domain::as_str::as_str;
 use crate::domain::diagnosis::Severity;
 use crate::domain::schema::State;
-use crate::domain::step::next_request::Answer;
+use crate::domain::step::Answer;
 
-/// When there are colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Color {
     /// On a terminal, unless `NO_COLOR` says otherwise.
@@ -15,7 +17,34 @@ pub enum Color {
     Never,
 }
 
-/// How text for people is laid out.
+/// The colour of a context's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum NameColor {
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Magenta,
+    Cyan,
+}
+
+as_str!(NameColor);
+
+impl NameColor {
+    pub fn ansi(self) -> AnsiColor {
+        match self {
+            Self::Red => AnsiColor::Red,
+            Self::Green => AnsiColor::Green,
+            Self::Yellow => AnsiColor::Yellow,
+            Self::Blue => AnsiColor::Blue,
+            Self::Magenta => AnsiColor::Magenta,
+            Self::Cyan => AnsiColor::Cyan,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct View {
     pub palette: Palette,
@@ -58,7 +87,6 @@ impl Palette {
         self.paint(severity_style(severity), severity.as_str())
     }
 
-    /// The text of the next request's answer.
     pub fn answer(self, answer: Answer, text: &str) -> String {
         let color = match answer {
             Answer::Execute | Answer::Replay => AnsiColor::Green,

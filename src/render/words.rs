@@ -3,14 +3,9 @@
 use std::time::Duration;
 
 use crate::domain::duration;
-use crate::domain::record::Record;
-use crate::domain::record::age::{Age, AgeSource};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Age, AgeSource, Evidence, Expiry, Record};
 use crate::domain::schema::{State, TtlOf};
-use crate::domain::step::fencing::LateWorker;
-use crate::domain::step::next_request::{Answer, NextRequest};
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::{Answer, LateWorker, NextRequest, StepReply};
 use crate::render::escape;
 
 /// Bytes of a reply that are shown as they are.
@@ -24,7 +19,6 @@ pub fn expiry(expiry: Expiry) -> String {
     }
 }
 
-/// An age and where it comes from.
 pub fn age(age: Option<Age>) -> String {
     let Some(age) = age else { return "unknown".to_owned() };
     let ttl = match age.source {

@@ -9,10 +9,8 @@ use crate::domain::schema::lua_check::{self, Sent};
 use crate::domain::schema::self_check;
 use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
 
-/// What was found in one schema folder.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// The folder.
     pub(crate) folder: PathBuf,
     pub(crate) name: Option<String>,
     pub(crate) problems: Vec<Problem>,
@@ -25,7 +23,6 @@ impl Report {
     }
 }
 
-/// One thing that is wrong.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) what: SchemaError,

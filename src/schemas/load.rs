@@ -14,13 +14,10 @@ const LARGEST: u64 = 1024 * 1024;
 /// How a deployment differs from a schema's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deployment {
-    /// The prefix of this schema's keys.
     pub prefix: Option<String>,
     /// The prefix of the keys of every schema whose templates say where a prefix stands.
     pub shared_prefix: Option<String>,
-    /// The lock TTL.
     pub lock_ttl: Option<Duration>,
-    /// The result TTL.
     pub result_ttl: Option<Duration>,
     /// JSON pointers to fields that its values have besides those of the schema's forms.
     pub extra_fields: Vec<String>,
@@ -32,16 +29,13 @@ impl Deployment {
     }
 }
 
-/// Why the schemas cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// A file is wrong.
     #[error("schema {0}")]
     Schema(#[from] SchemaError),
     /// The deployment sets a prefix for a schema that takes none.
     #[error("schema `{schema}` takes no prefix: {why}")]
     NoPrefix {
-        /// The schema's name.
         schema: String,
         /// Why a prefix cannot stand anywhere.
         why: String,

@@ -3,5 +3,5 @@
 pub(crate) mod check;
 mod load;
 
-pub use load::LoadError;
+pub(crate) use load::LoadError;
 pub use load::{Deployment, load};

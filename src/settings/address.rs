@@ -49,7 +49,7 @@ fn is_this_machine(ip: IpAddr) -> bool {
     ip.is_unspecified() || ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST
 }
 
-/// A socket's path without links and steps back; as written where nothing is there.
+/// A socket's path without links and `..`; as written where no file exists.
 fn whole(path: &Path) -> PathBuf {
     fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }

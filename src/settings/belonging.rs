@@ -11,17 +11,16 @@ use crate::store::{Address, Target};
 pub(super) struct Belonging {
     /// The context's name, and who chose the context; `None` where the server is no context's.
     pub(crate) name: Option<Sourced<String>>,
-    /// The context; one that says nothing where the server is no context's.
+    /// The context; an empty one where the server is no context's.
     pub(crate) context: ContextConfig,
     /// Where in the config file the context stands; a throw-away server has a context's schemas, and not its name.
     pub(crate) stated_in: String,
-    /// The context that says `protected`, of all with the server.
+    /// The context that says `protected`, among all contexts that have the server.
     pub(crate) protected_by: Option<String>,
-    /// The context that says `read_only`, of all with the server.
+    /// The context that says `read_only`, among all contexts that have the server.
     pub(crate) read_only_by: Option<String>,
 }
 
-/// A context by its name.
 type Named<'a> = (&'a str, &'a ContextConfig);
 
 impl Belonging {
@@ -31,8 +30,8 @@ impl Belonging {
         Self::among(named, named.as_slice(), chosen)
     }
 
-    /// Of the server at this address: the chosen context where the server is its, else the context with this database,
-    /// else the first. A chosen context without a server of its own has whichever server no other context has.
+    /// The context of the server at this address: the chosen one if its URL leads there, else the one with this database,
+    /// else the first. A chosen context without a URL takes any server that no other context has.
     pub(super) fn of(address: &Address, db: i64, chosen: Option<&Sourced<String>>, file: &ConfigFile) -> Self {
         let there = contexts_at(address, file);
         let is_chosen = |name: &str| chosen.is_some_and(|chosen| chosen.value == name);
@@ -44,7 +43,7 @@ impl Belonging {
         Self::among(nearest, &all, chosen)
     }
 
-    /// The context that the server belongs to, kept from changes as the strictest of all with the server is.
+    /// The nearest context, protected and read-only as soon as any context with the server is.
     fn among(nearest: Option<Named<'_>>, all: &[Named<'_>], chosen: Option<&Sourced<String>>) -> Self {
         let says = |word: fn(&ContextConfig) -> bool| {
             let said = nearest.iter().chain(all).find(|(_, context)| word(context));
@@ -63,13 +62,13 @@ impl Belonging {
         }
     }
 
-    /// A throw-away server's, which needs no protection and bears no name.
+    /// What holds for a throw-away server: schemas and TTLs, but no name, colour or protection.
     pub(super) fn throw_away(self) -> Self {
         let context = ContextConfig { color: None, ..self.context };
         Self { context, stated_in: self.stated_in, ..Self::default() }
     }
 
-    /// What has to be said when a flag or a variable asks for another context than the server's.
+    /// The warning where a flag or a variable asks for another context than the server's.
     pub(super) fn surprise(&self, chosen: Option<&Sourced<String>>, server: &str) -> Option<String> {
         let asked = chosen.filter(|chosen| matches!(chosen.origin, Origin::Flag(_) | Origin::Variable(_)))?;
         let asked = &asked.value;
@@ -85,7 +84,6 @@ impl Belonging {
     }
 }
 
-/// The chosen context.
 fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<Named<'a>> {
     let (name, context) = file.contexts().get_key_value(&chosen?.value)?;
     Some((name, context))

@@ -8,14 +8,12 @@ use std::time::Duration;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use strum::IntoStaticStr;
 
-use crate::domain::as_str::as_str;
 use crate::domain::duration::parse_duration;
 use crate::domain::secret::Secret;
+use crate::render::style::NameColor;
 use crate::store::Target;
 
-/// The config file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Config {
@@ -33,7 +31,6 @@ pub(crate) struct ContextConfig {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     pub(crate) password_file: Option<PathBuf>,
-    /// The log-in at the Sentinels.
     pub(crate) sentinel: SentinelConfig,
     pub(crate) tls: TlsConfig,
     pub(crate) schema: Vec<String>,
@@ -51,7 +48,6 @@ pub(crate) struct ContextConfig {
     pub(crate) color: Option<NameColor>,
 }
 
-/// The log-in at the Sentinels.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SentinelConfig {
@@ -60,7 +56,6 @@ pub(crate) struct SentinelConfig {
     pub(crate) password_file: Option<PathBuf>,
 }
 
-/// How a deployment differs from a schema's defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DeploymentConfig {
@@ -88,17 +83,16 @@ impl<'de> Deserialize<'de> for Pointer {
 /// `tls = true`, or a table that says how; the table alone means true.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsConfig {
-    /// Whether it is spoken; `None` where nobody says.
+    /// Whether TLS is spoken; `None` where the file does not say.
     pub(crate) on: Option<bool>,
     pub(crate) how: TlsTable,
 }
 
-/// How TLS is spoken.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TlsTable {
     pub(crate) cacert: Option<PathBuf>,
-    /// A folder of such files.
+    /// A folder with files like `cacert`.
     pub(crate) cacertdir: Option<PathBuf>,
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
@@ -146,27 +140,6 @@ impl<'de> Deserialize<'de> for Span {
         }
     }
 }
-
-/// A colour of a context's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "kebab-case")]
-pub enum NameColor {
-    /// Red.
-    Red,
-    /// Green.
-    Green,
-    /// Yellow.
-    Yellow,
-    /// Blue.
-    Blue,
-    /// Magenta.
-    Magenta,
-    /// Cyan.
-    Cyan,
-}
-
-as_str!(NameColor);
 
 impl ContextConfig {
     /// The paths in it, each of which may begin with `~` or be relative to the file's folder.

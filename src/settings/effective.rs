@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::belonging::Belonging;
-use super::config::{ContextConfig, NameColor};
+use super::config::ContextConfig;
 use super::environment::Environment;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
@@ -11,10 +11,10 @@ use super::server::Server;
 use crate::args::{ConnectionArgs, SchemaArgs};
 use crate::domain::secret::Secret;
 use crate::exit::Stop;
+use crate::render::style::NameColor;
 use crate::schemas::Deployment;
 use crate::store::{Access, Address, Target, Writable};
 
-/// What flags, variables and config file come to.
 #[derive(Clone)]
 pub struct Settings {
     environment: Environment,
@@ -69,7 +69,7 @@ impl Settings {
         Self { environment, file, chosen, belonging, server, target, access, sandbox }
     }
 
-    /// What has to be said of the settings on stderr.
+    /// Warnings about the settings, for stderr.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let surprise = self.belonging.surprise(self.chosen.as_ref(), &self.shown_address());
         self.server.warnings.iter().cloned().chain(self.file.warning()).chain(surprise)
@@ -102,7 +102,6 @@ impl Settings {
         }
     }
 
-    /// True when a throw-away server is wanted.
     pub(crate) fn wants_sandbox(&self) -> bool {
         self.sandbox
     }
@@ -115,7 +114,7 @@ impl Settings {
         self.target.password = Some(password.reveal().to_owned());
     }
 
-    /// Works on this server from here on: the throw-away one, which needs no protection.
+    /// Takes the throw-away server, which needs no protection, in place of the server.
     pub(crate) fn use_sandbox(&mut self, server: &Writable) {
         self.target = (**server).clone();
         self.access = Access::Full(server.permit().clone());
@@ -131,12 +130,11 @@ impl Settings {
         &self.file
     }
 
-    /// The context that was chosen, and who chose it: by its name.
+    /// The name of the chosen context, and what chose the context.
     pub(super) fn chosen(&self) -> Option<&Sourced<String>> {
         self.chosen.as_ref()
     }
 
-    /// The name of the context that the server belongs to.
     pub(crate) fn context_name(&self) -> Option<&str> {
         self.belonging.name.as_ref().map(|name| name.value.as_str())
     }

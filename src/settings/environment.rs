@@ -22,7 +22,7 @@ const VARIABLES: &[&str] = &[
     "TMPDIR",
 ];
 
-/// What of the environment idemctl heeds.
+/// The variables of the environment that idemctl reads.
 #[derive(Clone, Default)]
 pub(crate) struct Environment(BTreeMap<&'static str, String>);
 
@@ -42,7 +42,6 @@ impl Environment {
         self.get("PATH").map(|path| env::split_paths(path).collect()).unwrap_or_default()
     }
 
-    /// The folder for temporary files.
     pub(crate) fn temp_dir(&self) -> PathBuf {
         self.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
@@ -57,7 +56,6 @@ impl Environment {
         self.get("HOME").map(Path::new)
     }
 
-    /// The folder for configuration.
     pub(super) fn config_dir(&self) -> Option<PathBuf> {
         self.folder("XDG_CONFIG_HOME", ".config")
     }

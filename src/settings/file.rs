@@ -11,10 +11,9 @@ use crate::args::ConnectionArgs;
 use crate::exit::Stop;
 use crate::files;
 
-/// Larger than any config file.
 const LARGEST: u64 = 1024 * 1024;
 
-/// The config file as it was read; nothing stands in one that is not there.
+/// The config file as it was read. A file that does not exist counts as empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigFile {
     path: Option<PathBuf>,
@@ -76,8 +75,6 @@ impl ConfigFile {
         flag.or_else(variable).or_else(|| own().map(|name| Sourced::new(name, Origin::File("default_context"))))
     }
 
-    /// A context.
-    ///
     /// # Errors
     /// Usage: there is none of that name.
     pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, Stop> {
@@ -88,7 +85,7 @@ impl ConfigFile {
         })
     }
 
-    /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`; into a list leads a number.
+    /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`; a number is a place in a list.
     pub(super) fn line_of(&self, keys: &[&str]) -> Option<usize> {
         let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
         let mut item = document.as_item();
@@ -110,7 +107,7 @@ impl ConfigFile {
     }
 }
 
-/// What is said of a secret that others can read.
+/// The warning about a secret that others can read.
 pub(super) const READABLE: &str = "holds a password and can be read by others:";
 
 pub(super) fn chmod(path: &Path) -> String {
@@ -122,7 +119,7 @@ pub(super) fn others_can_read(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
 }
 
-/// Where an item begins; a table that no line of its own begins, where the first field in it does.
+/// Where an item begins. A table without a line of its own begins with its first field.
 fn start_of(item: &toml_edit::Item) -> Option<usize> {
     let fields = || item.as_table_like()?.iter().filter_map(|(_, field)| start_of(field)).min();
     item.span().map(|span| span.start).or_else(fields)

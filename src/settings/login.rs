@@ -11,14 +11,12 @@ use crate::args::ConnectionArgs;
 use crate::domain::secret::Secret;
 use crate::exit::Stop;
 
-/// The log-in at the Sentinels.
 #[derive(Debug, Clone)]
 pub(super) struct SentinelLogin {
     pub(crate) user: Sourced<Option<String>>,
     pub(crate) password: Sourced<Option<Secret>>,
 }
 
-/// The ACL user, from the nearest source.
 pub(super) fn user(args: &ConnectionArgs, context: &ContextConfig, url: Option<&Url>) -> Sourced<Option<String>> {
     match url {
         _ if args.user.is_some() => Sourced::new(args.user.clone(), Origin::Flag("--user")),
@@ -77,7 +75,7 @@ pub(super) fn password(
     }
 }
 
-/// The log-in at the Sentinels, which is none of the servers' and has none of its sources.
+/// The log-in at the Sentinels. The log-in at the servers, and the sources of that log-in, are not used there.
 ///
 /// # Errors
 /// Usage: a file that cannot be read, or holds no password; a user without a password.

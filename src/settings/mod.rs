@@ -14,12 +14,11 @@ mod password;
 mod server;
 mod shown;
 mod stated;
-mod tls;
+mod tls_settings;
 mod url;
 
 pub(crate) use crate::domain::secret::Secret;
 pub(crate) use config::ContextConfig;
-pub use config::NameColor;
 pub(crate) use edit::use_context;
-pub use effective::Settings;
+pub(crate) use effective::Settings;
 pub(crate) use environment::Environment;

@@ -1,6 +1,5 @@
 //! Where a setting comes from.
 
-/// Where a setting comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A flag, e.g. `--url`.
@@ -13,11 +12,10 @@ pub(crate) enum Origin {
     File(&'static str),
     /// The server's address, which a context of the config file has.
     Address,
-    /// What idemctl does when nobody says.
+    /// idemctl's own choice, where no source names the setting.
     Default,
 }
 
-/// A setting and where it comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Sourced<T> {
     pub(crate) value: T,

@@ -8,10 +8,9 @@ use crate::domain::secret::Secret;
 use crate::exit::Stop;
 use crate::files;
 
-/// Longer than any password.
 const LONGEST: u64 = 64 * 1024;
 
-/// The first line of a file, or of stdin where the file is `-`; and what is to be said of the file.
+/// The first line of a file, or of stdin where the file is `-`; and the warning about the file, if any.
 ///
 /// # Errors
 /// Usage: it cannot be read, or there is no password in it.

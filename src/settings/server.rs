@@ -10,7 +10,7 @@ use super::config::{ContextConfig, Span};
 use super::environment::Environment;
 use super::login::{self, SentinelLogin};
 use super::origin::{Origin, Sourced, pick};
-use super::tls::TlsSettings;
+use super::tls_settings::TlsSettings;
 use super::url::Url;
 use crate::args::ConnectionArgs;
 use crate::domain::secret::Secret;
@@ -20,7 +20,6 @@ use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Sentinels,
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 6379;
 
-/// The server, setting by setting.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
     pub(crate) address: Sourced<Address>,
@@ -31,14 +30,12 @@ pub(super) struct Server {
     pub(crate) timeout: Sourced<Duration>,
     pub(crate) connect_timeout: Sourced<Duration>,
     pub(crate) tls: Sourced<Option<TlsSettings>>,
-    /// True when only a cluster's node will do.
+    /// True when a server that is no node of a cluster is refused.
     pub(crate) only_cluster: bool,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Server {
-    /// Puts it together.
-    ///
     /// # Errors
     /// Usage: a URL that cannot be read, a user without a password, what TLS cannot be made of.
     pub(super) fn resolve(
@@ -76,7 +73,6 @@ impl Server {
         Ok(Self { address, db, user, password, sentinel, timeout, connect_timeout, tls, only_cluster, warnings })
     }
 
-    /// Where it is, with the log-in of its Sentinels.
     fn address(&self) -> Address {
         let Address::Service(sentinels) = &self.address.value else { return self.address.value.clone() };
         let user = self.sentinel.user.value.clone();
@@ -99,13 +95,12 @@ impl Server {
 }
 
 impl ContextConfig {
-    /// What of a context is meant for whichever server: its password and its TLS are its own server's.
+    /// The settings of a context that hold for any server: password and TLS are for the context's own server.
     fn for_another_server(&self) -> Self {
         Self { timeout: self.timeout, connect_timeout: self.connect_timeout, ..Self::default() }
     }
 }
 
-/// How long a reply may take, and connecting.
 fn timeouts(args: &ConnectionArgs, context: &ContextConfig) -> Result<(Sourced<Duration>, Sourced<Duration>), Stop> {
     let span = |span: Option<Span>| span.map(|span| span.0);
     let timeout = pick(args.timeout, "--timeout", span(context.timeout), "timeout").or(DEFAULT_TIMEOUT);

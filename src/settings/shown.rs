@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
-use super::tls::TlsSettings;
+use super::tls_settings::TlsSettings;
 use crate::store::Address;
 
 /// A setting, its value without anything secret, and where it comes from.
@@ -103,7 +103,7 @@ impl Settings {
         rows
     }
 
-    /// In words; a field of a context is the chosen one's, which says how the server is reached.
+    /// The origin in words. A field of a context is one of the chosen context, which says how the server is reached.
     fn in_words(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag(name) => name.to_owned(),

@@ -7,7 +7,6 @@ use crate::args::ConnectionArgs;
 use crate::exit::Stop;
 use crate::store::Target;
 
-/// The URL that names the server.
 pub(super) struct Url {
     pub(crate) target: Target,
     pub(crate) origin: Origin,

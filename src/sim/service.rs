@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::domain::race::{Answer, Strategy};
-use crate::domain::record::decode::{self, Reading};
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Content, Reading, decode};
 use crate::domain::schema::{Action, Call, Meaning, Schema, State, Step};
-use crate::domain::step::reply::{self, StepReply};
-use crate::domain::step::request::Request;
+use crate::domain::step::{Request, StepReply, reply};
 use crate::store::{Packed, StoreError, Wire, pack};
 
 /// A service that plays one strategy. The server knows the service's scripts.
@@ -100,12 +98,10 @@ impl<'a> Service<'a> {
         self.step(&self.schema.complete, request)
     }
 
-    /// The renew step; none where the service cannot.
     pub(super) fn renew(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
         self.schema.renew.as_ref().map(|step| self.step(step, request))
     }
 
-    /// The release step; none where the service never releases.
     pub(super) fn release(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
         match (&self.schema.release, self.strategy) {
             (Some(step), _) => Some(self.step(step, request)),

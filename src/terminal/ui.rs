@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
-use anstyle::AnsiColor;
 use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::exit::Stop;
 use crate::render::escape;
 use crate::render::fold::fold;
-use crate::render::style::{Color, Palette, View};
-use crate::settings::NameColor;
+use crate::render::style::{Color, NameColor, Palette, View};
 
 /// Bytes of data that go out in one write.
 const OUT_BUFFER: usize = 64 * 1024;
@@ -63,7 +61,7 @@ impl Ui {
         let color = color.filter(|_| choice(self.color, &io::stderr()) != ColorChoice::Never);
         match color {
             Some(color) => {
-                let style = ansi(color).on_default().bold();
+                let style = color.ansi().on_default().bold();
                 format!("{style}{name}{style:#}")
             }
             None => name,
@@ -130,7 +128,6 @@ impl Ui {
         self.asked(|| dialoguer::Confirm::new().with_prompt(question).default(false).interact())
     }
 
-    /// Asks for a word to be typed.
     pub fn ask_for(&mut self, question: &str) -> Result<String, Stop> {
         self.asked(|| dialoguer::Input::<String>::new().with_prompt(question).allow_empty(true).interact_text())
     }
@@ -156,17 +153,6 @@ impl Ui {
                 _ => Stop::usage(format!("cannot ask: {error}")).hint("--yes goes ahead without asking"),
             }
         })
-    }
-}
-
-fn ansi(color: NameColor) -> AnsiColor {
-    match color {
-        NameColor::Red => AnsiColor::Red,
-        NameColor::Green => AnsiColor::Green,
-        NameColor::Yellow => AnsiColor::Yellow,
-        NameColor::Blue => AnsiColor::Blue,
-        NameColor::Magenta => AnsiColor::Magenta,
-        NameColor::Cyan => AnsiColor::Cyan,
     }
 }
 

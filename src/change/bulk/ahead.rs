@@ -12,23 +12,18 @@ use crate::store::Reader;
 
 /// Where the records of a run come from.
 pub enum Supply<'a> {
-    /// What was shown.
     Kept(Vec<Place>),
     /// A walk, or the keys of a file, from the beginning.
     Source(Box<Source<'a>>),
 }
 
-/// What finds the records of a run.
 pub(super) struct Ahead<'a, R: Rule> {
-    /// Which records it is about.
     pub rule: &'a R,
-    /// What looks.
     pub reader: Reader,
     /// True when records wait between the look that chose them and the change.
     pub waits: bool,
     /// True when owners are asked whether they are alive.
     pub asks_owners: bool,
-    /// Where nobody counted before: what is found.
     pub uncounted: Option<&'a mut Survey<R::Group>>,
 }
 
@@ -59,7 +54,6 @@ impl<R: Rule> Ahead<'_, R> {
         Ok(())
     }
 
-    /// Places for the chosen records of a page.
     async fn places(&mut self, page: Page<R::Group>) -> Result<Vec<Place>> {
         let is_meant = |chosen: &Chosen<R::Group>| self.asks_owners || !chosen.ends_by_itself;
         let chosen = page.chosen.into_iter().filter(|(_, chosen)| is_meant(chosen));
@@ -82,14 +76,12 @@ async fn queue(places: Vec<Place>, line: &Sender<Result<Place>>) {
     }
 }
 
-/// The places in line.
 pub(super) struct Waiting {
     line: Receiver<Result<Place>>,
     failed: Option<Error>,
 }
 
 impl Waiting {
-    /// The end of a line.
     pub fn new(line: Receiver<Result<Place>>) -> Self {
         Self { line, failed: None }
     }
@@ -121,7 +113,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     /// Rule: a run takes no more places than its limit leaves room for, and ends with why no more could be read.

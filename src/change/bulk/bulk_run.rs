@@ -15,7 +15,7 @@ use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
-use crate::domain::select::rate::Rate;
+use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::store::{Gait, Reader, Writer};

@@ -11,7 +11,7 @@ use tokio::time::sleep_until;
 use super::ahead::{Ahead, Supply, Waiting};
 use super::owners::Owners;
 use super::place::Place;
-use super::removal::{self, Removal};
+use super::removal::{self, Changes, Removal};
 use super::rule::{Chosen, Rule};
 use super::second_look::{Looked, look_again};
 use super::survey::{CHUNK, Survey};
@@ -22,29 +22,19 @@ use crate::domain::record::Record;
 use crate::interrupt::Interrupt;
 use crate::store::{Reader, StoreError, Writer};
 
-/// What a run takes.
 pub struct Flow<'a, R: Rule> {
-    /// Which records it is about.
     pub rule: &'a R,
-    /// What looks.
     pub reader: Reader,
-    /// What changes.
     pub writer: Writer,
-    /// The backup and the audit log.
     pub journal: &'a mut Journal,
-    /// What the audit log calls the change.
     pub what: &'static str,
-    /// No more than so many records a second.
     pub pace: Pace,
     /// The time between the look that chose a record and the next one.
     pub grace: Duration,
-    /// Whom to ask whether an owner is alive.
     pub owners: Option<Owners>,
     /// Records that may be changed at most.
     pub limit: u64,
-    /// Where nobody counted before: what is found.
     pub uncounted: Option<&'a mut Survey<R::Group>>,
-    /// Ctrl-C.
     pub interrupt: &'a Interrupt,
 }
 
@@ -107,7 +97,8 @@ impl<R: Rule> Flow<'_, R> {
             let (removals, silent) = looked?;
             silence = StoreError::worse(silence, silent);
             // From here on the batch is in hand.
-            removal::change(context, (self.journal, &self.writer, self.what), removals, account).await?;
+            let by = Changes { journal: self.journal, writer: &self.writer, what: self.what };
+            removal::change(context, by, removals, account).await?;
             progress.inc(count as u64);
             if interrupt.unless_raised(self.pace.wait(count)).await.is_none() {
                 return Ok((Ended::Interrupted, None));

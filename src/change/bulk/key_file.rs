@@ -32,7 +32,6 @@ impl KeyFile {
         Ok(Self { file: BufReader::new(file), name, end })
     }
 
-    /// Starts again at the first key.
     pub fn rewind(&mut self) -> Result<(), Stop> {
         self.file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
     }

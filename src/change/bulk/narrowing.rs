@@ -1,7 +1,7 @@
 //! How narrow a change of many records has to be, so that other programs' values stay.
 
 use crate::args::SchemaArgs;
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
 use crate::exit::Stop;
 

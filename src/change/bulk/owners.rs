@@ -22,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Exit statuses with which the shell says that it cannot run the command.
 const CANNOT_RUN: [i32; 2] = [126, 127];
 
-/// Owners and what is known of them.
 pub struct Owners {
     command: OsString,
     alive: HashMap<Vec<u8>, bool>,

@@ -4,33 +4,24 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::domain::record::Record;
-use crate::domain::record::claim::Claim;
-use crate::domain::record::identity::Identity;
-use crate::domain::record::locate::Candidate;
-use crate::domain::record::observation::SeenSlot;
+use crate::domain::record::{Candidate, Claim, Identity, Record, SeenSlot};
 
 /// How long a look counts as the one right before the change.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Where a record is, and what it was when it was chosen.
 pub struct Place {
-    /// When it was looked at.
     pub at: Instant,
-    /// What is kept of the look.
     pub kept: Kept,
 }
 
-/// What is kept of a look.
 pub enum Kept {
-    /// The record as it was read.
     Record(Box<Record>),
     /// Enough to tell whether the record changed, whatever its size.
     Identity(Candidate, Identity),
 }
 
 impl Place {
-    /// A record that was looked at just now.
     pub fn of(record: Record) -> Self {
         Self { at: Instant::now(), kept: Kept::Record(Box::new(record)) }
     }
@@ -70,7 +61,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     /// Rule: a record is looked at again before a change where the end of its value, which was not read, tells whose the

@@ -9,8 +9,7 @@ use super::rule::Chosen;
 use crate::change::Journal;
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
-use crate::domain::record::Record;
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Content, Record};
 use crate::store::backup::About;
 use crate::store::{Action, Change, Outcome, Writer};
 
@@ -35,42 +34,7 @@ impl Removal {
         steps.extend(last.map(|slot| Change { slot, seen, about }));
         Self { action, steps, any_done: false }
     }
-}
 
-/// Makes the changes of a batch, and counts in the account what became of each record.
-///
-/// # Errors
-/// As every change; what was done before is in the account.
-pub(super) async fn change(
-    context: &Context,
-    (journal, writer, what): (&mut Journal, &Writer, &'static str),
-    mut batch: Vec<Removal>,
-    account: &mut Account,
-) -> Result<()> {
-    batch.sort_by_key(|removal| match removal.action {
-        Action::Remove => 0,
-        Action::ExpireIn(ttl) => ttl.max(1),
-    });
-    while let Some(first) = batch.first() {
-        let action = first.action;
-        let same = batch.iter().take_while(|removal| removal.action == action).count();
-        let rest = batch.split_off(same);
-        let mut left = std::mem::replace(&mut batch, rest);
-        while !left.is_empty() {
-            let changes: Vec<_> = left.iter_mut().filter_map(|removal| removal.steps.pop_front()).collect();
-            let (outcomes, ended) = journal.apply(writer, &changes, action, what, context.now()).await;
-            left = left
-                .into_iter()
-                .zip(outcomes)
-                .filter_map(|(removal, outcome)| removal.went(outcome, account))
-                .collect();
-            ended?;
-        }
-    }
-    Ok(())
-}
-
-impl Removal {
     /// Counts what became of a change; gives the record back where another change of it follows.
     fn went(mut self, outcome: Outcome, account: &mut Account) -> Option<Self> {
         self.any_done |= outcome.is_done();
@@ -85,4 +49,45 @@ impl Removal {
         }
         None
     }
+}
+
+/// By what the changes of a batch are made, and how they are noted.
+pub(super) struct Changes<'a> {
+    pub journal: &'a mut Journal,
+    pub writer: &'a Writer,
+    /// What the audit log calls a change.
+    pub what: &'static str,
+}
+
+/// Makes the changes of a batch, and counts in the account what became of each record.
+///
+/// # Errors
+/// As every change; what was done before is in the account.
+pub(super) async fn change(
+    context: &Context,
+    by: Changes<'_>,
+    mut batch: Vec<Removal>,
+    account: &mut Account,
+) -> Result<()> {
+    batch.sort_by_key(|removal| match removal.action {
+        Action::Remove => 0,
+        Action::ExpireIn(ttl) => ttl.max(1),
+    });
+    while let Some(first) = batch.first() {
+        let action = first.action;
+        let same = batch.iter().take_while(|removal| removal.action == action).count();
+        let rest = batch.split_off(same);
+        let mut left = std::mem::replace(&mut batch, rest);
+        while !left.is_empty() {
+            let changes: Vec<_> = left.iter_mut().filter_map(|removal| removal.steps.pop_front()).collect();
+            let (outcomes, ended) = by.journal.apply(by.writer, &changes, action, by.what, context.now()).await;
+            left = left
+                .into_iter()
+                .zip(outcomes)
+                .filter_map(|(removal, outcome)| removal.went(outcome, account))
+                .collect();
+            ended?;
+        }
+    }
+    Ok(())
 }

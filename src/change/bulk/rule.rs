@@ -1,17 +1,13 @@
 //! The rule of a command: which records it is about, and what becomes of each.
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::Record;
-use crate::domain::record::age::Age;
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::select::unproven::Missing;
+use crate::domain::record::{Age, Record};
+use crate::domain::schema::Catalog;
+use crate::domain::select::Missing;
 use crate::store::Action;
 
-/// What is read for a rule.
 pub struct Scope {
-    /// The schemas.
     pub catalog: Catalog,
-    /// What findings compare with.
     pub thresholds: Thresholds,
     /// Bytes of each value that a walk reads at least.
     pub least: usize,
@@ -19,12 +15,10 @@ pub struct Scope {
     pub lengths: bool,
 }
 
-/// Which records a command is about.
 pub trait Rule {
     /// What the chosen records are counted by.
     type Group: Ord + Clone;
 
-    /// What is read.
     fn scope(&self) -> &Scope;
 
     /// False when the idempotency key alone tells that the command is not about the record.
@@ -38,9 +32,7 @@ pub trait Rule {
 
 /// What a rule says of a record.
 pub enum Verdict<G> {
-    /// The command is about the record.
     Chosen(Chosen<G>),
-    /// The command is not about the record.
     Passed,
     /// The command may be about the record: nothing proves what was asked for.
     Unproven(Missing),
@@ -56,9 +48,7 @@ impl<G> Verdict<G> {
     }
 }
 
-/// A record that a command is about.
 pub struct Chosen<G> {
-    /// What the record is counted by.
     pub group: G,
     /// How old the record, or its lock, is.
     pub age: Option<Age>,

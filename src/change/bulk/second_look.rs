@@ -5,17 +5,12 @@ use anyhow::Result;
 use super::place::{Kept, Place};
 use super::rule::{Chosen, Rule};
 use crate::domain::change::outcome::Account;
-use crate::domain::record::Record;
-use crate::domain::record::claim::Claim;
-use crate::domain::record::identity::{Comparison, Identity};
-use crate::domain::record::locate::{self, Candidate};
-use crate::domain::record::observation::{Observation, SeenSlot};
+use crate::domain::record::{Candidate, Claim, Comparison, Identity, Observation, Record, SeenSlot, locate};
 use crate::store::{Reader, Seen, StoreError};
 
 /// Bytes of values that are read whole at a time: memory stays flat.
 const MOST_AT_ONCE: u64 = 16 << 20;
 
-/// What a second look gave.
 pub(super) struct Looked<G> {
     /// The records that are still what was seen, judged anew.
     pub there: Vec<(Record, Chosen<G>)>,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::key_file::KeyFile;
 use super::rule::{Chosen, Rule, Verdict};
 use crate::domain::record::Record;
-use crate::domain::select::coverage::Coverage;
+use crate::domain::select::Coverage;
 use crate::store::read::records::{self, Lookup};
 use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
 
@@ -21,7 +21,6 @@ const CHOSEN_IN: usize = 4;
 pub struct Page<G> {
     /// Records of the schemas, chosen or not.
     pub records: usize,
-    /// The records that the rule chooses.
     pub chosen: Vec<(Record, Chosen<G>)>,
 }
 

@@ -8,8 +8,7 @@ use super::second_look::sharpen;
 use super::source::{Page, Source};
 use crate::context::Context;
 use crate::domain::record::Record;
-use crate::domain::select::coverage::Coverage;
-use crate::domain::select::tally::Tally;
+use crate::domain::select::{Coverage, Tally};
 use crate::exit::Stop;
 use crate::interrupt::Interrupt;
 use crate::store::{Reader, StoreError};
@@ -19,7 +18,6 @@ use crate::store::{Reader, StoreError};
 pub(super) const CHUNK: usize = 10_000;
 
 pub struct Survey<G> {
-    /// The chosen records.
     pub tally: Tally<G>,
     /// Redis keys, or keys of a file, that were looked at.
     pub looked_at: u64,

@@ -5,13 +5,11 @@ use anyhow::Result;
 use crate::change;
 use crate::context::Context;
 use crate::domain::manual::{self, Completion, Overrides, Refusal};
-use crate::domain::record::Record;
-use crate::domain::record::response::Response;
-use crate::domain::step::request::Request;
+use crate::domain::record::{Record, Response};
+use crate::domain::step::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 
-/// What the options say of completing.
 pub(super) struct Asked<'a> {
     pub(super) overrides: Overrides,
     pub(super) owner: Option<&'a str>,
@@ -19,7 +17,6 @@ pub(super) struct Asked<'a> {
     pub(super) dry_run: bool,
 }
 
-/// What completing comes to.
 pub(super) struct Choice {
     pub(super) completion: Completion,
     /// Empty where the schema knows no owners.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::record::Record;
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::Catalog;
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::document::Streamed;
 use crate::render::listing::Listing;

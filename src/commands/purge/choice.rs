@@ -9,19 +9,16 @@ use crate::change::bulk::{Chosen, KeyFile, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan::ORPHANED;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::Record;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Content, Evidence, Record};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
-use crate::domain::select::selection::{Judged, Selection};
+use crate::domain::select::{Judged, Selection};
 use crate::exit::Stop;
 use crate::store::Action;
 
 /// Bytes of the longest string that Redis keeps (`proto-max-bulk-len`).
 const LONGEST_VALUE: usize = 512 << 20;
 
-/// The options that choose records.
 #[derive(Debug, Args)]
 pub(super) struct ChoiceArgs {
     #[command(flatten)]
@@ -82,7 +79,6 @@ impl ChoiceArgs {
     }
 }
 
-/// The rule of a purge: schemas, and the filters that a record must pass.
 pub(super) struct Choice {
     scope: Scope,
     selection: Selection,

@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::Expiry;
 use crate::domain::schema::Role;
 use crate::render::change::restored;
 use crate::render::document::Streamed;

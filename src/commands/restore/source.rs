@@ -56,7 +56,6 @@ impl SourceArgs {
 
 /// A backup that was checked from its beginning to its end.
 pub(super) struct Source {
-    /// How many Redis keys are wanted.
     pub(super) wanted: u64,
     /// Lines that are left out although they may hold a Redis key that was changed.
     pub(super) left_out: u64,
@@ -124,7 +123,6 @@ impl Source {
         Ok(())
     }
 
-    /// The next Redis key of the backup, wanted or not.
     pub(super) fn next(&mut self) -> Result<Option<Held>, Stop> {
         self.reader.next_held().map_err(not_a_backup)
     }

@@ -11,12 +11,10 @@ use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan, Told};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::{Record, age};
+use crate::domain::record::{Evidence, Record, age};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Schema, TtlOf};
-use crate::domain::select::selection::{Judged, Selection};
-use crate::domain::select::unproven::Missing;
+use crate::domain::select::{Judged, Missing, Selection};
 use crate::exit::Stop;
 use crate::store::Action;
 
@@ -53,7 +51,6 @@ pub(super) enum ActionArg {
     Expire,
 }
 
-/// The rule of a sweep: schemas, and the findings that are sought.
 pub(super) struct Orphans {
     scope: Scope,
     sought: Vec<FindingCode>,

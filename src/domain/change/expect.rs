@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::record::Record;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, SeenSlot};
+use crate::domain::record::{Content, Deadline, Record, SeenSlot};
 
 /// The word for a lock without expiry.
 const NO_EXPIRY: &str = "none";
@@ -23,7 +21,6 @@ pub(crate) enum Expectation {
 /// When the lock is expected to expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Never.
     Never,
     /// At this moment, in milliseconds since the epoch by the server's clock.
     At(u64),
@@ -106,7 +103,7 @@ fn sha256_hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_RESULT, chi, record, text};
 
     const OF_1: &str = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";

@@ -2,12 +2,10 @@
 
 use super::unlock;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::Record;
-use crate::domain::record::age::{self, Age};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Age, Evidence, Expiry, Record, age};
 use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step, TtlOf};
-use crate::domain::select::unproven::{Missing, missing_age, missing_for};
+use crate::domain::select::Missing;
+use crate::domain::select::unproven::{missing_age, missing_for};
 
 /// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
 pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
@@ -15,19 +13,16 @@ pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
 pub(crate) const INCLUDABLE: [FindingCode; 3] =
     [FindingCode::ExcessTtl, FindingCode::LeftoverLock, FindingCode::Unreadable];
 
-/// A lock that is an orphan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Orphan {
     /// The finding that makes it one, the first of those sought.
     pub(crate) code: FindingCode,
-    /// The slot of the lock.
     pub(crate) slot: usize,
 }
 
 /// What a record is to a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// An orphan.
     Orphan(Orphan),
     /// None, or not of a kind that is sought.
     Nothing,
@@ -108,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::domain::diagnosis::{self, Thresholds};
-    use crate::domain::record::observation::Content;
+    use crate::domain::record::Content;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn diagnosed(mut record: Record) -> Record {
@@ -172,27 +167,22 @@ mod tests {
         let beside = |schema: &str, expiry: Expiry| record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))]);
         let may = |record: &Record, code| may_be_held(record, Orphan { code, slot: 0 });
         let consumer = |expiry| beside("event-consumer", expiry);
-        assert!(
-            may(&consumer(Expiry::In(9)), FindingCode::LeftoverLock)
-                && may(&consumer(Expiry::In(9)), FindingCode::Overdue)
-        );
-        assert!(
-            may(&consumer(Expiry::In(60_001)), FindingCode::LeftoverLock),
-            "the deployment's lock TTL may be a longer one"
-        );
-        assert!(may(&stating(consumer(Expiry::In(60_001))), FindingCode::LeftoverLock), "whatever TTL");
-        assert!(may(&consumer(Expiry::In(60_001)), FindingCode::Overdue), "the same of a lock that has a time in it");
-        assert!(!may(&stating(consumer(Expiry::In(60_001))), FindingCode::Overdue));
-        assert!(
-            !may(&beside("event-driven", Expiry::In(9)), FindingCode::LeftoverLock),
-            "its scripts take no lock beside a result"
-        );
-        assert!(may(&beside("event-driven", Expiry::In(9)), FindingCode::Overdue));
-        assert!(
-            !may(&consumer(Expiry::Never), FindingCode::LeftoverLock)
-                && !may(&consumer(Expiry::Never), FindingCode::Overdue)
-        );
-        assert!(!may(&consumer(Expiry::In(9)), FindingCode::ExcessTtl));
+        let (left, overdue) = (FindingCode::LeftoverLock, FindingCode::Overdue);
+        for (record, code, expected, why) in [
+            (consumer(Expiry::In(9)), left, true, "within the schema's lock TTL"),
+            (consumer(Expiry::In(9)), overdue, true, "within the schema's lock TTL"),
+            (consumer(Expiry::In(60_001)), left, true, "the deployment's lock TTL may be a longer one"),
+            (stating(consumer(Expiry::In(60_001))), left, true, "whatever TTL"),
+            (consumer(Expiry::In(60_001)), overdue, true, "the same of a lock that has a time in it"),
+            (stating(consumer(Expiry::In(60_001))), overdue, false, "longer than the stated TTL"),
+            (beside("event-driven", Expiry::In(9)), left, false, "its scripts take no lock beside a result"),
+            (beside("event-driven", Expiry::In(9)), overdue, true, "whatever its scripts do"),
+            (consumer(Expiry::Never), left, false, "it never ends"),
+            (consumer(Expiry::Never), overdue, false, "it never ends"),
+            (consumer(Expiry::In(9)), FindingCode::ExcessTtl, false, "it stays too long"),
+        ] {
+            assert_eq!(may(&record, code), expected, "{code:?}: {why}");
+        }
     }
 
     #[test]

@@ -11,12 +11,10 @@ pub enum Ended {
     /// Nothing was to be changed.
     #[default]
     Shown,
-    /// Everything was done.
     #[strum(serialize = "done")]
     Whole,
     /// Ctrl-C came in between.
     Interrupted,
-    /// An error came in between.
     Failed,
 }
 

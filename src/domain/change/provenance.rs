@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// The hexadecimal digits of a run id.
 const RUN_ID_DIGITS: usize = 40;
 
-/// A server as a backup knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     pub(crate) address: String,
@@ -23,7 +22,6 @@ pub struct Provenance {
     pub(crate) run_id: Option<String>,
 }
 
-/// A service that Sentinels watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Service {
     /// The name, Sentinel's `master-name`.
@@ -35,7 +33,6 @@ pub(crate) struct Service {
 /// What is known of two places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Likeness {
-    /// The two are one place.
     Same,
     /// The address is one, and another server process answers there now: the server was started anew, another has its
     /// place after a failover, or the address leads somewhere else.

@@ -1,9 +1,6 @@
 //! Which Redis key of a record may be removed to unlock it.
 
-use crate::domain::record::Record;
-use crate::domain::record::claim::Claim;
-use crate::domain::record::decode::Reading;
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Claim, Content, Reading, Record};
 use crate::domain::schema::State;
 
 /// The slot to remove: the lock, also one left beside a result, or a value that cannot be read.

@@ -27,9 +27,17 @@ pub(crate) enum Foreign {
     OlderReleaseOf(String),
 }
 
-/// What a rule looks at.
 pub(super) struct Case<'a> {
     pub(crate) record: &'a Record,
     pub(crate) thresholds: &'a Thresholds,
     pub(crate) foreign: Option<&'a Foreign>,
+}
+
+#[cfg(test)]
+impl<'a> Case<'a> {
+    /// A record with which no other schema has to do, and the limits that hold unless somebody sets others.
+    pub(super) fn of(record: &'a Record) -> Self {
+        static LIMITS: std::sync::LazyLock<Thresholds> = std::sync::LazyLock::new(Thresholds::default);
+        Self { record, thresholds: &LIMITS, foreign: None }
+    }
 }

@@ -3,9 +3,7 @@
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
-use crate::domain::record::age;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Evidence, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
 const STATE_THE_TTL: &str =
@@ -47,13 +45,11 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
     fn message(value: &str, expiry: Expiry) -> Option<String> {
-        let record = chi(value, expiry);
-        check(&Case { record: &record, thresholds: &Thresholds::default(), foreign: None }).map(|found| found.message)
+        check(&Case::of(&chi(value, expiry))).map(|found| found.message)
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::case::{Case, Foreign};
 use super::finding::{Finding, FindingCode, Severity};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::step::next_request::Answer;
+use crate::domain::record::Evidence;
+use crate::domain::step::Answer;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let own = &case.record.schema.name;
@@ -39,32 +39,29 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{chi, record, text};
 
     #[test]
-    fn fires_on_anothers_value_and_says_what_retries_get() {
-        let foreign = Foreign::WrittenBy("go-middleware-v1".to_owned());
-        let broken = record("go-middleware", &[(text("in-progress"), Expiry::Never)]);
-        let case = Case { record: &broken, thresholds: &Thresholds::default(), foreign: Some(&foreign) };
-        let found = check(&case).expect("a finding");
-        assert!(found.message.contains("written by go-middleware-v1") && found.message.contains("fails on it"));
-        assert_eq!(found.severity, Severity::Error);
-    }
-
-    #[test]
-    fn fires_on_the_older_releases_value_as_a_warning() {
-        let foreign = Foreign::OlderReleaseOf("go-middleware".to_owned());
-        let older = record("go-middleware-v1", &[(text("in-progress"), Expiry::Never)]);
-        let case = Case { record: &older, thresholds: &Thresholds::default(), foreign: Some(&foreign) };
-        assert_eq!(check(&case).expect("a finding").severity, Severity::Warning);
+    fn fires_on_anothers_value_and_on_the_older_releases_as_a_warning() {
+        for (schema, foreign, severity, says) in [
+            (
+                "go-middleware",
+                Foreign::WrittenBy("older".to_owned()),
+                Severity::Error,
+                "written by older: a service on go-middleware fails on it",
+            ),
+            ("go-middleware-v1", Foreign::OlderReleaseOf("newer".to_owned()), Severity::Warning, "(newer) fails on it"),
+        ] {
+            let record = record(schema, &[(text("in-progress"), Expiry::Never)]);
+            let found = check(&Case { foreign: Some(&foreign), ..Case::of(&record) }).expect("a finding");
+            assert!(found.severity == severity && found.message.contains(says), "{found:?}");
+        }
     }
 
     #[test]
     fn is_silent_where_no_other_schema_is_involved() {
-        let record = chi("not json", Expiry::Never);
-        assert_eq!(check(&Case { record: &record, thresholds: &Thresholds::default(), foreign: None }), None);
+        assert_eq!(check(&Case::of(&chi("not json", Expiry::Never))), None);
     }
 }

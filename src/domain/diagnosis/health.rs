@@ -4,9 +4,8 @@ use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
 use crate::domain::record::Record;
-use crate::domain::select::tally::Tally;
+use crate::domain::select::Tally;
 
-/// What a check found.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     pub(crate) orphaned: Tally<String>,
@@ -29,26 +28,17 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
 pub(crate) enum Status {
-    /// Nothing is wrong.
-    Ok,
-    /// Somebody should look.
-    Warning,
-    /// Somebody has to act.
-    Critical,
-    /// Nobody knows.
-    Unknown,
+    Ok = 0,
+    Warning = 1,
+    Critical = 2,
+    Unknown = 3,
 }
 
 as_str!(Status);
 
 impl Status {
     pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Ok => 0,
-            Self::Warning => 1,
-            Self::Critical => 2,
-            Self::Unknown => 3,
-        }
+        self as u8
     }
 }
 
@@ -76,7 +66,7 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     fn status(orphans: usize, warning: Option<u64>, critical: u64, change: impl FnOnce(&mut Health)) -> Status {

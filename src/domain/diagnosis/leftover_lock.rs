@@ -2,8 +2,7 @@
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::State;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
@@ -28,14 +27,13 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
     use super::*;
-    use crate::domain::record::observation::Content;
+    use crate::domain::record::Content;
     use crate::domain::samples::{CHI_RESULT, chi, record, text};
 
     fn message(lock: (Content, Expiry), result: (Content, Expiry)) -> Option<String> {
         let record = record("event-consumer", &[lock, result]);
-        check(&Case { record: &record, thresholds: &Thresholds::default(), foreign: None }).map(|found| found.message)
+        check(&Case::of(&record)).map(|found| found.message)
     }
 
     #[test]
@@ -57,7 +55,6 @@ mod tests {
         let nothing = || (Content::Absent, Expiry::In(0));
         assert_eq!(message((text("1"), Expiry::In(9)), nothing()), None);
         assert_eq!(message(nothing(), (text("1"), Expiry::In(9))), None);
-        let one_key = chi(CHI_RESULT, Expiry::In(9));
-        assert!(check(&Case { record: &one_key, thresholds: &Thresholds::default(), foreign: None }).is_none());
+        assert_eq!(check(&Case::of(&chi(CHI_RESULT, Expiry::In(9)))), None);
     }
 }

@@ -4,7 +4,7 @@ mod case;
 mod excess_ttl;
 mod finding;
 mod foreign_schema;
-pub mod health;
+pub(crate) mod health;
 mod leftover_lock;
 mod no_expiry;
 mod overdue;
@@ -17,6 +17,6 @@ mod wrong_type;
 
 pub(crate) use case::Foreign;
 pub use case::Thresholds;
-pub use finding::Finding;
-pub use finding::{FindingCode, Severity};
+pub use finding::FindingCode;
+pub(crate) use finding::{Finding, Severity};
 pub(crate) use rules::{add_oversized, findings};

@@ -2,8 +2,7 @@
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::State;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
@@ -23,30 +22,21 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
     use super::*;
-    use crate::domain::record::Record;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
-    fn fires(record: &Record) -> bool {
-        check(&Case { record, thresholds: &Thresholds::default(), foreign: None }).is_some()
-    }
-
     #[test]
-    fn fires_on_a_lock_without_ttl() {
-        assert!(fires(&chi(CHI_LOCK, Expiry::Never)));
-    }
-
-    #[test]
-    fn fires_on_a_lock_without_ttl_beside_a_result() {
-        let beside = |lock, result| fires(&record("event-consumer", &[(text("1"), lock), (text("1"), result)]));
-        assert!(beside(Expiry::Never, Expiry::In(9)) && beside(Expiry::Never, Expiry::Never));
-        assert!(!beside(Expiry::In(9), Expiry::Never));
-    }
-
-    #[test]
-    fn is_silent_on_a_lock_with_ttl_and_on_a_result_without() {
-        assert!(!fires(&chi(CHI_LOCK, Expiry::In(1))));
-        assert!(!fires(&chi(CHI_RESULT, Expiry::Never)));
+    fn fires_on_a_lock_without_ttl_also_beside_a_result() {
+        let beside = |lock, result| record("event-consumer", &[(text("1"), lock), (text("1"), result)]);
+        for (record, fires) in [
+            (chi(CHI_LOCK, Expiry::Never), true),
+            (beside(Expiry::Never, Expiry::In(9)), true),
+            (beside(Expiry::Never, Expiry::Never), true),
+            (beside(Expiry::In(9), Expiry::Never), false),
+            (chi(CHI_LOCK, Expiry::In(1)), false),
+            (chi(CHI_RESULT, Expiry::Never), false),
+        ] {
+            assert_eq!(check(&Case::of(&record)).is_some(), fires, "{record:?}");
+        }
     }
 }

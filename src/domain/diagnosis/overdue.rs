@@ -25,24 +25,21 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::case::Thresholds;
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
-    fn fires(value: &str, expiry: Expiry, overdue_ms: Option<u64>) -> bool {
-        let thresholds = Thresholds { overdue_ms, ..Thresholds::default() };
-        check(&Case { record: &chi(value, expiry), thresholds: &thresholds, foreign: None }).is_some()
-    }
-
     #[test]
-    fn fires_on_a_lock_older_than_the_threshold() {
-        assert!(fires(CHI_LOCK, Expiry::In(49_999), Some(10_000)));
-    }
-
-    #[test]
-    fn is_silent_up_to_the_threshold_without_one_without_an_age_and_on_a_result() {
-        assert!(!fires(CHI_LOCK, Expiry::In(50_000), Some(10_000)));
-        assert!(!fires(CHI_LOCK, Expiry::In(1), None));
-        assert!(!fires(CHI_LOCK, Expiry::Never, Some(1)));
-        assert!(!fires(CHI_RESULT, Expiry::In(1), Some(1)));
+    fn fires_on_a_lock_older_than_the_threshold_and_is_silent_without_an_age_and_on_a_result() {
+        for (value, expiry, overdue_ms, fires) in [
+            (CHI_LOCK, Expiry::In(49_999), Some(10_000), true),
+            (CHI_LOCK, Expiry::In(50_000), Some(10_000), false),
+            (CHI_LOCK, Expiry::In(1), None, false),
+            (CHI_LOCK, Expiry::Never, Some(1), false),
+            (CHI_RESULT, Expiry::In(1), Some(1), false),
+        ] {
+            let thresholds = Thresholds { overdue_ms, ..Thresholds::default() };
+            let found = check(&Case { thresholds: &thresholds, ..Case::of(&chi(value, expiry)) });
+            assert_eq!(found.is_some(), fires, "{value} {expiry:?} {overdue_ms:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
-use crate::domain::record::evidence::Evidence;
+use crate::domain::record::Evidence;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let size = case.record.size_bytes()?;
@@ -21,18 +21,16 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 mod tests {
     use super::super::case::Thresholds;
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
-
-    fn fires(oversized_bytes: u64) -> bool {
-        let thresholds = Thresholds { overdue_ms: None, oversized_bytes };
-        check(&Case { record: &chi(CHI_LOCK, Expiry::Never), thresholds: &thresholds, foreign: None }).is_some()
-    }
 
     #[test]
     fn fires_above_the_limit_alone() {
         let size = CHI_LOCK.len() as u64;
-        assert!(fires(size - 1));
-        assert!(!fires(size));
+        for (oversized_bytes, fires) in [(size - 1, true), (size, false)] {
+            let thresholds = Thresholds { overdue_ms: None, oversized_bytes };
+            let found = check(&Case { thresholds: &thresholds, ..Case::of(&chi(CHI_LOCK, Expiry::Never)) });
+            assert_eq!(found.is_some(), fires, "{oversized_bytes}");
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::State;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
@@ -19,23 +18,15 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
     use super::*;
-    use crate::domain::record::Record;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
-    fn fires(record: &Record) -> bool {
-        check(&Case { record, thresholds: &Thresholds::default(), foreign: None }).is_some()
-    }
-
     #[test]
-    fn fires_on_a_result_without_ttl() {
-        assert!(fires(&chi(CHI_RESULT, Expiry::Never)));
-    }
-
-    #[test]
-    fn is_silent_on_a_result_with_ttl_and_on_a_lock_without() {
-        assert!(!fires(&chi(CHI_RESULT, Expiry::In(1))));
-        assert!(!fires(&chi(CHI_LOCK, Expiry::Never)));
+    fn fires_on_a_result_without_ttl_alone() {
+        for (value, expiry, fires) in
+            [(CHI_RESULT, Expiry::Never, true), (CHI_RESULT, Expiry::In(1), false), (CHI_LOCK, Expiry::Never, false)]
+        {
+            assert_eq!(check(&Case::of(&chi(value, expiry))).is_some(), fires, "{value} {expiry:?}");
+        }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]

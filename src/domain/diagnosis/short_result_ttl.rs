@@ -3,8 +3,7 @@
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
-use crate::domain::record::age::{self, AgeSource};
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{AgeSource, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
 const ADVICE: &str =
@@ -46,22 +45,17 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
     use super::*;
     use crate::domain::record::Record;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn severity(record: &Record) -> Option<Severity> {
-        check(&Case { record, thresholds: &Thresholds::default(), foreign: None }).map(|found| found.severity)
+        check(&Case::of(record)).map(|found| found.severity)
     }
 
     #[test]
-    fn fires_within_one_lock_ttl_of_the_end() {
+    fn fires_within_one_lock_ttl_of_the_end_and_is_silent_before_that_without_ttl_and_on_a_lock() {
         assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(60_000))), Some(Severity::Info));
-    }
-
-    #[test]
-    fn is_silent_before_that_without_ttl_and_on_a_lock() {
         assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(60_001))), None);
         assert_eq!(severity(&chi(CHI_RESULT, Expiry::Never)), None);
         assert_eq!(severity(&chi(CHI_LOCK, Expiry::In(1))), None);

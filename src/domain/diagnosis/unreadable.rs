@@ -2,8 +2,8 @@
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
-use crate::domain::record::evidence::Evidence;
-use crate::domain::step::next_request::Answer;
+use crate::domain::record::Evidence;
+use crate::domain::step::Answer;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let why = case.record.unreadable_because().filter(|_| case.foreign.is_none())?;
@@ -33,13 +33,13 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Foreign, Thresholds};
+    use super::super::case::Foreign;
     use super::*;
-    use crate::domain::record::observation::{Content, Expiry};
+    use crate::domain::record::{Content, Expiry};
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     fn message(record: &crate::domain::record::Record, foreign: Option<&Foreign>) -> Option<String> {
-        check(&Case { record, thresholds: &Thresholds::default(), foreign }).map(|found| found.message)
+        check(&Case { foreign, ..Case::of(record) }).map(|found| found.message)
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
-use crate::domain::record::decode::Reading;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::step::next_request::Answer;
+use crate::domain::record::{Evidence, Reading};
+use crate::domain::step::Answer;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let kind = case.record.readings.iter().find_map(|reading| match reading {
@@ -28,14 +27,13 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
     use super::*;
-    use crate::domain::record::observation::{Content, Expiry};
+    use crate::domain::record::{Content, Expiry};
     use crate::domain::samples::{record, text};
 
     fn message(lock: Content, result: Content) -> Option<String> {
         let record = record("event-consumer", &[(lock, Expiry::Never), (result, Expiry::Never)]);
-        check(&Case { record: &record, thresholds: &Thresholds::default(), foreign: None }).map(|found| found.message)
+        check(&Case::of(&record)).map(|found| found.message)
     }
 
     #[test]

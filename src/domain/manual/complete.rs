@@ -1,16 +1,13 @@
 //! Which records an operator may complete, and what the service's complete step needs to find for it.
 
-use crate::domain::record::Record;
-use crate::domain::record::decode::{self, Reading};
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Content, Reading, Record, decode};
 use crate::domain::schema::{Meaning, State};
+use crate::domain::step::Request;
 use crate::domain::step::next_request::foreseen;
-use crate::domain::step::request::Request;
 
 /// What completing does to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// Its lock becomes the result.
     OfLock,
     /// Nothing is there, and the result comes all the same.
     Creating,
@@ -27,16 +24,12 @@ pub(crate) struct Overrides {
     pub(crate) replace: bool,
 }
 
-/// Why a step is not done to a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// Nothing is there.
     #[error("nothing is stored there")]
     Absent,
-    /// A result is stored.
     #[error("it is completed already")]
     Completed,
-    /// The schema cannot read it.
     #[error("what is stored there cannot be read: {0}")]
     Unreadable(String),
     /// Another program's value.
@@ -101,8 +94,7 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
-    use crate::domain::record::response::Response;
+    use crate::domain::record::{Expiry, Response};
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     const NO: Overrides = Overrides { create: false, replace: false };

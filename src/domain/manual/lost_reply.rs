@@ -1,11 +1,9 @@
 //! What became of a step whose reply was lost, as far as the record tells. `None` where the record does not tell: a slow
 //! server may still execute the step.
 
-use crate::domain::record::Record;
-use crate::domain::record::decode::{self, Decoded};
-use crate::domain::record::observation::{Content, Expiry};
+use crate::domain::record::{Content, Decoded, Expiry, Record, decode};
 use crate::domain::schema::{Meaning, State};
-use crate::domain::step::request::Request;
+use crate::domain::step::Request;
 
 /// Begin: a lock is there that names this owner, and no such lock was there before.
 pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &str) -> Option<Meaning> {
@@ -47,7 +45,7 @@ fn says_the_same(sent: &Decoded, is: &Decoded) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::response::Response;
+    use crate::domain::record::Response;
     use crate::domain::samples::{record, text};
 
     const SOON: Expiry = Expiry::In(9_000);

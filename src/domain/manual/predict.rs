@@ -1,13 +1,9 @@
 //! What a step will answer, and what record the step will leave, told without running the step.
 
-use crate::domain::record::Record;
-use crate::domain::record::age;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::decode::{self, Reading};
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Record, SeenSlot, age, decode};
 use crate::domain::schema::{Meaning, Step};
+use crate::domain::step::Request;
 use crate::domain::step::next_request::foreseen;
-use crate::domain::step::request::Request;
 
 /// What the begin step answers a request with this hash of its payload.
 pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
@@ -67,9 +63,9 @@ pub(crate) fn is_overwritten_later(completed: &Record) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::response::Response;
+    use crate::domain::record::Response;
     use crate::domain::samples::{record, schemas, text};
-    use crate::domain::step::next_request::Answer;
+    use crate::domain::step::Answer;
 
     const SOON: Expiry = Expiry::In(9_000);
 

@@ -1,8 +1,7 @@
 //! Which records an operator may release as the service does.
 
 use super::complete::Refusal;
-use crate::domain::record::Record;
-use crate::domain::record::decode::Reading;
+use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{State, Step};
 
 /// The service's release step, where the record is a lock, or has one beside its result. A stored result is never
@@ -27,7 +26,7 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::{Content, Expiry};
+    use crate::domain::record::{Content, Expiry};
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     const SOON: Expiry = Expiry::In(9_000);

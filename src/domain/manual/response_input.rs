@@ -1,9 +1,8 @@
 //! The response as the operator gives it, held against what a schema's results keep.
 
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::{Keeps, Schema};
 
-/// The parts of a response, each as it was given or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ResponseInput {
     pub(crate) status: Option<i64>,
@@ -138,17 +137,16 @@ mod tests {
     #[test]
     fn what_would_be_lost_is_refused_by_name() {
         let all = given(Some(201), JSON, Some(b"{}"));
-        assert!(
-            wrong("go-middleware-v1", &all)
-                .contains("--status would be lost: a result of go-middleware-v1 keeps nothing")
-        );
-        assert!(
-            wrong("event-driven", &all).contains("--header would be lost")
-                && wrong("event-driven", &all).contains("status, body and error")
-        );
-        assert!(wrong("event-consumer", &given(None, JSON, None)).contains("keeps the body alone"));
         let failed = ResponseInput { error: Some("declined".into()), ..given(Some(201), &[], Some(b"")) };
-        assert!(wrong("express", &failed).contains("--error would be lost"));
+        for (name, given, says) in [
+            ("go-middleware-v1", &all, "--status would be lost: a result of go-middleware-v1 keeps nothing"),
+            ("event-driven", &all, "--header would be lost"),
+            ("event-driven", &all, "status, body and error"),
+            ("event-consumer", &given(None, JSON, None), "keeps the body alone"),
+            ("express", &failed, "--error would be lost"),
+        ] {
+            assert!(wrong(name, given).contains(says), "{name}: {}", wrong(name, given));
+        }
         assert!(failed.response(&schema("event-driven")).is_ok());
     }
 
@@ -164,12 +162,9 @@ mod tests {
     #[test]
     fn a_status_that_the_service_never_stores_is_refused() {
         let failed = |name, status| given(Some(status), &[], Some(b"")).response(&schema(name));
-        assert!(
-            failed("express", 299).is_ok() && failed("go-middleware", 399).is_ok() && failed("go-chi", 422).is_ok()
-        );
-        assert!(
-            failed("express", 302).is_err() && failed("go-middleware", 400).is_err() && failed("go-chi", 500).is_err()
-        );
+        for (name, stored, refused) in [("express", 299, 302), ("go-middleware", 399, 400), ("go-chi", 422, 500)] {
+            assert!(failed(name, stored).is_ok() && failed(name, refused).is_err(), "{name}");
+        }
         assert!(failed("express", 422).unwrap_err().hint.unwrap().contains("release"));
         assert!(failed("go-middleware", 422).unwrap_err().hint.unwrap().contains("force-unlock"));
         assert!(failed("event-driven", 500).is_ok(), "it says of no status that it is not stored");

@@ -17,15 +17,12 @@ pub(crate) struct Event {
     pub(crate) end: u64,
 }
 
-/// What a worker did.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Act {
-    /// The begin step.
     Begin,
     /// The begin step once more, as a client's retry.
     Retry,
-    /// The complete step, storing these bytes.
     Complete(Vec<u8>),
     /// The release step, after the handler failed.
     Release,
@@ -33,21 +30,15 @@ pub(crate) enum Act {
 
 as_str!(Act);
 
-/// What a step came to.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Answer {
-    /// The lock is the worker's.
     Acquired,
-    /// Another worker holds the lock.
     Conflict,
     /// The result is stored; its bytes, where the reply carries them.
     Replay(Option<Vec<u8>>),
-    /// The result was stored.
     Stored,
-    /// Nothing was changed.
     Refused,
-    /// The lock is gone.
     Released,
     /// The request fails, or the schema does not know the reply; why.
     Wrong(String),

@@ -15,7 +15,6 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// None yet.
     #[expect(clippy::expect_used, reason = "the only error is more than 5 digits")]
     pub(crate) fn new() -> Self {
         Self(Histogram::new(3).expect("3 digits are allowed"))
@@ -32,7 +31,6 @@ impl Latencies {
         Duration::from_nanos(self.0.value_at_quantile(share))
     }
 
-    /// The longest.
     pub(crate) fn max(&self) -> Duration {
         Duration::from_nanos(self.0.max())
     }

@@ -10,7 +10,6 @@ use crate::domain::race::latency::Latencies;
 use crate::domain::race::strategy::Strategy;
 use crate::domain::race::verdict::{Offence, Rule, Ttls, judge};
 
-/// How a race goes.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// How many workers, each on a connection of its own.
@@ -24,11 +23,10 @@ pub struct Plan {
     pub(crate) fail_every: usize,
 }
 
-/// One round as it was played.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Round {
     pub(crate) events: Vec<Event>,
-    /// Steps answered in the phases that all workers, or all losers, are released into.
+    /// Steps that were answered after a release of all workers, or of all losers.
     pub(crate) raced: u64,
     /// The time from each such release to the last reply, added up.
     pub(crate) released: Duration,
@@ -46,7 +44,6 @@ impl Round {
     }
 }
 
-/// One schema raced with one strategy.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub(crate) schema: String,
@@ -58,9 +55,7 @@ pub struct Run {
     pub(crate) void_rounds: usize,
     /// Begin steps, those of retries aside, that were answered in the rounds that are judged.
     pub(crate) begins: u64,
-    /// Fewest winners of a round.
     pub(crate) winners_min: usize,
-    /// Most winners of a round.
     pub(crate) winners_max: usize,
     pub(crate) rounds_with_many_winners: usize,
     pub(crate) conflicts: u64,
@@ -69,39 +64,32 @@ pub struct Run {
     pub(crate) wrong_replies: u64,
     pub(crate) lost_replies: u64,
     pub(crate) steps: u64,
-    /// Steps answered in the phases that all workers, or all losers, are released into.
+    /// Steps that were answered after a release of all workers, or of all losers.
     pub(crate) raced: u64,
     /// The time from each such release to the last reply, added up.
     pub(crate) released: Duration,
     pub(crate) latencies: Latencies,
-    /// The first round that cannot have been atomic.
     pub(crate) offending: Option<Offending>,
     ttls: Ttls,
 }
 
-/// What a race comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Verdict {
     /// Nothing was seen that an atomic service does not do, in as many begins as there were. A rarer flaw stays unseen.
     #[strum(serialize = "atomic")]
     NoneSeen,
-    /// A round cannot have been atomic.
     NotAtomic,
-    /// No round could be judged.
     Void,
 }
 
 as_str!(Verdict);
 
-/// A round that cannot have been atomic.
 #[derive(Debug, Clone)]
 pub(crate) struct Offending {
     /// Which round, from 1.
     pub(crate) round: usize,
-    /// What the workers did, in the order they started.
     pub(crate) events: Vec<Event>,
-    /// The pair of events that does not go together.
     pub(crate) offence: Offence,
 }
 

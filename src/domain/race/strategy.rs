@@ -4,11 +4,9 @@ use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
 
-/// What a worker does to take the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
-    /// The schema's own begin step.
     Schema,
     /// GET, and SET when nothing was there.
     CheckThenAct,

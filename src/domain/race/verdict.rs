@@ -20,7 +20,6 @@ pub(crate) struct Ttls {
     pub(crate) result: Duration,
 }
 
-/// What a round comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ruling {
     /// The most workers that acquired the lock in one epoch.
@@ -39,11 +38,9 @@ pub(crate) struct Offence {
     pub(crate) against: Option<usize>,
 }
 
-/// The rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Rule {
-    /// Two workers acquired the same lock.
     ManyWinners,
     /// A replay of a result that nobody had begun to store.
     EarlyReplay,
@@ -76,7 +73,7 @@ struct Hold {
     end: u64,
     /// False when the reply was lost.
     certain: bool,
-    /// The event that ended it.
+    /// The event that ended the lock.
     finish: Option<usize>,
 }
 

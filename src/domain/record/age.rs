@@ -14,16 +14,13 @@ use crate::domain::schema::{Schema, State, TtlOf};
 /// milliseconds is still the one that was set.
 pub(crate) const TTL_TOLERANCE_MS: u64 = 1_000;
 
-/// How long a lock is held, or a result is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Age {
-    /// Milliseconds.
     pub millis: u64,
     pub(crate) source: AgeSource,
     pub(crate) evidence: Evidence,
 }
 
-/// Where an age comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum AgeSource {

@@ -3,7 +3,6 @@
 use super::decode::{Form, Reading};
 use crate::domain::schema::Schema;
 
-/// Whose a record is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
     /// The schema's: its values have forms that the schema writes.

@@ -7,7 +7,6 @@ pub(crate) const SLACK_MS: u64 = 2;
 /// The moment at which a Redis key expires, in milliseconds since the epoch by its server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
-    /// The key never expires.
     Never,
     /// At this moment, as PEXPIRETIME tells it (from Redis 7.0 on).
     At(u64),

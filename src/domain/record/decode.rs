@@ -16,7 +16,6 @@ use crate::domain::schema::{Encoding, Schema, State, ValueCase};
 pub(crate) use self::form::Form;
 pub use self::reading::{Decoded, Reading};
 
-/// Reads what a slot holds.
 pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
     let head = match content {
         Content::Absent => return Reading::Absent,

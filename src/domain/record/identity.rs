@@ -14,7 +14,6 @@ use super::observation::{Content, Observation, SeenSlot};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity(Vec<OfKey>);
 
-/// The identity of one Redis key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OfKey {
     value: Print,
@@ -32,7 +31,6 @@ enum Print {
 /// What a later look says of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    /// The record is the one that was seen.
     Same,
     /// The bytes are the same, and a Redis key expires at another moment: a lock was renewed, or released and taken anew.
     Renewed,
@@ -124,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{schema, seen, text};
 
     fn observation(slots: &[(Content, Deadline)]) -> Observation {
@@ -198,11 +196,7 @@ mod tests {
 
     #[test]
     fn a_deadline_that_nobody_told_is_no_difference_to_show_and_enough_to_stop_a_change() {
-        let observation = |deadline| {
-            let mut seen = seen(&schema("go-chi"), &[(text("1"), Expiry::Never)]);
-            seen.slots[0].deadline = deadline;
-            seen
-        };
+        let observation = |deadline| slot(text("1"), deadline);
         for (first, now) in [(Deadline::Unknown, Deadline::At(9)), (Deadline::At(9), Deadline::Unknown)] {
             let (first, now) = (Identity::of(&observation(first)), observation(now));
             assert!(!first.differs(&now) && first.compare(&now) == Comparison::Renewed);
@@ -247,8 +241,7 @@ mod tests {
     #[test]
     fn a_checksum_tells_what_the_beginning_does_not() {
         let long = |checksum| {
-            let content = Content::Text { head: b"a".to_vec(), length: Some(9) };
-            let mut long = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
+            let mut long = slot(Content::Text { head: b"a".to_vec(), length: Some(9) }, Deadline::Never);
             long.slots[0].checksum = checksum;
             long
         };

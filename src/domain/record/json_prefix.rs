@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_number_is_dropped_for_it_may_go_on() {
-        assert_eq!(parse_with_care(br#"{"status":1,"code":20"#, false).unwrap(), serde_json::json!({"status": 1}));
-    }
-
-    #[test]
-    fn a_cut_surrogate_pair_is_dropped() {
-        assert_eq!(parse_with_care(br#"{"a":"x\ud83d"#, false).unwrap(), serde_json::json!({"a": "x"}));
-        assert_eq!(parse_with_care(br#"{"a":"x\ud83d\ude0"#, false).unwrap(), serde_json::json!({"a": "x"}));
+    fn a_cut_number_and_a_cut_surrogate_pair_are_dropped_for_they_may_go_on() {
+        for (cut, left) in [
+            (r#"{"status":1,"code":20"#, r#"{"status":1}"#),
+            (r#"{"a":"x\ud83d"#, r#"{"a":"x"}"#),
+            (r#"{"a":"x\ud83d\ude0"#, r#"{"a":"x"}"#),
+        ] {
+            assert_eq!(parse_with_care(cut.as_bytes(), false).unwrap().to_string(), left, "{cut}");
+        }
     }
 
     #[test]

@@ -7,8 +7,7 @@ use super::decode::{self, Reading};
 use super::observation::{Content, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, Foreign, Thresholds};
-use crate::domain::schema::Schema;
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 
 /// One place to look at: an idempotency key, its Redis keys, and the schemas that keep it there.
 #[derive(Debug, Clone)]

@@ -1,17 +1,28 @@
 //! Records: what was seen of their Redis keys, what that says, whose it is, and how well it is known.
 
-pub mod age;
+pub(crate) mod age;
 pub mod claim;
-pub mod deadline;
+pub(crate) mod deadline;
 pub mod decode;
-pub mod evidence;
-pub mod identity;
+pub(crate) mod evidence;
+pub(crate) mod identity;
 pub mod json;
 pub mod json_prefix;
 pub mod locate;
 pub mod observation;
 mod record;
 pub mod response;
-pub mod stranger;
+pub(crate) mod stranger;
 
+pub(crate) use age::{Age, AgeSource};
+pub(crate) use claim::Claim;
+pub(crate) use deadline::Deadline;
+pub(crate) use decode::{Decoded, Reading};
+pub(crate) use evidence::Evidence;
+pub(crate) use identity::{Comparison, Identity};
+pub(crate) use json::Json;
+pub(crate) use locate::Candidate;
+pub(crate) use observation::{Content, Expiry, Observation, SeenSlot};
 pub use record::Record;
+pub(crate) use response::Response;
+pub(crate) use stranger::Stranger;

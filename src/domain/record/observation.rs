@@ -29,9 +29,7 @@ impl Observation {
 /// One Redis key as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenSlot {
-    /// The Redis key.
     pub redis_key: Vec<u8>,
-    /// What is there.
     pub content: Content,
     /// How long it stays, from the moment of the look on.
     pub(crate) expiry: Expiry,
@@ -63,14 +61,11 @@ impl SeenSlot {
     }
 }
 
-/// What stands at a Redis key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing.
     Absent,
     /// A string, read in part or as a whole.
     Text {
-        /// The bytes that were read.
         head: Vec<u8>,
         /// How many bytes there are; `None` when there are more than were read and nobody asked how many.
         length: Option<u64>,
@@ -100,10 +95,8 @@ impl Content {
     }
 }
 
-/// When a Redis key goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
-    /// Never.
     Never,
     /// After this many milliseconds.
     In(u64),

@@ -10,27 +10,21 @@ use super::observation::{Content, Expiry, Observation, SeenSlot};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Schema, State};
-use crate::domain::step::next_request::{self, NextRequest};
+use crate::domain::step::{NextRequest, next_request};
 
 /// One idempotency key under one schema.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// The schema it is read by.
     pub schema: Arc<Schema>,
-    /// The idempotency key.
     pub key: Vec<u8>,
     pub(crate) seen: Observation,
-    /// What each slot holds.
     pub(crate) readings: Vec<Reading>,
-    /// What the record is.
     pub state: State,
-    /// Whose it is.
     pub claim: Claim,
     /// How old it is, where that can be told.
     pub age: Option<Age>,
     /// What the next request with this key gets.
     pub next_request: NextRequest,
-    /// What is wrong with it.
     pub findings: Vec<Finding>,
 }
 
@@ -88,7 +82,6 @@ impl Record {
         self.present().filter_map(|slot| slot.idle).min()
     }
 
-    /// Who holds the lock.
     pub fn owner(&self) -> Option<&[u8]> {
         self.values().find_map(|value| value.owner.as_deref())
     }
@@ -97,12 +90,10 @@ impl Record {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }
 
-    /// The stored response.
     pub fn response(&self) -> Option<&Response> {
         self.values().find_map(|value| value.response.as_ref())
     }
 
-    /// The error text of a failed operation.
     pub fn error(&self) -> Option<&str> {
         self.values().find_map(|value| value.error.as_deref())
     }

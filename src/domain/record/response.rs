@@ -1,6 +1,5 @@
 //! A stored response: what a replay answers.
 
-/// The response of a completed operation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Response {
     /// The status code, where the schema keeps one.

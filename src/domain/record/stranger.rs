@@ -6,7 +6,6 @@ use super::locate::Candidate;
 use super::observation::{Content, Observation, SeenSlot};
 use crate::domain::schema::Schema;
 
-/// A Redis key that somebody else wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
     pub(crate) seen: SeenSlot,
@@ -42,7 +41,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{self, text};
 
     #[test]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
 use super::{Schema, State};
-use crate::domain::record::decode;
-use crate::domain::record::observation::Content;
+use crate::domain::record::{Content, decode};
 use crate::domain::select::glob;
 
 /// Bytes that are read where values that do not decode are sought, for they may begin well.
@@ -23,11 +22,9 @@ pub struct Catalog {
     result_words: Vec<Vec<u8>>,
 }
 
-/// A slot of a known schema.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedSlot {
     pub(crate) schema: Arc<Schema>,
-    /// Which of its slots.
     pub(crate) slot: usize,
     /// The scanned schemas with the very same templates, this one included: kept here, for a walk asks once a Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
@@ -61,7 +58,6 @@ impl Catalog {
         Ok(Self { slots: slots(&all, &chosen, named), result_words, chosen, all, named })
     }
 
-    /// Every known schema.
     pub fn all(&self) -> &[Arc<Schema>] {
         &self.all
     }

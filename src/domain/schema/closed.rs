@@ -22,7 +22,6 @@ pub(crate) struct Level {
     pub(crate) members: Vec<Member>,
 }
 
-/// A field of a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) name: String,

@@ -23,14 +23,12 @@ pub(crate) struct Conduct {
     pub(crate) stores: Option<RangeInclusive<i64>>,
 }
 
-/// What a service does when its handler fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum OnFailure {
     /// The service stores the error as a result.
     Store,
-    /// The service releases the lock.
     Release,
     /// Nothing: the lock stays until its TTL ends.
     Keep,
@@ -38,7 +36,6 @@ pub(crate) enum OnFailure {
 
 as_str!(OnFailure);
 
-/// What a service does when the client is gone before the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -51,7 +48,6 @@ pub(crate) enum OnHangUp {
 
 as_str!(OnHangUp);
 
-/// What a service does when Redis cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]

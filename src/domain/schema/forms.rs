@@ -7,17 +7,14 @@ use strum::IntoStaticStr;
 use super::closed::Closed;
 use crate::domain::as_str::as_str;
 
-/// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum State {
-    /// No Redis key of the record exists.
     #[serde(skip_deserializing)]
     Absent,
     /// A lock is held and no result is stored.
     InProgress,
-    /// A result is stored.
     Completed,
     /// Something is stored that the schema cannot read.
     #[serde(skip_deserializing)]
@@ -31,9 +28,7 @@ as_str!(State);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Encoding {
-    /// Bytes as they are.
     Text,
-    /// A JSON document.
     Json,
 }
 
@@ -44,10 +39,8 @@ as_str!(Encoding);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum BodyEncoding {
-    /// The text itself.
     #[default]
     Text,
-    /// Base64 of the bytes.
     Base64,
     /// Any JSON value; a string stands for its text.
     Json,
@@ -60,7 +53,6 @@ as_str!(BodyEncoding);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Timestamp {
-    /// Milliseconds since the epoch.
     #[default]
     #[serde(rename = "ms")]
     #[strum(serialize = "ms")]
@@ -69,7 +61,6 @@ pub(crate) enum Timestamp {
     #[serde(rename = "s")]
     #[strum(serialize = "s")]
     Seconds,
-    /// RFC 3339 text.
     Rfc3339,
 }
 

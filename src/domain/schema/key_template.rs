@@ -81,23 +81,18 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_part_of_the_literal() {
-        let template = KeyTemplate::parse("{prefix}{key}", "pay:").unwrap();
-        assert_eq!(template.redis_key(b"a"), b"pay:a");
-        assert!(template.has_prefix());
-    }
-
-    #[test]
-    fn a_prefix_is_taken_as_it_is_written() {
-        let template = KeyTemplate::parse("{prefix}idem:{key}", "{shop}:").unwrap();
-        assert_eq!(template.redis_key(b"a"), b"{shop}:idem:a");
-        assert_eq!(KeyTemplate::parse("idem:{key}", "").unwrap().behind("{shop}:"), template);
-    }
-
-    #[test]
-    fn a_hash_tag_around_the_key_is_literal() {
-        let template = KeyTemplate::parse("lock:{{key}}", "").unwrap();
-        assert_eq!(template.redis_key(b"a"), b"lock:{a}");
+    fn a_prefix_and_a_hash_tag_are_literal_as_they_are_written() {
+        for (text, prefix, redis_key) in [
+            ("{prefix}{key}", "pay:", "pay:a"),
+            ("{prefix}idem:{key}", "{shop}:", "{shop}:idem:a"),
+            ("lock:{{key}}", "", "lock:{a}"),
+        ] {
+            let template = KeyTemplate::parse(text, prefix).unwrap();
+            assert_eq!(template.redis_key(b"a"), redis_key.as_bytes());
+            assert!(template.has_prefix(), "{text}");
+        }
+        let in_front = KeyTemplate::parse("idem:{key}", "").unwrap().behind("{shop}:");
+        assert_eq!(in_front, KeyTemplate::parse("{prefix}idem:{key}", "{shop}:").unwrap());
     }
 
     proptest! {

@@ -3,12 +3,9 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// Into a table.
     Key(String),
-    /// Into an array.
     Index(usize),
 }
 
@@ -81,7 +78,6 @@ fn line_at<'a>(toml: &str, path: impl Iterator<Item = &'a Segment>) -> usize {
     line_of(toml, here.span().start)
 }
 
-/// The line of a byte, from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-/// What is wrong with a script, and on which line of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LuaFault {
     /// The line, from 1.

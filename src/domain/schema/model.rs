@@ -15,7 +15,7 @@ use super::steps::{Action, Call, Step};
 use super::value_template::{Place, Template};
 use super::write_format::WriteFormat;
 use crate::domain::as_str::as_str;
-use crate::domain::record::evidence::Evidence;
+use crate::domain::record::Evidence;
 
 /// Bytes that tell what a record of most schemas is.
 const HEAD_BYTES: usize = 64;
@@ -37,15 +37,12 @@ pub struct Schema {
     pub takes_prefix: bool,
     /// The prefix of the Redis keys, and where the prefix stands.
     pub(crate) prefix: Prefix,
-    /// How long a lock lives.
     pub lock_ttl: Duration,
-    /// How long a result lives.
     pub result_ttl: Duration,
     /// The TTLs that this deployment states; the others are the schema's defaults.
     pub(crate) stated: Vec<TtlOf>,
     /// How values are told apart, in the order they are tried.
     pub values: Vec<ValueCase>,
-    /// The values the service writes.
     pub write: WriteFormat,
     /// Take the lock, or learn who has it or what the result is.
     pub begin: Step,
@@ -57,7 +54,6 @@ pub struct Schema {
     pub release: Option<Step>,
     /// What the service does around the steps, as far as it is told.
     pub(crate) conduct: Conduct,
-    /// The service's scripts by name.
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: Origin,
 }
@@ -166,13 +162,10 @@ impl Schema {
     }
 }
 
-/// Whose TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum TtlOf {
-    /// A lock's.
     Lock,
-    /// A result's.
     Result,
 }
 
@@ -187,19 +180,15 @@ impl TtlOf {
     }
 }
 
-/// Where a schema came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Compiled in.
     BuiltIn,
     /// A folder of the operator's.
     Folder(PathBuf),
 }
 
-/// One script of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     pub(crate) name: String,
-    /// The Lua text, as it is sent.
     pub text: Cow<'static, str>,
 }

@@ -30,11 +30,9 @@ pub struct SchemaError {
 /// The text of a schema before it is read.
 pub struct SchemaSource<'a> {
     pub(crate) file: &'a str,
-    /// The text of `schema.toml`.
     pub(crate) toml: &'a str,
     /// The file as JSON, for the built-in schemas: JSON is read many times faster, and the TOML only to find a line.
     pub(crate) json: Option<&'a str>,
-    /// The scripts beside `schema.toml`.
     pub(crate) scripts: Vec<Script>,
     pub(crate) origin: Origin,
     pub(crate) prefixes: Prefixes<'a>,

@@ -12,7 +12,6 @@ pub(crate) struct Prefix {
     pub(crate) place: PrefixPlace,
 }
 
-/// Where a prefix stands.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum PrefixPlace {

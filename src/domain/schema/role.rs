@@ -13,15 +13,12 @@ use crate::domain::as_str::as_str;
 pub enum Role {
     /// Lock and result in one key.
     Record,
-    /// The lock beside a result.
     Lock,
-    /// The result beside a lock.
     Result,
 }
 
 as_str!(Role);
 
-/// A slot and its key template.
 #[derive(Debug, Clone)]
 pub struct SlotKey {
     pub(crate) role: Role,

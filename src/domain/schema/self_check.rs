@@ -1,12 +1,8 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
 use super::{Schema, State};
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::decode::{self, Reading};
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::domain::record::response::Response;
-use crate::domain::step::next_request::{self, Answer};
-use crate::domain::step::request::Request;
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenSlot, decode};
+use crate::domain::step::{Answer, Request, next_request};
 
 /// Something that does not fit together.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,41 +12,27 @@ pub struct Step {
     /// True when the step changes nothing unless the lock is still the caller's.
     pub checks_owner: bool,
     pub(crate) note: Option<String>,
-    /// The calls, in order.
     pub calls: Vec<Call>,
 }
 
 /// One request to Redis, and what each reply to it means.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What is sent.
     pub action: Action,
     /// The replies, the first that fits counts.
     pub replies: Vec<Reply>,
 }
 
-/// What a call sends.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// One of the service's scripts.
-    Script {
-        /// The script's name.
-        name: String,
-        /// KEYS.
-        keys: Vec<Template>,
-        /// ARGV.
-        args: Vec<Template>,
-    },
-    /// A plain command.
+    Script { name: String, keys: Vec<Template>, args: Vec<Template> },
     Command(Vec<Template>),
 }
 
 /// One reply: how it is recognised, what it means, and in which state of the slots it comes.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// How it is recognised.
     pub pattern: Pattern,
-    /// What it means.
     pub means: Meaning,
     /// The alternatives, any of which makes it come. Empty: never foreseen. One without slots: always.
     pub when: Vec<Condition>,
@@ -58,16 +44,12 @@ pub struct Reply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition(pub Vec<(usize, SlotIs)>);
 
-/// What a condition asks of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotIs {
-    /// No such Redis key.
     Absent,
-    /// Something is there.
     Present,
     /// A string that no value case of the slot fits.
     Unreadable,
-    /// Not a string.
     WrongType,
     /// The value case with this index in [`super::Schema::values`].
     Value(usize),
@@ -86,14 +68,11 @@ impl SlotIs {
     }
 }
 
-/// How a reply is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// A string equal to this.
     Word(String),
-    /// This integer.
     Integer(i64),
-    /// Nil.
     Nil,
     /// An error with this code; `*` is any.
     Error(String),
@@ -103,38 +82,30 @@ pub enum Pattern {
     Text,
 }
 
-/// The first element of an array reply.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "the first element of an array is a whole number or a word")]
 pub enum First {
-    /// This integer.
     Integer(i64),
-    /// This text.
     Word(String),
 }
 
-/// What a reply means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Meaning {
     /// Begin: the lock is taken, the operation executes.
     Acquired,
-    /// Begin: another holds the lock.
     Conflict,
     /// Begin: a result is stored and comes with the reply, where the service keeps one.
     Replay,
     /// Begin: the key is in use for a request with another payload.
     Mismatch,
-    /// Begin: the request fails.
     Fail,
-    /// Complete: the result is stored.
     Stored,
     /// Renew: the lock is still the caller's, and lives on.
     Renewed,
     /// Complete, renew or release: nothing was changed.
     Refused,
-    /// Release: the lock is gone.
     Released,
     /// The next call decides.
     Next,

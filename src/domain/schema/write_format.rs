@@ -6,7 +6,6 @@ use strum::IntoStaticStr;
 use super::value_template::{self, Place, Template};
 use crate::domain::as_str::as_str;
 
-/// The values the service writes, as templates.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFormat {
@@ -33,7 +32,7 @@ pub struct WriteFormat {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum HeaderNames {
-    /// As the handler gave them.
+    /// As the handler gave the names.
     #[default]
     AsGiven,
     /// As Go's `net/http` does: `Content-Type`.
@@ -47,11 +46,8 @@ as_str!(HeaderNames);
 /// What a schema's results keep of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeps {
-    /// The status code.
     pub status: bool,
-    /// The headers.
     pub headers: bool,
-    /// The body.
     pub body: bool,
     /// The body only as text: bytes that are not UTF-8 would be lost.
     pub(crate) text_only: bool,
@@ -59,7 +55,6 @@ pub struct Keeps {
 }
 
 impl WriteFormat {
-    /// What its results keep of a response.
     pub fn keeps(&self) -> Keeps {
         let templates = || [Some(&self.result_value), self.failed_value.as_ref(), self.response.as_ref()];
         let has = |places: &[Place]| templates().into_iter().flatten().any(|template| template.has(places));

@@ -1,19 +1,14 @@
 //! Default TTLs that the records of a deployment contradict.
 
-use crate::domain::record::Record;
-use crate::domain::record::age;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::{Expiry, SeenSlot};
+use crate::domain::record::{Evidence, Expiry, Record, SeenSlot, age};
 use crate::domain::schema::{State, TtlOf};
 
-/// What contradicts a default TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Contradiction {
     /// Milliseconds that a schema gives.
     pub(crate) default_ms: u64,
     /// The most milliseconds that a record has left.
     pub(crate) most_ms: u64,
-    /// How many records have more left than the schema gives.
     pub(crate) records: u64,
 }
 

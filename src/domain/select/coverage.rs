@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 
 use super::contradiction::Contradictions;
 use super::unproven::Unproven;
-use crate::domain::record::Record;
-use crate::domain::record::claim::Claim;
+use crate::domain::record::{Claim, Record};
 
 /// What a walk left out, counted; its memory depends on the number of schemas alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// By the schema whose Redis key they bear.
-    foreign: BTreeMap<String, u64>,
-    /// Those among them that are another schema's results, by that schema.
-    spared: BTreeMap<String, u64>,
+    /// Records that bear a schema's Redis keys and are not the schema's, by schema.
+    pub(crate) foreign: BTreeMap<String, u64>,
+    /// Records that would be a schema's locks, were they not another's results, by that other schema.
+    pub(crate) spared: BTreeMap<String, u64>,
     /// Records that were left out, because nothing proves what was asked of them.
     pub(crate) unproven: Unproven,
     pub(crate) contradictions: Contradictions,
@@ -30,15 +29,5 @@ impl Coverage {
             *self.spared.entry(other.clone()).or_default() += 1;
         }
         !is_foreign
-    }
-
-    /// Records that bear a schema's Redis keys and are not the schema's, by schema.
-    pub(crate) fn foreign(&self) -> &BTreeMap<String, u64> {
-        &self.foreign
-    }
-
-    /// Records that would be a schema's locks, were they not another's results, by that other schema.
-    pub(crate) fn spared(&self) -> &BTreeMap<String, u64> {
-        &self.spared
     }
 }

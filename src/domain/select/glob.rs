@@ -79,7 +79,6 @@ pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
     if in_class { wrong("has a `[` that is never closed; `\\[` is the bracket itself") } else { Ok(()) }
 }
 
-/// True when the pattern lets everything through.
 pub(crate) fn is_everything(pattern: &[u8]) -> bool {
     !pattern.is_empty() && pattern.iter().all(|byte| *byte == b'*')
 }

@@ -1,11 +1,17 @@
 //! Choosing among records: by pattern, state and age; what was left out, and why.
 
-pub mod contradiction;
+pub(crate) mod contradiction;
 pub mod coverage;
 pub mod glob;
-pub mod rate;
-pub mod selection;
+pub(crate) mod rate;
+pub(crate) mod selection;
 pub(crate) mod status_class;
-pub mod tally;
-pub mod top_n;
-pub mod unproven;
+pub(crate) mod tally;
+pub(crate) mod top_n;
+pub(crate) mod unproven;
+
+pub(crate) use coverage::Coverage;
+pub(crate) use rate::Rate;
+pub(crate) use selection::{Judged, Selection};
+pub(crate) use tally::Tally;
+pub(crate) use unproven::Missing;

@@ -6,10 +6,8 @@ use super::glob;
 use super::status_class::StatusClass;
 use super::unproven::{Missing, missing_age, missing_for};
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::Record;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
 use crate::domain::record::response::Response;
+use crate::domain::record::{Evidence, Expiry, Record};
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default lets everything through.
@@ -36,12 +34,9 @@ pub(crate) struct Selection {
     pub(crate) findings: Vec<FindingCode>,
 }
 
-/// What a selection makes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// The record passes every filter.
     Passes,
-    /// The record fails one.
     Fails,
     /// The record fails none, but nothing proves that it passes.
     Unproven(Missing),
@@ -68,7 +63,6 @@ impl Selection {
         self.body_contains.is_some()
     }
 
-    /// Whether the record passes every filter.
     pub(crate) fn judge(&self, record: &Record) -> Judged {
         let passes = self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
@@ -129,7 +123,7 @@ fn has_match(pattern: Option<&[u8]>, text: Option<&[u8]>) -> bool {
 mod tests {
     use super::*;
     use crate::domain::diagnosis;
-    use crate::domain::record::observation::Content;
+    use crate::domain::record::Content;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
     use crate::domain::schema::TtlOf;
 

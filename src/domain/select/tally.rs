@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::record::Record;
-use crate::domain::record::age::Age;
+use crate::domain::record::{Age, Record};
 
 /// Records that are kept of each group, to show.
 const SAMPLE: usize = 3;
@@ -14,7 +13,6 @@ pub struct Tally<K> {
     groups: BTreeMap<K, Group>,
 }
 
-/// The records of one group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) count: u64,
@@ -23,7 +21,6 @@ pub(crate) struct Group {
     pub(crate) sample: Vec<Sample>,
 }
 
-/// A record to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) schema: String,
@@ -47,12 +44,10 @@ impl<K: Ord> Tally<K> {
         }
     }
 
-    /// The groups in order.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&K, &Group)> {
         self.groups.iter()
     }
 
-    /// All records together.
     pub(crate) fn total(&self) -> u64 {
         self.groups.values().map(|group| group.count).sum()
     }
@@ -70,7 +65,7 @@ fn older(one: Option<Age>, other: Option<Age>) -> Option<Age> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::observation::Expiry;
+    use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]

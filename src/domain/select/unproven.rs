@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::diagnosis::{Finding, FindingCode};
-use crate::domain::record::Record;
-use crate::domain::record::evidence::Evidence;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Evidence, Expiry, Record};
 use crate::domain::schema::{State, TtlOf};
 
 /// What would have to be known of a record.

@@ -16,17 +16,14 @@ pub(crate) struct Accepted(BTreeMap<(String, String), Verdict>);
 pub struct Difference {
     pub(crate) schema: String,
     pub(crate) scenario: String,
-    /// What it was accepted as; `None` when it was not there.
+    /// The accepted verdict; `None` where the accepted matrix has no such cell.
     pub(crate) accepted: Option<Verdict>,
     pub(crate) now: Verdict,
 }
 
-/// Which way a cell changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The verdict is worse.
     Worse,
-    /// The verdict is better.
     Better,
     /// The cell has no accepted verdict.
     New,
@@ -53,8 +50,7 @@ impl Accepted {
             return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
         }
         let verdict = |line: Line| {
-            let known = Verdict::from_word(&line.verdict);
-            let known = known.ok_or_else(|| format!("`{}` is no verdict", line.verdict))?;
+            let known = line.verdict.parse().map_err(|_| format!("`{}` is no verdict", line.verdict))?;
             Ok(((line.schema, line.scenario), known))
         };
         document.cells.into_iter().map(verdict).collect::<Result<_, _>>().map(Self)

@@ -4,7 +4,6 @@ use crate::domain::simulation::history::History;
 use crate::domain::simulation::judge::{Judgement, judge};
 use crate::domain::simulation::verdict::Verdict;
 
-/// What a scenario tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Story {
     pub(crate) name: &'static str,
@@ -17,11 +16,9 @@ pub struct Story {
 pub struct Cell {
     pub(crate) schema: String,
     pub(crate) scenario: Story,
-    /// What the worst take comes to.
     pub(crate) judgement: Judgement,
     /// The takes, in the order they were played.
     pub(crate) takes: Vec<History>,
-    /// The index of the worst take.
     pub(crate) worst: usize,
 }
 

@@ -14,7 +14,6 @@ pub(crate) struct Event {
     pub(crate) client: Option<String>,
 }
 
-/// A handler that ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Execution {
     pub(crate) worker: String,
@@ -25,7 +24,6 @@ pub(crate) struct Execution {
     pub(crate) response: Vec<u8>,
 }
 
-/// What a client was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) operation: &'static str,
@@ -34,12 +32,10 @@ pub(crate) struct Answered {
     pub(crate) after: usize,
 }
 
-/// What a client was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     /// That it is done, with the stored response where the service keeps one.
     Done(Option<Vec<u8>>),
-    /// An error, in words.
     Error(String),
 }
 
@@ -55,12 +51,10 @@ pub(crate) struct Block {
 /// One take: the story once from beginning to end, on one key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// What sets it apart from the scenario's other takes; empty where there is one.
+    /// What tells this take from the scenario's other takes; empty where there is only one.
     pub(crate) take: String,
     pub(crate) events: Vec<Event>,
-    /// Every handler that ran, in order.
     pub(crate) executions: Vec<Execution>,
-    /// What clients were told, in order.
     pub(crate) answers: Vec<Answered>,
     /// The longest that a client was turned away with nobody at work.
     pub(crate) block: Option<Block>,

@@ -9,7 +9,6 @@ use crate::domain::schema::Meaning;
 use crate::domain::simulation::history::{Answered, Block, Execution, History, Told};
 use crate::domain::simulation::verdict::Verdict;
 
-/// What a take, or a whole scenario, comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) verdict: Verdict,

@@ -2,7 +2,7 @@
 
 use super::request::Request;
 use crate::domain::hash_slot;
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::{Action, Schema};
 
 /// Why the scripts of a schema cannot run on a cluster for this idempotency key, with the hash slots named; `None` when

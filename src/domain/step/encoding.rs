@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::HeaderNames;
 
 /// As Go writes a map: sorted by name, every value of a header in one list.

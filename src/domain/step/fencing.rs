@@ -1,7 +1,8 @@
 //! What becomes of a worker that still runs after its lock was removed, derived from the complete step's replies.
 
 use super::next_request::foreseen;
-use crate::domain::record::decode::{Decoded, Form, Reading};
+use crate::domain::record::decode::Form;
+use crate::domain::record::{Decoded, Reading};
 use crate::domain::schema::{Meaning, Schema, State};
 
 /// The fate of the old worker's completion.

@@ -3,14 +3,11 @@
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::record::decode::Reading;
-use crate::domain::record::observation::{Content, Expiry, Observation};
+use crate::domain::record::{Content, Expiry, Observation, Reading};
 use crate::domain::schema::{Condition, Meaning, Reply, Schema, SlotIs, Step};
 
-/// What the next request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextRequest {
-    /// The answer.
     pub answer: Answer,
     /// Until when it gets that; `None` when it executes, for then the answer changes with the request itself.
     pub until: Option<Expiry>,
@@ -18,7 +15,6 @@ pub struct NextRequest {
     pub client: Option<String>,
 }
 
-/// The answers a begin step can give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Answer {
@@ -26,9 +22,7 @@ pub enum Answer {
     Execute,
     /// The request is turned away: another request holds the lock.
     Conflict,
-    /// The request gets the stored response.
     Replay,
-    /// The service fails on the record.
     Fail,
 }
 

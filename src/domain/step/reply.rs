@@ -5,19 +5,14 @@ use crate::domain::schema::{Call, First, Pattern, Reply};
 /// A reply of Redis to a step's call, as far as schemas can speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepReply {
-    /// Nothing.
     Nil,
-    /// A number.
     Integer(i64),
     /// A string, a status included.
     Text(Vec<u8>),
-    /// An array.
     Array(Vec<StepReply>),
-    /// An error.
     Error {
         /// Its first word, e.g. `LOCKED`.
         code: String,
-        /// The rest.
         message: String,
     },
 }

@@ -5,22 +5,19 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::encoding::{compact_json, escape_html, header_lists, headers, whole_seconds};
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::value_template::Place;
 use crate::domain::schema::{Action, Call, Role, Schema, Template};
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// The schema whose steps are played.
     pub schema: &'a Schema,
-    /// The idempotency key.
     pub key: &'a [u8],
     /// The worker's id (the fencing token, where the schema has one).
     pub owner: &'a str,
     /// A hash of the request's payload, where the schema compares it.
     pub fingerprint: &'a str,
-    /// What the operation answers.
     pub response: &'a Response,
     /// The error text of an operation that failed.
     pub error: Option<&'a str>,
@@ -66,12 +63,10 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The lock value this request writes.
     pub fn lock_value(&self) -> Vec<u8> {
         self.value(&self.schema.write.lock_value)
     }
 
-    /// The result value this request writes.
     pub fn result_value(&self) -> Vec<u8> {
         let write = &self.schema.write;
         match &write.failed_value {

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::domain::change::outcome::Account;
-use crate::domain::select::tally::{Group, Sample, Tally};
+use crate::domain::select::Tally;
+use crate::domain::select::tally::{Group, Sample};
 use crate::render::document::{fields, with};
 use crate::render::escape;
 

@@ -1,6 +1,7 @@
 //! What a change of many records found, as a table: how many, the oldest, and some keys.
 
-use crate::domain::select::tally::{Group, Tally};
+use crate::domain::select::Tally;
+use crate::domain::select::tally::Group;
 use crate::render::style::View;
 use crate::render::{escape, table, words};
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::Expiry;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::domain::record::Record;
 use crate::domain::schema::Meaning;
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::StepReply;
 use crate::render::document::{fields, line, pretty, with};
 use crate::render::{record_json, words};
 
@@ -24,7 +24,6 @@ pub struct Outcome<'a> {
     pub means: Option<Meaning>,
     /// The reply; `None` when the reply was lost, and reading back told the outcome.
     pub reply: Option<&'a StepReply>,
-    /// The record right after.
     pub now: &'a Record,
     pub backup: Option<&'a Path>,
 }

@@ -8,7 +8,6 @@ use super::timeline::excerpt;
 use crate::domain::race::{Event, Offending, Run};
 use crate::domain::record::age::millis;
 
-/// A run with its counts, its latencies, and its first offence.
 pub fn run(run: &Run) -> Value {
     json!({
         "schema": run.schema,

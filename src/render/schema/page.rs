@@ -39,7 +39,6 @@ pub fn table(schemas: &[Arc<Schema>], view: View) -> String {
     table::grid(view, 0, &heading, rows)
 }
 
-/// Everything that an operator wants to know of a schema.
 pub fn page(schema: &Schema, view: View) -> String {
     let mut page = SchemaPage { page: Page::new(view), schema };
     page.head();

@@ -10,7 +10,6 @@ use crate::domain::schema::{
 };
 use crate::domain::step::fencing;
 
-/// A schema with its Redis keys, values, steps and scripts.
 pub fn schema(schema: &Schema) -> Value {
     let late = fencing::of(schema);
     let path = match &schema.origin {

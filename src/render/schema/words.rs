@@ -84,7 +84,6 @@ pub(super) fn places(fields: &Fields) -> Vec<(&'static str, &str)> {
     all.into_iter().filter_map(|(name, place)| Some((name, place.as_deref()?))).collect()
 }
 
-/// What a value holds, for people.
 pub(super) fn holds(case: &ValueCase) -> String {
     let parts = places(&case.fields).into_iter().map(|(name, path)| {
         let encoding = match (name, case.body_encoding) {
@@ -149,7 +148,6 @@ pub(super) fn sent(action: &Action) -> String {
     }
 }
 
-/// A reply as it is recognised.
 pub(super) fn pattern(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Word(word) => safe(word),
@@ -163,7 +161,6 @@ pub(super) fn pattern(pattern: &Pattern) -> String {
     }
 }
 
-/// When a reply comes.
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     let one = |Condition(slots): &Condition| {
         let slots =

@@ -1,5 +1,7 @@
 //! Schemas side by side, a scenario a line.
 
+use strum::VariantArray as _;
+
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -39,7 +41,7 @@ pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
         let word = palette.paint(style(verdict), &format!("{:<13}", verdict.as_str()));
         format!("  {word}{}\n", verdict.meaning())
     };
-    Verdict::ALL.into_iter().rev().filter(occurs).map(line).collect()
+    Verdict::VARIANTS.iter().copied().rev().filter(occurs).map(line).collect()
 }
 
 /// A cell's verdict in words: `blocked 30s`, `duplicate x3`.

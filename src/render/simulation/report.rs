@@ -6,7 +6,6 @@ use crate::render::simulation::{advice, matrix, sequence};
 use crate::render::style::{Palette, View};
 use crate::render::{escape, table};
 
-/// What to show of a simulation.
 #[derive(Clone, Copy)]
 pub struct Simulation<'a> {
     pub cells: &'a [Cell],

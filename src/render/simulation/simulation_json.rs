@@ -31,7 +31,6 @@ fn event(take: &History, event: &Event) -> Value {
     })
 }
 
-/// How a cell differs from the one that was accepted.
 pub fn difference(difference: &Difference) -> Value {
     json!({
         "schema": difference.schema,

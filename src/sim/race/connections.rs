@@ -4,7 +4,7 @@ use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
 use super::worker::Worker;
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::StepReply;
 use crate::sim::test_keys::removals;
 use crate::store::{Link, Packed, StoreError, Wire, Writable};
 
@@ -26,7 +26,6 @@ pub struct Connections {
 pub struct NotConnected {
     pub open: usize,
     pub wanted: usize,
-    /// Why the next connection was not opened.
     #[source]
     pub error: StoreError,
 }

@@ -20,24 +20,17 @@ const MOST_NAMES: usize = 10_000;
 /// In every such round the handler fails for SET NX, unless the operator says otherwise: SET NX is flawed after a release.
 const SET_NX_FAILS_EVERY: usize = 4;
 
-/// A race that is over.
 pub struct Raced {
-    /// What the rounds played come to.
     pub run: Run,
-    /// How it ended.
     pub ended: Ended,
     /// Why keys may be left behind, until their TTL ends.
     pub left_behind: Option<StoreError>,
 }
 
-/// How a race ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// Every round was played.
     Played,
-    /// The operator stopped the race.
     Interrupted,
-    /// The server went away or refused service.
     Failed(StoreError),
 }
 

@@ -4,10 +4,9 @@
 //! database or removes keys by a pattern. A second worker that then gets the lock says nothing about the schema's steps.
 
 use super::connections::Connections;
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::Schema;
-use crate::domain::step::reply::StepReply;
-use crate::domain::step::request::Request;
+use crate::domain::step::{Request, StepReply};
 use crate::store::{Packed, StoreError, pack};
 
 /// The lock, as the schema's service would write it, at a key of its own.

@@ -3,15 +3,14 @@
 use std::time::{Duration, Instant};
 
 use crate::domain::race::{Act, Answer, Event};
-use crate::domain::record::response::Response;
-use crate::domain::step::reply::StepReply;
-use crate::domain::step::request::Request;
+use crate::domain::record::Response;
+use crate::domain::step::{Request, StepReply};
 use crate::sim::service::{Prepared, Service};
 use crate::store::{StoreError, Wire};
 
 /// One worker: an instance of the service with a connection of its own.
 pub(super) struct Worker {
-    /// Workers are numbered from 1.
+    /// From 1.
     pub(super) id: usize,
     /// The worker's name, where the service checks owners.
     pub(super) owner: String,
@@ -19,7 +18,6 @@ pub(super) struct Worker {
     pub(super) wire: Option<Wire>,
 }
 
-/// What a worker does when it is released.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
     /// True to ask for the lock, for the first time or again.

@@ -9,7 +9,7 @@ use super::operation;
 use super::situation::{Situation, cut_off, huge_body};
 use crate::domain::record::age::millis;
 use crate::domain::schema::{Schema, State};
-use crate::domain::step::request::Request;
+use crate::domain::step::Request;
 use crate::store::{Entry, EntryValue};
 
 /// The Redis keys of `count` records of each schema. Times in the values are `now_ms`, in milliseconds since the epoch.

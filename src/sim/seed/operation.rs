@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 
 const CUSTOMERS: [&str; 6] = ["acme", "globex", "initech", "umbrella", "hooli", "müller & söhne"];
 const CURRENCIES: [&str; 4] = ["EUR", "USD", "GBP", "CHF"];

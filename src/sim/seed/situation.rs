@@ -2,35 +2,24 @@
 
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::age::millis;
-use crate::domain::record::decode::{self, Reading};
-use crate::domain::record::observation::Content;
-use crate::domain::record::response::Response;
+use crate::domain::record::{Content, Reading, Response, decode};
 use crate::domain::schema::Schema;
-use crate::domain::step::request::Request;
+use crate::domain::step::Request;
 
-/// What a seeded record is in the middle of, or suffers from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Situation {
-    /// The operation runs.
     Running,
-    /// The result is stored.
     Finished,
-    /// A lock without expiry.
     StuckForEver,
     /// A lock whose TTL in seconds was given as milliseconds, or the other way round.
     SecondsForMillis,
-    /// A lock with the result's TTL.
     ResultTtlOnLock,
-    /// A lock beside the result.
     LeftoverLock,
     CutOff,
     /// A hash where a string belongs.
     Hash,
-    /// A result without expiry.
     KeptForEver,
-    /// A result with the lock's TTL.
     LockTtlOnResult,
-    /// A result that is very large.
     Huge,
 }
 

@@ -2,14 +2,12 @@
 
 use crate::store::StoreError;
 
-/// Why a scenario was not played to its end.
 #[derive(Debug)]
-pub(super) enum Abort {
+pub(crate) enum Abort {
     /// The scenario says nothing of this schema, and why.
     NotApplicable(String),
     /// The machine was too slow: a lock ended before its moment in the story. The scenario is played again with more time.
     Late,
-    /// The server went away or refused service.
     Store(StoreError),
 }
 
@@ -19,4 +17,4 @@ impl From<StoreError> for Abort {
     }
 }
 
-pub(super) type Played<T = ()> = Result<T, Abort>;
+pub(crate) type Played<T = ()> = Result<T, Abort>;

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::abort::{Abort, Played};
 use super::private_servers::{PrivateServer, Servers, password};
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::StepReply;
 use crate::store::{Wire, Writable, pack};
 
 /// How long a node may take to serve; it takes some two seconds.

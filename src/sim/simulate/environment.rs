@@ -31,7 +31,7 @@ pub(super) struct Venue<'s> {
     pub(super) target: &'s Writable,
 }
 
-pub(super) struct Environment<'s> {
+pub(crate) struct Environment<'s> {
     /// The schema whose service plays, with the TTLs that it plays with.
     pub(super) schema: &'s Schema,
     /// The schema with its own TTLs, in which times are told.
@@ -41,9 +41,7 @@ pub(super) struct Environment<'s> {
     pub(super) servers: &'s Servers,
     /// How long a lock lives that is to run out.
     pub(super) lock_ttl: Duration,
-    /// How often a scenario is played that depends on chance.
     pub(super) repeat: usize,
-    /// The seed of all chance.
     pub(super) seed: u64,
     pub(super) left: Left,
     pub(super) histories: RefCell<Vec<Rc<RefCell<History>>>>,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::abort::Played;
 use super::worker::Worker;
 use crate::domain::schema::Schema;
-use crate::domain::step::request::Request;
+use crate::domain::step::Request;
 use crate::sim::service::words;
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::pack;

@@ -14,7 +14,10 @@ mod story;
 mod worker;
 mod worker_calls;
 
+pub(super) use self::abort::{Abort, Played};
+pub(super) use self::environment::Environment;
 pub use self::private_servers::Servers;
 pub use play::{Plan, Simulated, simulate};
 pub use scenario::Scenario;
 pub use scenarios::ALL as SCENARIOS;
+pub(super) use story::{Begun, Lock, OTHER_PAYMENT, PAYMENT};

@@ -13,7 +13,7 @@ use super::private_servers::Servers;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::Cell;
 use crate::interrupt::Interrupt;
-use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::Scenario;
 use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
 use crate::store::{Link, StoreError, Wire, Writable};
 

@@ -23,7 +23,6 @@ pub struct Servers {
 /// A private server, gone when dropped.
 pub(super) struct PrivateServer {
     pub(super) target: Writable,
-    /// Its port, where it has one.
     pub(super) port: Option<u16>,
     _sandbox: Sandbox,
 }

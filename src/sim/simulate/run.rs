@@ -11,13 +11,10 @@ use super::cluster::Cluster;
 use super::story::{LONG, Operation};
 use crate::domain::race::Strategy;
 use crate::domain::record::age::millis;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::decode;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot, decode};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{Event, History, Told};
-use crate::domain::step::next_request;
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::{StepReply, next_request};
 use crate::sim::service::{Service, words};
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Packed, StoreError, Wire, Writable, pack};
@@ -195,19 +192,16 @@ impl<'s> Run<'s> {
         if held_until.is_some_and(|until| Instant::now() > until) { Err(Abort::Late) } else { Ok(()) }
     }
 
-    /// Adds a line to the sequence.
     pub(super) fn note(&self, actor: &str, step: &str, reply: Option<String>, client: Option<String>) {
         let at_us = u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (actor, step) = (actor.to_owned(), step.to_owned());
         self.history.borrow_mut().events.push(Event { at_us, actor, step, reply, client });
     }
 
-    /// Adds a note to the history.
     pub(super) fn remark(&self, note: String) {
         self.history.borrow_mut().notes.push(note);
     }
 
-    /// Notes what a client was told.
     pub(super) fn told(&self, operation: Operation, told: Told) {
         self.history.borrow_mut().answer(operation.what, told);
     }

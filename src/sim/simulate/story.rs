@@ -2,48 +2,40 @@
 
 use std::time::Duration;
 
-/// How long a lock lives that is not to run out.
+/// How long a lock lives that stays to the end of the story.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// What a client asks for. Requests with the same payload ask for the same operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Operation {
-    /// In words.
+pub(crate) struct Operation {
     pub(super) what: &'static str,
-    /// A hash of the payload.
     pub(super) fingerprint: &'static str,
 }
 
 /// The operation of most stories.
-pub(super) const PAYMENT: Operation = Operation { what: "payment of 10", fingerprint: "sha256-of-10" };
+pub(crate) const PAYMENT: Operation = Operation { what: "payment of 10", fingerprint: "sha256-of-10" };
 
 /// Another operation, by a client that takes the same key for it.
-pub(super) const OTHER_PAYMENT: Operation = Operation { what: "payment of 99", fingerprint: "sha256-of-99" };
+pub(crate) const OTHER_PAYMENT: Operation = Operation { what: "payment of 99", fingerprint: "sha256-of-99" };
 
 /// How long the lock lives that a worker takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Lock {
-    /// It is to run out in the story.
+pub(crate) enum Lock {
+    /// The lock runs out in the story.
     Short,
-    /// It is not.
     Long,
     /// This text is sent as TTL.
     Raw(&'static str),
 }
 
-/// What a begin step came to.
 #[derive(Debug)]
-pub(super) enum Begun {
-    /// The lock is the worker's.
+pub(crate) enum Begun {
     Acquired,
-    /// Another holds it.
     Conflict(String),
     /// The client got the stored response, or that it is done.
     Replayed,
     /// The key is in use for another payload.
     Mismatch(String),
-    /// The service fails.
     Fails(String),
-    /// Redis could not be reached.
     Unreachable(String),
 }

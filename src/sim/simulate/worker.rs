@@ -10,10 +10,10 @@ use super::abort::Played;
 use super::run::Run;
 use super::story::{Begun, LONG, Lock, Operation};
 use super::worker_calls::{Calls, Met};
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::{Meaning, OnFailure};
 use crate::domain::simulation::{Execution, Told};
-use crate::domain::step::request::Request;
+use crate::domain::step::Request;
 use crate::sim::service::Prepared;
 use crate::store::Wire;
 
@@ -131,7 +131,6 @@ impl<'s> Worker<'s> {
         Ok(renewed)
     }
 
-    /// Completes; true when the result is stored.
     pub(super) async fn completes(&mut self) -> Played<bool> {
         let calls = self.calls.run.schema().complete.calls.len();
         self.completes_with(0..calls).await

@@ -4,16 +4,14 @@ use std::rc::Rc;
 
 use super::abort::{Abort, Played};
 use super::run::Run;
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::Template;
 use crate::domain::schema::{Action, Call, Meaning};
-use crate::domain::step::reply::{self, StepReply};
-use crate::domain::step::request::Request;
+use crate::domain::step::{Request, StepReply, reply};
 use crate::sim::service::{Prepared, words};
 use crate::store::{StoreError, Wire, nowhere};
 
 pub(super) enum Met {
-    /// A reply that the schema knows.
     Said(Said),
     /// An error, or a reply that the schema does not know.
     Error(String),
@@ -21,7 +19,6 @@ pub(super) enum Met {
     Unreachable(String),
 }
 
-/// A reply that the schema knows.
 pub(super) struct Said {
     pub(super) means: Meaning,
     pub(super) words: String,

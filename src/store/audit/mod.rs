@@ -1,4 +1,4 @@
 //! The audit log: a line for each change, written and read.
 
-pub(crate) mod reader;
-pub mod writer;
+pub(crate) mod entry;
+pub(crate) mod log;

@@ -1,16 +1,13 @@
 //! The other Redis key of a record that has two: what stood there when one of them was backed up.
 
-use crate::domain::record::observation::{Content, Observation};
+use crate::domain::record::{Content, Observation};
 use crate::domain::schema::Role;
 
-/// The other Redis key of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     /// What that Redis key is for: the lock or the result.
     pub role: Role,
-    /// The Redis key.
     pub redis_key: Vec<u8>,
-    /// True when something stood there.
     pub there: bool,
 }
 

@@ -5,13 +5,10 @@ use super::parse::Fault;
 /// Lines that cannot be used: those in the middle, with whole lines behind them, and those at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Damage {
-    /// Those with whole lines behind them.
     pub middle: Option<Gap>,
-    /// Those at the end.
     pub tail: Option<Gap>,
 }
 
-/// Some lines that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// The number of the first, from 1.
@@ -28,12 +25,10 @@ pub struct Gap {
 }
 
 impl Damage {
-    /// True when nothing is wrong.
     pub fn is_none(&self) -> bool {
         self.middle.is_none() && self.tail.is_none()
     }
 
-    /// How many lines cannot be used.
     pub fn lines(&self) -> u64 {
         self.gaps().map(|gap| gap.lines).sum()
     }

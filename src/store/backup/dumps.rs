@@ -6,9 +6,6 @@ use crate::store::error::StoreError;
 
 impl Link {
     /// The DUMP of each Redis key, read in one round trip; `None` for one that is gone.
-    ///
-    /// # Errors
-    /// As every read.
     pub(in crate::store) async fn dumps(&self, redis_keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         if redis_keys.is_empty() {
             return Ok(Vec::new());

@@ -11,9 +11,10 @@ pub(crate) mod reader;
 pub(crate) mod saved;
 pub(crate) mod writer;
 
-pub use beside::Beside;
-pub use damage::Damage;
+pub(crate) use beside::Beside;
+pub(crate) use damage::Damage;
 pub use parse::Held;
-pub use reader::{BackupError, BackupReader};
+pub(crate) use reader::BackupError;
+pub use reader::BackupReader;
 pub use saved::{About, Saved};
 pub use writer::Backup;

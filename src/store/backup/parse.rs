@@ -35,13 +35,9 @@ const WITHOUT_CHECKSUM: [&str; 10] = [
 /// A Redis key that a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// What `RESTORE` needs.
     pub saved: Saved,
-    /// The schema's name.
     pub schema: String,
-    /// The idempotency key.
     pub key: Vec<u8>,
-    /// The record's state.
     pub state: String,
     /// The record's other Redis key; `None` where the record has none, or an older idemctl wrote the line.
     pub beside: Option<Beside>,
@@ -49,7 +45,6 @@ pub struct Held {
     pub from: Option<Arc<Provenance>>,
 }
 
-/// A line of a backup.
 #[derive(Debug)]
 pub(super) enum Line {
     Held(Box<Held>),
@@ -57,14 +52,12 @@ pub(super) enum Line {
     From(Provenance),
 }
 
-/// Why a line cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A newer idemctl wrote it.
     Newer(String),
     /// It holds no byte of anything: a line feed, spaces, or the NULs of a disk that was never written.
     Blank,
-    /// It ends too early.
     Cut,
     /// It does not begin as a line of a backup.
     Foreign,
@@ -73,7 +66,6 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// What is wrong, in words.
     pub(super) fn why(&self) -> &str {
         match self {
             Self::Newer(why) | Self::Damaged(why) => why,
@@ -84,7 +76,6 @@ impl Fault {
     }
 }
 
-/// The fields of a line, whatever its kind.
 #[derive(Deserialize)]
 struct Fields {
     format: Option<u64>,
@@ -101,7 +92,6 @@ struct Fields {
     from: Option<Provenance>,
 }
 
-/// What `beside` says.
 #[derive(Deserialize)]
 struct BesideFields {
     role: String,

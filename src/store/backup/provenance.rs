@@ -38,9 +38,6 @@ impl Link {
 
 impl Writer {
     /// The place where changes are made now.
-    ///
-    /// # Errors
-    /// As [`Link::provenance`].
     pub async fn provenance(&self) -> Result<Provenance, StoreError> {
         self.link().provenance().await
     }

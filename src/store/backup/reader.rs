@@ -15,25 +15,17 @@ use crate::domain::change::provenance::Provenance;
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
 
-/// Why a backup cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BackupError {
     /// The file cannot be read at all.
     #[error("cannot read the backup {path}: {why}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        why: String,
-    },
+    Unreadable { path: String, why: String },
     /// The file is none that this idemctl wrote or can read.
     #[error("{path}:{line}: {why}")]
     Line {
-        /// The file.
         path: String,
         /// The number of the line that says so, from 1.
         line: u64,
-        /// What is wrong with it.
         why: String,
     },
 }
@@ -67,25 +59,19 @@ impl BackupReader {
         Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage })
     }
 
-    /// The lines that are damaged.
     pub fn damage(&self) -> &Damage {
         &self.damage
     }
 
     /// The next Redis key; `None` at the end.
-    ///
-    /// # Errors
-    /// As [`BackupReader::open`].
     pub fn next_held(&mut self) -> Result<Option<Held>, BackupError> {
         self.pass.next_held().map_err(|stopped| stopped.at(&self.path))
     }
 }
 
-/// One pass over a backup.
 #[derive(Debug)]
 struct Pass {
     lines: BufReader<File>,
-    /// How many lines were read.
     line: u64,
     /// How many of them are whole.
     whole: u64,
@@ -181,7 +167,6 @@ impl Stopped {
     }
 }
 
-/// A line as it was read.
 struct Read {
     /// The bytes; why they are of no use, where that is plain without keeping them.
     bytes: Result<Vec<u8>, Fault>,

@@ -1,19 +1,15 @@
 //! What a backup has of one Redis key, and whose record that was.
 
-use crate::domain::record::observation::SeenSlot;
+use crate::domain::record::SeenSlot;
 
-/// The version of the file's format.
 pub(super) const FORMAT: u64 = 1;
 
 /// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
 pub(in crate::store) const MOST_SAVED: usize = 500;
 
-/// What `RESTORE` needs of one Redis key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
-    /// The Redis key.
     pub redis_key: Vec<u8>,
-    /// The bytes of DUMP.
     pub dump: Vec<u8>,
     /// The milliseconds it had left; `None` without expiry.
     pub ttl_ms: Option<u64>,
@@ -24,11 +20,8 @@ pub struct Saved {
 /// Whose record a saved Redis key was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// The schema's name.
     pub schema: String,
-    /// The idempotency key.
     pub key: Vec<u8>,
-    /// The record's state.
     pub state: &'static str,
 }
 

@@ -8,7 +8,7 @@ use super::beside::Beside;
 use super::line::{self, FromLine, HeldLine, VoidLine};
 use super::saved::{About, Saved};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::record::observation::Observation;
+use crate::domain::record::Observation;
 use crate::store::error::StoreError;
 
 /// A backup file being written: one JSON object a line, each ended by a checksum over the line (`checksum.rs`).
@@ -49,7 +49,6 @@ impl Backup {
         Ok(Self { file, path: path.to_owned(), from: None, length: 0, changed: 0 })
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }

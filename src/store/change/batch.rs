@@ -9,7 +9,7 @@ use redis::Cmd;
 
 use super::change::{Action, Change, Outcome};
 use crate::domain::hash_slot;
-use crate::domain::record::observation::{Content, Observation, SeenSlot};
+use crate::domain::record::{Content, Observation, SeenSlot};
 use crate::store::backup::saved::MOST_SAVED;
 use crate::store::backup::{About, Saved};
 use crate::store::cluster::scripted::Script;
@@ -107,7 +107,6 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The Redis keys to change.
     pub(in crate::store) fn redis_keys(&self) -> Vec<&'a [u8]> {
         self.asked.iter().map(|asked| asked.change.redis_key()).collect()
     }

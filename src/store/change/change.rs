@@ -1,6 +1,6 @@
 //! A change to a record, and what became of it.
 
-use crate::domain::record::observation::Observation;
+use crate::domain::record::Observation;
 use crate::store::backup::saved::About;
 
 /// A change to one Redis key of a record that must still be as it was seen.
@@ -15,7 +15,6 @@ pub struct Change {
 }
 
 impl Change {
-    /// The Redis key that changes.
     pub fn redis_key(&self) -> &[u8] {
         &self.seen.slots[self.slot].redis_key
     }
@@ -24,16 +23,13 @@ impl Change {
 /// What is done to the Redis key of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It goes.
     Remove,
     /// It gets this TTL in milliseconds.
     ExpireIn(u64),
 }
 
-/// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was made.
     Done,
     /// It was made: no reply told so, and reading back does.
     FoundDone,
@@ -48,7 +44,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// True when the change was made.
     pub fn is_done(self) -> bool {
         matches!(self, Self::Done | Self::FoundDone)
     }

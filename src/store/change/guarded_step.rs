@@ -12,14 +12,11 @@ use redis::Value;
 
 use super::writer::Writer;
 use crate::domain::hash_slot;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::domain::step::reply::StepReply;
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::domain::step::StepReply;
 use crate::store::backup::{About, Backup, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
-use crate::store::connection::reply;
-use crate::store::connection::target::Target;
-use crate::store::connection::{Wire, pack};
+use crate::store::connection::{Target, Wire, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::observed::observation;
 use crate::store::read::reader::Head;
@@ -28,24 +25,18 @@ use crate::store::scripts;
 /// A lock that is taken right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// The slot of the lock.
     pub slot: usize,
-    /// Its value.
     pub value: Vec<u8>,
     /// Its TTL in milliseconds.
     pub ttl_ms: u64,
 }
 
-/// What became of a guarded call.
 #[derive(Debug)]
 pub enum Guard {
-    /// It was made.
     Made {
         /// Its reply; an error that speaks of the server or the user.
         reply: Result<StepReply, StoreError>,
-        /// The record right before.
         before: Observation,
-        /// The record right after.
         after: Observation,
     },
     /// The record was no longer as it was seen; nothing was done.
@@ -62,7 +53,6 @@ pub enum Guard {
 /// How often a record is looked for that a cluster moves.
 const MOST_TRIES: usize = 5;
 
-/// The words of a command.
 type Words = Vec<Vec<u8>>;
 
 impl Writer {

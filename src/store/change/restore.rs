@@ -6,7 +6,7 @@ mod outlook;
 pub use self::fate::{Became, Fate, Return};
 use self::outlook::Left;
 use super::writer::Writer;
-use crate::domain::record::deadline::Deadline;
+use crate::domain::record::Deadline;
 use crate::store::backup::Saved;
 use crate::store::cluster::client::Link;
 use crate::store::error::StoreError;

@@ -5,8 +5,7 @@ use redis::Value;
 use super::batch::{self, Batch};
 use super::change::{Action, Outcome};
 use super::writer::Writer;
-use crate::domain::record::identity::{Comparison, Identity};
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Comparison, Content, Expiry, Identity, Observation, SeenSlot};
 use crate::store::cluster::scripted::Script;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -164,7 +163,7 @@ fn is_made(now: &Observation, action: Action) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::deadline::Deadline;
+    use crate::domain::record::Deadline;
 
     fn made(content: Content, expiry: Expiry, action: Action) -> bool {
         let slots = vec![SeenSlot::new(b"idem:k", content, expiry, Deadline::Unknown)];

@@ -5,11 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::record::age::millis;
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::StepReply;
 use crate::store::cluster::client::{Failover, Link};
 use crate::store::cluster::slot_map::SlotMap;
-use crate::store::connection::permit::Permit;
-use crate::store::connection::{Wire, pack};
+use crate::store::connection::{Permit, Wire, pack};
 use crate::store::error::StoreError;
 
 /// What may change: the one place that sends a change.

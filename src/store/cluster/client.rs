@@ -12,11 +12,9 @@ use tokio::sync::OnceCell;
 use super::node::{self, Node};
 use super::slot_map::SlotMap;
 use crate::domain::record::age::millis;
-use crate::store::connection::reply;
-use crate::store::connection::target::{Address, Target};
+use crate::store::connection::{Address, Target, reply};
 use crate::store::error::StoreError;
 
-/// The reply to one command.
 pub(in crate::store) type Reply = Result<Value, StoreError>;
 
 /// A connection to a server, or to the nodes of a cluster.
@@ -46,7 +44,6 @@ pub(super) enum Topology {
 
 /// Another master in the place of one.
 pub(in crate::store) struct Failover {
-    /// The way there.
     pub(in crate::store) link: Link,
     /// The one before, for people.
     pub(in crate::store) from: String,
@@ -104,9 +101,6 @@ impl Link {
     }
 
     /// The same way on new connections, for whoever lost a reply on this one; in a cluster by whichever master answers.
-    ///
-    /// # Errors
-    /// As [`connect`].
     pub(in crate::store) async fn anew(&self) -> Result<Self, StoreError> {
         let again = connect(self.target()).await;
         let Topology::Cluster(map, _) = self.known() else { return again };
@@ -148,9 +142,6 @@ impl Link {
     }
 
     /// Makes a script known to every master, the first time, and gives its digest; `None` where that is not permitted.
-    ///
-    /// # Errors
-    /// As every read.
     pub(in crate::store) async fn digest(&self, script: &'static str) -> Result<Option<String>, StoreError> {
         let known = self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(script).cloned();
         if let Some(digest) = known {
@@ -173,7 +164,6 @@ impl Link {
         Ok(digest)
     }
 
-    /// The connection to a node.
     pub(super) async fn node(&self, target: &Target) -> Result<Node, StoreError> {
         if let Some(node) = self.reached(target) {
             return Ok(node);

@@ -5,8 +5,7 @@ use std::sync::PoisonError;
 use redis::Value;
 
 use super::client::Link;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Observation, SeenSlot};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 

@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::{Cmd, Pipeline, Value};
 use tokio::sync::Mutex;
 
-use crate::store::connection::Wire;
-use crate::store::connection::client_options::Courtesy;
-use crate::store::connection::diagnose;
-use crate::store::connection::target::Target;
+use crate::store::connection::{Courtesy, Target, Wire, diagnose};
 use crate::store::error::StoreError;
 
 /// A connection to one server, which several may use in turn.
@@ -34,12 +31,10 @@ pub(in crate::store) async fn connect(target: &Target) -> Result<Node, StoreErro
 }
 
 impl Node {
-    /// The server.
     pub(in crate::store) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Sends one command.
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command.clone());
@@ -95,9 +90,6 @@ impl Node {
 
     /// What is asked of the server with the first commands, as far as it did not refuse that before: the connection's
     /// name, and not to disturb eviction data. The first connection of all takes a round trip to learn what the server is.
-    ///
-    /// # Errors
-    /// As [`Node::ask_all`].
     async fn greeting(&self) -> Result<Vec<Courtesy>, StoreError> {
         if self.greeted.swap(true, Ordering::Relaxed) {
             return Ok(Vec::new());

@@ -12,7 +12,7 @@ use redis::{Cmd, Pipeline, Value};
 use super::client::{Link, Reply, Topology};
 use super::slot_map::{self, SlotMap};
 use crate::domain::hash_slot;
-use crate::store::connection::target::Target;
+use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
 /// How often a command is sent on to where it belongs.
@@ -22,7 +22,6 @@ const MOST_REDIRECTS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Link {
-    /// Sends one command.
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut replies = self.ask_all(&pipeline([command].into_iter())).await?;
         replies.pop().unwrap_or_else(|| Err(self.unexpected("a command")))

@@ -8,7 +8,6 @@ use crate::store::error::StoreError;
 /// How a script is named to the server.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum Script<'a> {
-    /// By its text.
     Text,
     /// By its digest, for a server that has it.
     Digest(&'a str),

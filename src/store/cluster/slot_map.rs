@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use redis::{Arg, Cmd, Value};
 
 use crate::domain::hash_slot;
-use crate::store::connection::reply;
-use crate::store::connection::target::{Address, Target};
+use crate::store::connection::{Address, Target, reply};
 
 /// The slots of a cluster and their masters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +37,6 @@ impl SlotMap {
         Some(map)
     }
 
-    /// The masters.
     pub(in crate::store) fn masters(&self) -> &[Target] {
         &self.masters
     }
@@ -48,7 +46,6 @@ impl SlotMap {
         self.ids.iter().map(String::as_str)
     }
 
-    /// The master of a slot.
     pub(in crate::store) fn master(&self, slot: u16) -> Option<&Target> {
         self.owners[usize::from(slot)].map(|owner| &self.masters[owner])
     }

@@ -7,17 +7,11 @@ use super::client::{Link, Topology};
 use super::node;
 use super::slot_map::SlotMap;
 use crate::domain::hash_slot;
-use crate::store::connection::client_options;
-use crate::store::connection::permit::Writable;
-use crate::store::connection::reply;
-use crate::store::connection::target::{Address, Target};
+use crate::store::connection::{Address, Target, Writable, client_options, reply};
 use crate::store::error::{Place, StoreError};
 
 impl Link {
     /// The masters of the cluster; the server alone where it is none.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn masters(&self) -> Result<Vec<Target>, StoreError> {
         if matches!(self.known(), Topology::Unknown) {
             self.learn().await?;
@@ -45,9 +39,6 @@ impl Link {
     }
 
     /// The node to put load on: the one that was named, or in a cluster, where that is no master, another.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn playground(&self, server: &Writable) -> Result<Writable, StoreError> {
         let mut masters = self.masters().await?;
         let named = masters.iter().position(|master| master == self.target()).unwrap_or(0);

@@ -23,7 +23,6 @@ struct Remembered {
     looked_closer: AtomicBool,
 }
 
-/// What is asked.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum Courtesy {
     /// `CLIENT SETNAME`: so that others see whose connection it is.
@@ -90,7 +89,6 @@ impl PartialEq for Manners {
 impl Eq for Manners {}
 
 impl Courtesy {
-    /// The command.
     pub(in crate::store) fn words(self) -> [&'static str; 3] {
         match self {
             Self::Name => ["CLIENT", "SETNAME", CLIENT_NAME],

@@ -19,7 +19,7 @@ use super::resp::{self, Arriving, Token};
 use super::socket::{self, NotOpen, in_time};
 use super::target::Target;
 use super::transport::Transport;
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::StepReply;
 use crate::store::error::StoreError;
 use crate::store::error::from_redis::is_refusal;
 
@@ -27,7 +27,6 @@ use crate::store::error::from_redis::is_refusal;
 #[derive(Debug, Clone)]
 pub struct Packed(Vec<u8>);
 
-/// Packs a request from its words.
 pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
     let mut command = Cmd::new();
     for word in words {
@@ -173,7 +172,6 @@ impl Wire {
             .map_err(|error| self.lost(&error))
     }
 
-    /// The next reply, whole. Whoever gives up waiting leaves the reply to whoever waits next.
     async fn value(&mut self) -> Result<Value, RedisError> {
         let mut arriving = Arriving::new();
         loop {
@@ -191,7 +189,6 @@ impl Wire {
         }
     }
 
-    /// Queues a command.
     pub(in crate::store) fn queue(&mut self, words: &[&[u8]]) {
         resp::pack(&mut self.transport.out, words);
     }
@@ -243,7 +240,6 @@ impl Wire {
         StoreError::UnexpectedReply { target: self.target.to_string(), asked: asked.to_owned() }
     }
 
-    /// The server.
     pub(in crate::store) fn target(&self) -> &Target {
         &self.target
     }
@@ -263,7 +259,6 @@ impl Wire {
         StoreError::at(&self.target, error)
     }
 
-    /// Waits for more bytes.
     async fn receive(&mut self) -> Result<(), StoreError> {
         let received = in_time(self.target.timeout, poll_fn(|context| self.transport.poll_receive(context))).await;
         received.map_err(|error| self.lost(&error.into()))
@@ -282,7 +277,7 @@ mod tests {
     use tokio::net::UnixStream;
 
     use super::*;
-    use crate::store::connection::target::Address;
+    use crate::store::connection::Address;
 
     /// Rule: a reply belongs to the request that it answers, also where nobody waits for an earlier reply any longer.
     #[tokio::test]

@@ -10,7 +10,7 @@ use super::client_options::Manners;
 use super::connection::{Wire, pack};
 use super::sentinels::Sentinels;
 use super::target::{Address, Target};
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::StepReply;
 use crate::store::error::{Place, StoreError};
 
 /// How often all Sentinels are asked: an election takes a moment.

@@ -13,4 +13,8 @@ pub(crate) mod target;
 pub(crate) mod tls;
 mod transport;
 
-pub use connection::{Packed, Wire, pack};
+pub(super) use client_options::Courtesy;
+pub(crate) use connection::{Packed, Wire, pack};
+pub(crate) use permit::{Permit, Writable};
+pub(super) use resp::Token;
+pub use target::{Address, Target};

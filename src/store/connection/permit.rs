@@ -12,14 +12,11 @@ use super::target::Target;
 /// What may be done to a server.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Reading.
     ReadOnly,
-    /// Everything.
     Full(Permit),
 }
 
 impl Access {
-    /// What the operator's settings say.
     pub fn of(read_only: bool) -> Self {
         if read_only { Self::ReadOnly } else { Self::Full(Permit(())) }
     }
@@ -49,7 +46,6 @@ pub struct Writable {
 }
 
 impl Writable {
-    /// The leave to do so.
     pub fn permit(&self) -> &Permit {
         &self.permit
     }

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::domain::step::reply::StepReply;
+use crate::domain::step::StepReply;
 
 /// The bytes of a string reply.
 pub(in crate::store) fn bytes(value: Value) -> Option<Vec<u8>> {

@@ -10,9 +10,7 @@ use bstr::ByteSlice as _;
 /// One element of a reply; an array's elements follow it as tokens of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) enum Token {
-    /// Nothing.
     Nil,
-    /// A number.
     Integer(i64),
     /// A string, a status included: where it lies.
     Text(Range<usize>),
@@ -61,7 +59,6 @@ pub(in crate::store) struct Arriving {
 }
 
 impl Arriving {
-    /// Nothing yet.
     pub(in crate::store) fn new() -> Self {
         Self { at: 0, missing: 1 }
     }

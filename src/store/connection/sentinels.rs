@@ -9,7 +9,6 @@ pub struct Sentinels {
     pub addresses: Vec<(String, u16)>,
     /// The service's name, Sentinel's `master-name`.
     pub service: String,
-    /// The user at the Sentinels.
     pub user: Option<String>,
     /// The password at the Sentinels, which need not be the servers'.
     pub password: Option<String>,
@@ -17,9 +16,6 @@ pub struct Sentinels {
 
 impl Sentinels {
     /// Parses the part of `redis-sentinel://host:port,host:port/service` behind the scheme and the log-in.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (hosts, service) = text.split_once('/').unwrap_or((text, ""));
         if service.is_empty() {

@@ -24,7 +24,6 @@ impl Socket for TlsStream<TcpStream> {}
 pub(in crate::store) enum NotOpen {
     /// The TLS handshake came to nothing, and neither a certificate nor an alert says why: perhaps nobody there speaks TLS.
     Handshake(StoreError),
-    /// Any other reason.
     Other(StoreError),
 }
 

@@ -18,13 +18,10 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server, a database on it, and who logs in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Where it listens.
     pub address: Address,
-    /// The database number.
     pub db: i64,
     /// The ACL user; `None` is the default user.
     pub user: Option<String>,
-    /// The password.
     pub password: Option<String>,
     /// How long waiting for a reply may take.
     pub timeout: Duration,
@@ -32,7 +29,7 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// How it is spoken to through TLS; `None` is in the clear.
     pub tls: Option<Tls>,
-    /// True when only a cluster's node will do.
+    /// True when a server that is no node of a cluster is refused.
     pub only_cluster: bool,
     /// Who said that this server is the master, and may say otherwise later.
     pub sentinels: Option<Arc<Sentinels>>,
@@ -40,12 +37,9 @@ pub struct Target {
     pub manners: Manners,
 }
 
-/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// Host and port.
     Tcp(String, u16),
-    /// A unix socket.
     Unix(PathBuf),
     /// Where the master of a service is that Sentinels know: they are asked before anything else.
     Service(Arc<Sentinels>),

@@ -15,7 +15,6 @@ use rustls::pki_types::ServerName;
 use self::no_verify::Anybody;
 use crate::store::error::StoreError;
 
-/// How a server is spoken to through TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Certificates of the issuers that are trusted, PEM; with `cacertdir` in place of the system's.
@@ -24,7 +23,6 @@ pub struct TlsOptions {
     pub cacertdir: Option<PathBuf>,
     /// The client's certificate, PEM, with those of its issuers behind it.
     pub cert: Option<PathBuf>,
-    /// Its private key, PEM.
     pub key: Option<PathBuf>,
     /// The server's certificate is not checked.
     pub insecure: bool,
@@ -40,12 +38,10 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads nothing yet.
     pub fn new(options: TlsOptions) -> Self {
         Self { options, config: Arc::default() }
     }
 
-    /// What the operator said.
     pub fn options(&self) -> &TlsOptions {
         &self.options
     }

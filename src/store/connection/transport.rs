@@ -15,19 +15,16 @@ const CHUNK: usize = 64 * 1024;
 /// A socket with what is still to be sent there, and what came from there.
 pub(super) struct Transport {
     socket: Box<dyn Socket>,
-    /// What is still to be sent.
     pub(super) out: Vec<u8>,
     sent: usize,
     /// All went out, but the socket has not let go of it.
     held_back: bool,
-    /// What came.
     pub(super) inbox: Vec<u8>,
     /// How much of the inbox was read.
     pub(super) taken: usize,
 }
 
 impl Transport {
-    /// Nothing was sent yet.
     pub(super) fn new(socket: Box<dyn Socket>) -> Self {
         Self { socket, out: Vec::new(), sent: 0, held_back: false, inbox: Vec::new(), taken: 0 }
     }

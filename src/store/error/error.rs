@@ -14,205 +14,100 @@ pub enum Place {
 pub enum StoreError {
     /// No connection, or it broke; nothing was changed.
     #[error("cannot reach Redis at {target}: {why}")]
-    Unreachable {
-        /// The server.
-        target: String,
-        /// Why.
-        why: String,
-    },
+    Unreachable { target: String, why: String },
     /// No Sentinel knows the service.
     #[error("cannot reach Redis at {target}: no service is called `{service}` there")]
-    UnknownService {
-        /// The Sentinels.
-        target: String,
-        /// The service's name.
-        service: String,
-    },
+    UnknownService { target: String, service: String },
     /// The server did not answer in time.
     #[error("Redis at {target} did not answer within {seconds}s")]
-    TimedOut {
-        /// The server.
-        target: String,
-        /// How long it was waited for.
-        seconds: f64,
-    },
+    TimedOut { target: String, seconds: f64 },
     /// What answered does not speak the Redis protocol.
     #[error("what answers at {target} is not a Redis server: {why}")]
-    NotRedis {
-        /// The server.
-        target: String,
-        /// What came.
-        why: String,
-    },
+    NotRedis { target: String, why: String },
     /// TLS is wanted, and what is there speaks the Redis protocol in the clear.
     #[error("what answers at {target} is a Redis server without TLS")]
-    NoTls {
-        /// The server.
-        target: String,
-    },
+    NoTls { target: String },
     /// TLS is not wanted, and what is there speaks nothing else.
     #[error("what answers at {target} speaks TLS only")]
-    OnlyTls {
-        /// The server.
-        target: String,
-    },
+    OnlyTls { target: String },
     /// No TLS: a certificate that is not to be trusted, no version or cipher in common.
     #[error("no TLS with Redis at {target}: {why}")]
-    Tls {
-        /// The server.
-        target: String,
-        /// Why.
-        why: String,
-        /// What to do next.
-        hint: &'static str,
-    },
+    Tls { target: String, why: String, hint: &'static str },
     /// The server does not take the client's certificate, or wants one.
     #[error("Redis at {target} turned this client away: {why}")]
-    ClientCertificate {
-        /// The server.
-        target: String,
-        /// Why.
-        why: String,
-    },
+    ClientCertificate { target: String, why: String },
     /// A certificate, a key or a name is not what TLS needs; nothing was sent.
     #[error("TLS: {what}: {why}")]
-    TlsFile {
-        /// The file, or whatever it is.
-        what: String,
-        /// Why.
-        why: String,
-    },
-    /// Log-in failed or is missing.
+    TlsFile { what: String, why: String },
     #[error("Redis at {target} refused the log-in: {why}")]
-    Authentication {
-        /// The server.
-        target: String,
-        /// The server's words.
-        why: String,
-    },
+    Authentication { target: String, why: String },
     /// The log-in at a Sentinel failed or is missing.
     #[error("the Sentinel at {target} refused the log-in: {why}")]
-    SentinelLogIn {
-        /// The Sentinel.
-        target: String,
-        /// Its words.
-        why: String,
-    },
-    /// The user may not do that.
+    SentinelLogIn { target: String, why: String },
     #[error("Redis at {target} does not permit it: {why}")]
-    Permission {
-        /// The server.
-        target: String,
-        /// The server's words.
-        why: String,
-    },
+    Permission { target: String, why: String },
     /// The server is a node of a cluster, and the user may not ask which node serves a Redis key.
     #[error(
         "Redis at {target} does not permit it: this is a node of a cluster, and the user may not ask which node serves a \
          key: it needs +cluster|slots"
     )]
-    NeedsSlots {
-        /// The node.
-        target: String,
-    },
+    NeedsSlots { target: String },
     /// The server refuses, now or in its present state.
     #[error("Redis at {target} refused: {code} {why}")]
     Refused {
-        /// The server.
         target: String,
         /// The error's code, e.g. `LOADING`.
         code: String,
-        /// The rest of its words.
         why: String,
-        /// Where the server ran into the reason.
         place: Place,
     },
     /// A change was sent, no reply tells what became of it, and reading back could not tell either.
     #[error("outcome unknown: {what} was sent to Redis at {target}, but no reply tells what became of it ({why})")]
     OutcomeUnknown {
-        /// The server.
         target: String,
-        /// The change.
         what: String,
         /// What came in place of a reply that tells.
         why: String,
     },
     /// A record's Redis keys are in several slots, and what is to be done takes them at one moment.
     #[error("{why}: no step of the service can be guarded on both (at {target})")]
-    Apart {
-        /// The server.
-        target: String,
-        /// The slots.
-        why: String,
-    },
+    Apart { target: String, why: String },
     /// Some nodes of a cluster could not be walked; what the others hold was read.
     #[error("{missed} of {masters} masters could not be read to the end: {why}")]
     Missed {
-        /// How many.
         missed: usize,
-        /// Of how many.
         masters: usize,
         /// Which, and why.
         why: String,
     },
     /// The service got another master in the middle of changes.
     #[error("a failover came in between, from {from} to {to}: what was changed shortly before may have come back")]
-    FailedOver {
-        /// The master before.
-        from: String,
-        /// The master now.
-        to: String,
-    },
+    FailedOver { from: String, to: String },
     /// Changes were made, and who the service's master is cannot be found out since.
     #[error("done at {target}, but whether it is the master still cannot be said: {why}")]
-    MasterUnknown {
-        /// The server that took the changes.
-        target: String,
-        /// Why.
-        why: String,
-    },
+    MasterUnknown { target: String, why: String },
     /// Changes were made that not so many replicas have as were asked for.
     #[error("done at {target}, but only {have} of {wanted} replicas had it in time: a failover now may lose it")]
-    NotReplicated {
-        /// The server.
-        target: String,
-        /// How many replicas have it.
-        have: i64,
-        /// How many were to have it.
-        wanted: u32,
-    },
+    NotReplicated { target: String, have: i64, wanted: u32 },
     /// A file of idemctl's own could not be written.
     #[error("cannot write {path}: {why}")]
-    File {
-        /// The file.
-        path: String,
-        /// Why.
-        why: String,
-    },
+    File { path: String, why: String },
     /// The server answered something no Redis answers.
     #[error("unexpected reply from Redis at {target} to {asked}")]
-    UnexpectedReply {
-        /// The server.
-        target: String,
-        /// The command.
-        asked: String,
-    },
+    UnexpectedReply { target: String, asked: String },
 }
 
 /// What kind of error it is; the exit code follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// Log-in or permission.
     Permission,
     /// Unreachable or timed out, nothing sent.
     Unreachable,
     /// The server refuses for now.
     Refused,
-    /// A part was done.
     Partial,
     /// A change may or may not have been made.
     OutcomeUnknown,
-    /// A local file.
     File,
     /// It cannot be done there, ever.
     Unfit,
@@ -221,7 +116,6 @@ pub enum ErrorClass {
 }
 
 impl StoreError {
-    /// What kind of error it is.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Authentication { .. } | Self::SentinelLogIn { .. } => ErrorClass::Permission,

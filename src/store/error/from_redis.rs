@@ -10,10 +10,10 @@ use super::acl;
 use super::error::{Place, StoreError};
 use super::from_tls;
 use super::kind::REDIRECTS;
-use crate::store::connection::target::Target;
+use crate::store::connection::Target;
 
 /// Codes of errors that speak of the server or the user, not of a record: they end what was tried.
-const REFUSALS: &[&str] = &[
+pub(super) const REFUSALS: [&str; 14] = [
     "READONLY",
     "OOM",
     "MISCONF",

@@ -5,28 +5,11 @@
 //! only where Redis itself promises that, by its code and by the place where the error came up.
 
 use super::error::{Place, StoreError};
+use super::from_redis::REFUSALS;
 
-/// Codes of errors that come before a command is executed (Redis, `processCommand`), or that refuse to execute any.
-const BEFORE_EXECUTION: [&str; 18] = [
-    "NOAUTH",
-    "WRONGPASS",
-    "NOPERM",
-    "READONLY",
-    "OOM",
-    "MISCONF",
-    "LOADING",
-    "BUSY",
-    "MASTERDOWN",
-    "CLUSTERDOWN",
-    "CROSSSLOT",
-    "MOVED",
-    "ASK",
-    "TRYAGAIN",
-    "NOREPLICAS",
-    "NOSCRIPT",
-    "EXECABORT",
-    "DENIED",
-];
+/// Codes of errors that come before a command is executed (Redis, `processCommand`), besides those that refuse to execute
+/// any, [`REFUSALS`].
+const BEFORE_EXECUTION: [&str; 4] = ["WRONGPASS", "NOSCRIPT", "EXECABORT", "DENIED"];
 
 /// Codes of errors that meet a script at its first write or before. What they speak of holds for as long as the script
 /// runs, and idemctl's own scripts compare with commands that only read, and write by one kind of command.
@@ -48,7 +31,7 @@ impl StoreError {
         match self {
             Self::Refused { code, why, place, .. } => match place {
                 Place::Command if code == "ERR" => WORDS.iter().any(|words| why.starts_with(words)),
-                Place::Command => BEFORE_EXECUTION.contains(&code.as_str()),
+                Place::Command => BEFORE_EXECUTION.iter().chain(&REFUSALS).any(|known| known == code),
                 Place::Script => IN_SCRIPT.contains(&code.as_str()),
             },
             Self::Authentication { why, .. } => why.starts_with("NOAUTH") || why.starts_with("WRONGPASS"),
@@ -74,7 +57,7 @@ mod tests {
 
     #[test]
     fn what_redis_refuses_to_execute_had_no_effect() {
-        for code in BEFORE_EXECUTION {
+        for code in BEFORE_EXECUTION.into_iter().chain(REFUSALS) {
             assert!(refused(Place::Command, code, "whatever"), "{code}");
         }
         assert!(refused(Place::Command, "ERR", "unknown command 'UNLINK', with args beginning with: "));

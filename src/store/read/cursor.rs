@@ -25,7 +25,6 @@ pub(in crate::store) struct Scan {
 }
 
 impl Scan {
-    /// At the beginning.
     pub(in crate::store) fn new() -> Self {
         Self { cursor: b"0".to_vec(), ..Self::default() }
     }

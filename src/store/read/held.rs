@@ -7,9 +7,6 @@ use crate::store::error::StoreError;
 
 impl Reader {
     /// The Redis keys that all masters hold together, by DBSIZE.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn keys_held(&self) -> Result<u64, StoreError> {
         let mut held = 0;
         for master in self.link().masters().await? {

@@ -1,8 +1,7 @@
 //! The look that a change is compared with: sharp enough to tell the record from every other that may take its place.
 
 use super::reader::{Checksums, Head, Reader, Seen};
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
 use crate::store::cluster::client::Link;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -42,9 +41,6 @@ impl Reader {
     }
 
     /// The same, of values of which [`MOST_WHOLE`] bytes do not tell what they are.
-    ///
-    /// # Errors
-    /// As [`Reader::look`].
     pub async fn look_further(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
         self.observe_with(records, Head::Bytes(MOST_FURTHER), Checksums::OfLonger).await
     }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
 use crate::store::connection::reply;
 
 /// Reads the reply of `observe.lua` for these Redis keys.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::select::rate::Rate;
+use crate::domain::select::Rate;
 
 /// The usual page. Larger ones stall other clients, smaller ones cost round trips. The masters of a cluster share it: each
 /// has a page under way, and what is found together is then spread over all of them.
@@ -14,7 +14,6 @@ const LEAST: usize = 100;
 /// The largest page, for servers far away.
 const LARGEST: usize = 2_000;
 
-/// How the keyspace is walked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Gait {
     /// A replica of each master in place of it, where there is one.
@@ -53,7 +52,6 @@ impl Pace {
         Self { round_trip, count: gait.page(masters), largest: gait.largest(masters) }
     }
 
-    /// Keys to look at next.
     pub(in crate::store) fn count(&self) -> usize {
         self.count
     }

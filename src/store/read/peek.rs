@@ -3,8 +3,7 @@
 use redis::{Pipeline, Value};
 
 use super::reader::{Head, Reader, Seen, of_the_record};
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 

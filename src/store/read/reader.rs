@@ -4,18 +4,15 @@ use redis::{Cmd, Value};
 
 use super::observed::observation;
 use super::page_size::Gait;
-use crate::domain::record::observation::Observation;
+use crate::domain::record::Observation;
 use crate::store::cluster::client::Link;
 use crate::store::cluster::scripted::Script;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
-/// How much of each value is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head {
-    /// At most this many bytes.
     Bytes(usize),
-    /// All of it.
     Whole,
 }
 
@@ -38,9 +35,7 @@ impl Head {
 /// Whether a read tells the checksums of values that are longer than their head: each takes the server a DUMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Checksums {
-    /// None.
     None,
-    /// Those.
     OfLonger,
 }
 
@@ -58,7 +53,6 @@ enum Way {
     Commands,
 }
 
-/// What may only read.
 #[derive(Clone)]
 pub struct Reader {
     link: Link,
@@ -66,11 +60,9 @@ pub struct Reader {
     gait: Gait,
 }
 
-/// What reading one record gave.
 pub type Seen = Result<Observation, StoreError>;
 
 impl Link {
-    /// What may only read.
     pub fn reader(&self) -> Reader {
         Reader::new(self.clone())
     }
@@ -87,7 +79,6 @@ impl Reader {
         Self { gait, ..self }
     }
 
-    /// How the keyspace is walked.
     pub(in crate::store) fn gait(&self) -> Gait {
         self.gait
     }
@@ -119,9 +110,6 @@ impl Reader {
     }
 
     /// The same, with the checksums of values that are longer than the head where these are asked for.
-    ///
-    /// # Errors
-    /// As [`Reader::observe_each`].
     pub(in crate::store) async fn observe_with(
         &mut self,
         records: &[Vec<Vec<u8>>],

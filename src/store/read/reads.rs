@@ -3,11 +3,8 @@
 use std::ops::Range;
 
 use super::reader::{Head, Seen};
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::locate::Candidate;
-use crate::domain::record::observation::{Content, Expiry, Observation, SeenSlot};
-use crate::store::connection::Wire;
-use crate::store::connection::resp::Token;
+use crate::domain::record::{Candidate, Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::store::connection::{Token, Wire};
 use crate::store::error::StoreError;
 
 /// What is asked of each Redis key.

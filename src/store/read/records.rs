@@ -3,23 +3,19 @@
 use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::Record;
-use crate::domain::record::locate::{self, Candidate};
-use crate::domain::record::stranger::{self, Stranger};
-use crate::domain::schema::catalog::Catalog;
-use crate::domain::select::coverage::Coverage;
+use crate::domain::record::{Candidate, Record, Stranger, locate, stranger};
+use crate::domain::schema::Catalog;
+use crate::domain::select::Coverage;
 use crate::store::{Head, Reader, Seen, StoreError, Walk};
 
 /// What one KEY turned out to name.
 #[derive(Debug)]
 pub struct Found {
-    /// The KEY as it was given.
     pub key: Vec<u8>,
     /// The records, in the order of the schemas.
     pub records: Vec<Record>,
     /// Redis keys that exist where no record is.
     pub strangers: Vec<Stranger>,
-    /// The Redis keys that were looked at.
     pub looked_at: Vec<Vec<u8>>,
     /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
     pub unread: Option<StoreError>,
@@ -30,9 +26,7 @@ const LONGER: Head = Head::Bytes(16 << 20);
 
 /// How much to read of each value, and what to find fault with.
 pub struct Lookup {
-    /// How much of each value.
     pub head: Head,
-    /// Limits that findings compare with.
     pub thresholds: Thresholds,
     /// True to find, beside the records of a Redis key's own schemas, the results that others read there.
     pub both: bool,

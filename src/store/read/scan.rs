@@ -5,9 +5,8 @@ use tokio::time::{Instant, sleep_until};
 use super::reader::{Head, Reader, Seen};
 use super::scan_nodes::Nodes;
 use super::scan_page::Found;
-use crate::domain::record::locate::Candidate;
-use crate::domain::record::observation::{Content, Observation, SeenSlot};
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::record::{Candidate, Content, Observation, SeenSlot};
+use crate::domain::schema::Catalog;
 use crate::store::error::StoreError;
 
 /// What is read of a value where its beginning does not tell what it is.
@@ -34,9 +33,6 @@ pub struct Walk {
 impl Walk {
     /// Starts at the beginning. Of each value that many bytes are read, and more where its schema needs them to tell
     /// what it is.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
         let link = reader.link().clone();
         match Nodes::open(link.clone(), catalog.scan_pattern(), head, reader.gait()).await {
@@ -71,9 +67,6 @@ impl Walk {
 
     /// Makes the lengths of these values known, which the last page held. Where a good part of a page is asked for, the
     /// pages after it bring the lengths along.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn measure(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
         let cut = |seen: &&mut Observation| seen.slots.iter().any(|slot| !slot.content.is_whole());
         let wanted: Vec<_> = seen.filter(cut).collect();
@@ -93,9 +86,6 @@ impl Walk {
     }
 
     /// Reads more of these records, which the last page held.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn read_on(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
         let mut seen = Vec::with_capacity(records.len());
         for some in records.chunks(LONGER_READS) {
@@ -118,9 +108,6 @@ impl Walk {
 
     /// What the next page holds of the scanned schemas' records, whose idempotency keys `wanted` lets through; perhaps
     /// nothing. `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn next(
         &mut self,
         catalog: &Catalog,

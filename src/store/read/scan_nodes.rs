@@ -11,17 +11,16 @@ use super::page_size::Gait;
 use super::reader::Head;
 use super::scan_page::{Page, Pages};
 use crate::domain::hash_slot;
-use crate::domain::record::locate::Candidate;
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::record::Candidate;
+use crate::domain::schema::Catalog;
 use crate::store::cluster::client::Link;
 use crate::store::cluster::slot_map::SlotMap;
-use crate::store::connection::target::Target;
+use crate::store::connection::Target;
 use crate::store::error::{Place, StoreError};
 
 /// How often nodes are walked again for slots that moved meanwhile.
 const MOST_ROUNDS: usize = 5;
 
-/// A walk over every node.
 pub(in crate::store) struct Nodes {
     link: Link,
     open: VecDeque<(Target, Pages)>,

@@ -10,29 +10,22 @@ use super::page_size::{Gait, Pace};
 use super::reader::{Head, Seen};
 use super::reads::{self, Reads};
 use crate::domain::hash_slot;
-use crate::domain::record::locate::{self, Candidate};
-use crate::domain::schema::catalog::Catalog;
+use crate::domain::record::{Candidate, locate};
+use crate::domain::schema::Catalog;
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
-use crate::store::connection::client_options::Courtesy;
-use crate::store::connection::resp::Token;
-use crate::store::connection::target::Target;
-use crate::store::connection::{Wire, pack};
+use crate::store::connection::{Courtesy, Target, Token, Wire, pack};
 use crate::store::error::StoreError;
 
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
 pub(in crate::store) type Found = (Candidate, usize, Seen);
 
-/// A page that was read.
 pub(in crate::store) struct Page {
-    /// Redis keys that were looked at.
     pub(in crate::store) looked_at: usize,
-    /// The records they belong to.
     pub(in crate::store) found: Vec<Found>,
     /// Those that this node does not serve alone: a cluster keeps their Redis keys apart, or is moving them.
     pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,
 }
 
-/// Records that are being read.
 struct Asked {
     looked_at: usize,
     places: Vec<(Candidate, usize)>,
@@ -56,9 +49,6 @@ pub(in crate::store) struct Pages {
 
 impl Pages {
     /// Connects, and asks for the first page. In a cluster `masters` says how many nodes are walked.
-    ///
-    /// # Errors
-    /// As [`Wire::connect`].
     pub(in crate::store) async fn open(
         target: &Target,
         pattern: &[u8],
@@ -94,9 +84,6 @@ impl Pages {
 
     /// The next page of the records that the catalog's schemas own and whose idempotency keys `wanted` lets through;
     /// `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
-    ///
-    /// # Errors
-    /// As every read.
     pub(in crate::store) async fn next(
         &mut self,
         catalog: &Catalog,

@@ -2,24 +2,20 @@
 
 use super::server::Sandbox;
 use crate::store::cluster::client::connect;
-use crate::store::connection::target::Target;
+use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
 /// One Redis key to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The Redis key.
     pub redis_key: Vec<u8>,
-    /// What it holds.
     pub value: EntryValue,
     /// How long it lives, in milliseconds; `None` for ever.
     pub ttl_ms: Option<u64>,
 }
 
-/// What a Redis key holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryValue {
-    /// A string.
     Text(Vec<u8>),
     /// A hash with one field: no service's value.
     Hash(Vec<u8>),

@@ -3,8 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
-use crate::store::connection::permit::Writable;
-use crate::store::connection::target::{Address, Target};
+use crate::store::connection::{Address, Target, Writable};
 
 /// How far from its port a cluster's node has its bus.
 const BUS: u16 = 10_000;
@@ -31,9 +30,6 @@ pub fn free_port() -> io::Result<u16> {
 }
 
 /// A server that is not there, though its machine is.
-///
-/// # Errors
-/// As [`free_port`].
 pub fn nowhere(like: &Writable) -> io::Result<Writable> {
     let address = Address::Tcp(Ipv4Addr::LOCALHOST.to_string(), free_port()?);
     Ok(like.instead(Target { address, ..(**like).clone() }))

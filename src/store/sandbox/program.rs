@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A program that is a Redis server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     /// Its absolute path.

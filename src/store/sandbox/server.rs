@@ -14,8 +14,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::program::{self, Program, SERVER_NAME};
-use crate::store::connection::permit::{Permit, Writable};
-use crate::store::connection::target::{Address, Target};
+use crate::store::connection::{Address, Permit, Target, Writable};
 
 /// Runs the server, and outlives this process by just as long as it takes to kill the server and remove the folder.
 const GUARD: &str = include_str!("guard.sh");
@@ -51,12 +50,10 @@ pub struct Setup {
     pub port: Option<u16>,
     /// What clients have to log in with.
     pub password: Option<String>,
-    /// More lines of configuration.
     pub config: Vec<String>,
 }
 
 impl Setup {
-    /// The lines of configuration that it takes.
     fn lines(&self) -> String {
         let mut lines = self.config.clone();
         if let Some(port) = self.port {
@@ -69,28 +66,16 @@ impl Setup {
     }
 }
 
-/// Why there is no throw-away server.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// No server program in PATH.
     #[error("cannot start a private server: neither valkey-server nor redis-server is in PATH")]
     NoProgram,
     /// The private folder or the process could not be made.
     #[error("cannot start a private server in {folder}: {why}")]
-    System {
-        /// The folder for temporary files.
-        folder: String,
-        /// Why.
-        why: std::io::Error,
-    },
+    System { folder: String, why: std::io::Error },
     /// The server program did not come up, or went away.
     #[error("{program} does not come up: {last_words}")]
-    NotServing {
-        /// The program.
-        program: String,
-        /// What it said last.
-        last_words: String,
-    },
+    NotServing { program: String, last_words: String },
 }
 
 impl SandboxError {
@@ -117,9 +102,6 @@ impl Sandbox {
     }
 
     /// The same, set up otherwise.
-    ///
-    /// # Errors
-    /// As [`Sandbox::start`].
     pub async fn start_as(path: &[PathBuf], temp_dir: &Path, setup: &Setup) -> Result<Self, SandboxError> {
         let program = program::find(path).ok_or(SandboxError::NoProgram)?;
         let mut sandbox = Self::spawn(&program, &room_for_a_socket(temp_dir), setup)
@@ -164,7 +146,6 @@ impl Sandbox {
         Ok(Self { guard, socket: folder.join(SOCKET), password: setup.password.clone(), ended })
     }
 
-    /// The socket it listens on.
     pub fn socket(&self) -> &Path {
         &self.socket
     }

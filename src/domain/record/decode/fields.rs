@@ -7,8 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::form::Form;
 use super::reading::Decoded;
-use crate::domain::record::json::Json;
-use crate::domain::record::response::Response;
+use crate::domain::record::{Json, Response};
 use crate::domain::schema::{BodyEncoding, Timestamp, ValueCase};
 use crate::domain::step::encoding::compact_json;
 
@@ -35,7 +34,6 @@ pub(super) fn decode(case: &ValueCase, index: usize, form: Form, source: Source<
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(crate) head: &'a [u8],
-    /// True when `head` is the whole value.
     pub(crate) whole: bool,
     pub(crate) document: Option<&'a Json<'a>>,
 }

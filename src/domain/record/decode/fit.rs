@@ -4,17 +4,14 @@ use serde_json::Value;
 
 use super::fields::Source;
 use super::form::strange;
-use crate::domain::record::json::Json;
+use crate::domain::record::Json;
 use crate::domain::schema::ValueCase;
 
-/// Whether a value is of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
-    /// The value is of the case.
     Yes,
     /// The rest of the value, which was not read, decides.
     Open,
-    /// The value is not of the case.
     No,
 }
 

@@ -1,6 +1,6 @@
 //! Whether a value has a form that the schema writes.
 
-use crate::domain::record::json::Json;
+use crate::domain::record::Json;
 use crate::domain::schema::{Closed, Schema, ValueCase};
 
 /// The bytes of a field's name that a reason shows at most.
@@ -9,7 +9,6 @@ const MOST_NAME: usize = 64;
 /// Whether a value of a case has the form that the schema writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The value has the form.
     Own,
     /// The beginning that was read has the form; the rest may hold another field.
     SoFar,
@@ -39,7 +38,6 @@ impl Form {
         }
     }
 
-    /// True when it is known that the schema does not write such a value.
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self, Self::Foreign(_))
     }

@@ -3,15 +3,12 @@
 use serde_json::Value;
 
 use super::form::Form;
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::schema::SlotIs;
 
-/// What a slot turned out to hold under a schema.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
-    /// Nothing is there.
     Absent,
-    /// One of the schema's value cases.
     Value(Box<Decoded>),
     /// A string that cannot be read, and why.
     Unreadable(String),
@@ -19,7 +16,6 @@ pub enum Reading {
     Undecided,
     /// A string that can be read and is of no case: somebody else wrote it.
     Foreign {
-        /// Why it is of none.
         why: String,
         /// True when only the beginning was read, and what comes behind decides which case a script takes it for.
         is_part: bool,
@@ -67,7 +63,6 @@ impl Reading {
         }
     }
 
-    /// The decoded value, where there is one.
     pub fn decoded(&self) -> Option<&Decoded> {
         match self {
             Self::Value(decoded) => Some(decoded),
@@ -76,7 +71,6 @@ impl Reading {
     }
 }
 
-/// A value of a known case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
     /// The index of the case in `Schema::values`.

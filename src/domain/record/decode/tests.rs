@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::fields::{base64_bytes, millis};
 use super::*;
-use crate::domain::record::response::Response;
+use crate::domain::record::Response;
 use crate::domain::samples::{CHI_RESULT, schema, schemas, text};
 use crate::domain::schema::Timestamp;
-use crate::domain::step::request::Request;
+use crate::domain::step::Request;
 
 fn response() -> impl Strategy<Value = Response> {
     let header = ("[A-Z][a-z]{0,3}", "[ -~\u{e9}]{0,6}");
@@ -125,51 +125,39 @@ fn what_a_service_may_write_is_its_own() {
 /// scripts take it for is another question.
 #[test]
 fn what_no_service_writes_is_somebody_elses() {
-    for (schema, slot, value, why, case) in [
-        ("go-chi", 0, r#"{"status":0,"name":"Ann"}"#, "`/name` is a field that it does not have", "in-progress"),
-        ("go-chi", 0, r#"{"status":1,"result":"x"}"#, "`/result` is a field that it does not have", "completed"),
-        ("go-chi", 0, r#"{"status":1}"#, "`/response` is missing", "completed"),
-        ("go-chi", 0, r#"{"status":1,"response":7}"#, "`/response` is no object", "completed"),
-        ("go-chi", 0, r#"{"status":1,"response":null}"#, "`/response` is null, which it never is", "completed"),
-        (
-            "go-chi",
-            0,
-            r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":"","x":1}}"#,
-            "`/response/x` is a field that it does not have",
-            "completed",
-        ),
+    const EXTRA: &str = "is a field that it does not have";
+    const MISSING: &str = "is missing";
+    const NULL: &str = "is null, which it never is";
+    const DEEP: &str = r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":"","x":1}}"#;
+    for (schema, slot, value, field, fault, case) in [
+        ("go-chi", 0, r#"{"status":0,"name":"Ann"}"#, "/name", EXTRA, "in-progress"),
+        ("go-chi", 0, r#"{"status":1,"result":"x"}"#, "/result", EXTRA, "completed"),
+        ("go-chi", 0, r#"{"status":1}"#, "/response", MISSING, "completed"),
+        ("go-chi", 0, r#"{"status":1,"response":7}"#, "/response", "is no object", "completed"),
+        ("go-chi", 0, r#"{"status":1,"response":null}"#, "/response", NULL, "completed"),
+        ("go-chi", 0, DEEP, "/response/x", EXTRA, "completed"),
         (
             "go-chi",
             0,
             r#"{"status":1,"response":{"StatusCode":1,"Body":""}}"#,
-            "`/response/Header` is missing",
+            "/response/Header",
+            MISSING,
             "completed",
         ),
-        ("go-middleware", 0, r#"{"status":"COMPLETED"}"#, "`/code` is missing", "completed"),
+        ("go-middleware", 0, r#"{"status":"COMPLETED"}"#, "/code", MISSING, "completed"),
         (
             "go-middleware",
             0,
             r#"{"status":"COMPLETED","code":null,"headers":{},"body":""}"#,
-            "`/code` is null, which it never is",
+            "/code",
+            NULL,
             "completed",
         ),
-        (
-            "express",
-            0,
-            r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#,
-            "`/fingerPrint` is a field that it does not have",
-            "in-progress",
-        ),
-        (
-            "express",
-            0,
-            r#"{"status":"COMPLETED","statusCode":200,"headers":null}"#,
-            "`/headers` is null, which it never is",
-            "completed",
-        ),
-        ("event-driven", 1, r#"{"statusCode":200,"extra":1}"#, "`/extra` is a field that it does not have", "stored"),
+        ("express", 0, r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#, "/fingerPrint", EXTRA, "in-progress"),
+        ("express", 0, r#"{"status":"COMPLETED","statusCode":200,"headers":null}"#, "/headers", NULL, "completed"),
+        ("event-driven", 1, r#"{"statusCode":200,"extra":1}"#, "/extra", EXTRA, "stored"),
     ] {
-        let wanted = (Some(why.to_owned()), Some(case.to_owned()));
+        let wanted = (Some(format!("`{field}` {fault}")), Some(case.to_owned()));
         assert_eq!(form(schema, slot, value), wanted, "{schema}: {value}");
     }
     assert_eq!(form("event-consumer", 0, "2").0.as_deref(), Some("not one of the words the schema knows"));

@@ -28,7 +28,6 @@ impl Utf8End for [u8] {
 /// Where a scan of JSON stands: what is open, and up to where everything is complete.
 #[derive(Default)]
 struct Scan {
-    /// The closing bytes of the open objects and arrays, outermost first.
     open: Vec<u8>,
     /// Everything before this index can be kept, once the first `safe_open` containers are closed behind it.
     safe: usize,

@@ -8,7 +8,6 @@ pub(super) const DEEPEST: usize = 1000;
 
 /// Why a value ends before it is complete.
 pub(super) enum Stop {
-    /// The bytes end.
     Cut,
     /// The text is nothing that services write: the careful reader decides.
     Odd,
@@ -44,7 +43,6 @@ impl Open {
 pub(super) struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    /// The index of the next byte.
     pub(crate) at: usize,
     pub(crate) cut: bool,
 }

@@ -4,18 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A JSON value that borrows what it can.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json<'a> {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
     /// A number as it was written.
     Number(Cow<'a, str>),
-    /// A string's text.
     String(Cow<'a, str>),
-    /// An array.
     Array(Vec<Json<'a>>),
     /// An object: names, each once, and values.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),

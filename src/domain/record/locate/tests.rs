@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::Expiry;
 use crate::domain::samples::{self, any_key, catalog, text};
 use crate::domain::schema::State;
 

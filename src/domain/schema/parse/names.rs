@@ -6,7 +6,6 @@ use crate::domain::schema::forms::ValueCase;
 use crate::domain::schema::model::Script;
 use crate::domain::schema::role::SlotKey;
 
-/// The names that were read so far.
 pub(super) struct Names {
     pub(crate) scripts: BTreeMap<String, Script>,
     pub(crate) slots: Vec<SlotKey>,

@@ -1,10 +1,7 @@
 //! A lock TTL is sent that is no whole number of seconds, or none at all; and one that is, for a lock has to live for it.
 
 use crate::domain::simulation::{Story, Told};
-use crate::sim::simulate::abort::{Abort, Played};
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Abort, Begun, Environment, Lock, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

@@ -9,11 +9,8 @@ use std::time::Duration;
 
 use crate::domain::schema::OnFailure;
 use crate::domain::simulation::{Story, Told};
-use crate::sim::simulate::abort::Played;
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
 use crate::sim::simulate::worker::Worker;
+use crate::sim::simulate::{Begun, Environment, Lock, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

@@ -1,10 +1,7 @@
 //! A worker takes the lock and dies before it has done anything. How long does its client wait?
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::abort::Played;
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Begun, Environment, Lock, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

@@ -1,12 +1,9 @@
 //! Redis runs out of memory while a worker holds the lock, under each policy of what to do then.
 
 use crate::domain::simulation::{Story, Told};
-use crate::domain::step::reply::StepReply;
-use crate::sim::simulate::abort::Played;
-use crate::sim::simulate::environment::Environment;
+use crate::domain::step::StepReply;
 use crate::sim::simulate::run::Run;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Begun, Environment, Lock, PAYMENT, Played, Scenario};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -3,12 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::domain::simulation::{Story, Told};
-use crate::domain::step::reply::StepReply;
-use crate::sim::simulate::abort::{Abort, Played};
-use crate::sim::simulate::environment::Environment;
+use crate::domain::step::StepReply;
 use crate::sim::simulate::private_servers::{PrivateServer, password};
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Abort, Begun, Environment, Lock, PAYMENT, Played, Scenario};
 use crate::store::{Wire, pack};
 
 pub(super) const SCENARIO: Scenario = Scenario {

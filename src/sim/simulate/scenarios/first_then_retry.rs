@@ -1,10 +1,7 @@
 //! A request is served, and its client, who lost the response, asks again.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::abort::Played;
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Begun, Environment, Lock, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

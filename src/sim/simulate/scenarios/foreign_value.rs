@@ -1,10 +1,7 @@
 //! Another schema shares the Redis keys, such as the service's older release, and its values are met.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::abort::{Abort, Played};
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Lock, PAYMENT};
+use crate::sim::simulate::{Abort, Environment, Lock, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

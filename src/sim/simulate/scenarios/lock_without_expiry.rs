@@ -1,10 +1,7 @@
 //! A lock without TTL is left behind: by a worker that died between SET NX and EXPIRE, or by the schema's own begin.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::abort::Played;
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Lock, PAYMENT};
+use crate::sim::simulate::{Environment, Lock, PAYMENT, Played, Scenario};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {

@@ -6,7 +6,7 @@ use super::{
     payload_mismatch, result_not_stored, script_flush, store_down, zombie_completes, zombie_overwrites,
     zombie_releases,
 };
-use crate::sim::simulate::scenario::Scenario;
+use crate::sim::simulate::Scenario;
 
 pub const ALL: [Scenario; 19] = [
     first_then_retry::SCENARIO,

@@ -1,10 +1,7 @@
 //! Another operation comes with the key of one that is made already, or is being made.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::abort::Played;
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, OTHER_PAYMENT, PAYMENT};
+use crate::sim::simulate::{Begun, Environment, Lock, OTHER_PAYMENT, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

@@ -1,10 +1,7 @@
 //! Redis forgets its scripts between a worker's steps, as a restart or SCRIPT FLUSH makes it.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::abort::{Abort, Played};
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Abort, Begun, Environment, Lock, PAYMENT, Played, Scenario};
 use crate::store::pack;
 
 pub(super) const SCENARIO: Scenario = Scenario {

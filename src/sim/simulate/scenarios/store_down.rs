@@ -2,10 +2,7 @@
 
 use crate::domain::schema::WithoutRedis;
 use crate::domain::simulation::{Story, Told};
-use crate::sim::simulate::abort::{Abort, Played};
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Abort, Begun, Environment, Lock, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {

@@ -1,10 +1,7 @@
 //! A worker is paused beyond its lock. Another takes the lock and is at work when the first comes back.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::abort::Played;
-use crate::sim::simulate::environment::Environment;
-use crate::sim::simulate::scenario::Scenario;
-use crate::sim::simulate::story::{Begun, Lock, PAYMENT};
+use crate::sim::simulate::{Begun, Environment, Lock, PAYMENT, Played, Scenario};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -20,7 +17,7 @@ async fn play(environment: &Environment<'_>) -> Played {
     comes_back_to_complete(environment).await
 }
 
-/// It was paused before it did anything, and goes on.
+/// The paused worker had done nothing yet, and goes on with its work.
 async fn comes_back_to_work(environment: &Environment<'_>) -> Played {
     let run = environment.run("it goes on working").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, Lock::Short).await?;
@@ -38,7 +35,7 @@ async fn comes_back_to_work(environment: &Environment<'_>) -> Played {
     run.retries("a later retry", PAYMENT).await
 }
 
-/// What it asked for did not come about, and it comes back with that for an answer.
+/// The paused worker's operation had no effect, and the worker comes back to complete with that answer.
 async fn comes_back_to_complete(environment: &Environment<'_>) -> Played {
     let run = environment.run("it completes what had no effect").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, Lock::Short).await?;

@@ -1,6 +1,5 @@
 use super::*;
-use crate::domain::record::deadline::Deadline;
-use crate::domain::record::observation::Expiry;
+use crate::domain::record::{Deadline, Expiry};
 
 /// A change to the first of these Redis keys, each with a value of so many bytes, of which the first was read.
 fn change(redis_keys: &[&str], bytes: u64) -> Change {

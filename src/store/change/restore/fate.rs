@@ -3,10 +3,8 @@
 use crate::store::backup::Saved;
 use crate::store::error::StoreError;
 
-/// A Redis key that is to come back.
 #[derive(Debug, Clone, Copy)]
 pub struct Return<'a> {
-    /// What stood there.
     pub saved: &'a Saved,
     /// Another Redis key of the record where nothing may stand now; `None` where none matters.
     pub barred_by: Option<&'a [u8]>,
@@ -23,7 +21,6 @@ impl Return<'_> {
 /// What became of a Redis key, or why it did not come back.
 pub type Became = Result<Fate, StoreError>;
 
-/// What becomes of a Redis key of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is back, or would be, with these milliseconds left; `None` without expiry.
@@ -34,6 +31,5 @@ pub enum Fate {
     Present,
     /// What stands at the record's other Redis key keeps it away.
     Barred,
-    /// Its time is over.
     Expired,
 }

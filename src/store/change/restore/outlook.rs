@@ -12,9 +12,6 @@ use crate::store::error::StoreError;
 
 impl Link {
     /// What [`Writer::restore`] would do.
-    ///
-    /// # Errors
-    /// As every read.
     pub async fn would_restore(&self, backup: &[Return<'_>]) -> Result<Vec<Became>, StoreError> {
         let left = self.left(backup).await?;
         let foreseen = self.foresee(backup, &left, |_| true).await?;

@@ -10,7 +10,6 @@ use crate::args::TlsArgs;
 use crate::exit::Stop;
 use crate::store::{Address, Tls, TlsOptions};
 
-/// How TLS is spoken, setting by setting.
 #[derive(Debug, Clone)]
 pub(super) struct TlsSettings {
     pub(crate) cacert: Sourced<Option<PathBuf>>,
@@ -70,7 +69,7 @@ impl TlsSettings {
         }
     }
 
-    /// What has to be said of the settings on stderr.
+    /// Warnings about the settings, for stderr.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let insecure = self.insecure.value.then(|| {
             "insecure: the server's certificate is not checked; whoever is on the way can read and change everything, \

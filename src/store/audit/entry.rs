@@ -1,56 +1,45 @@
 //! The audit log: one JSON line a change, appended and never rewritten.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::store::backup::writer::{create_folder, file_error, private};
 use crate::store::error::StoreError;
 
-pub use super::reader::{Log, Logged};
-
 /// One change: who, where, when, what and why.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry<'a> {
-    /// When, RFC 3339 in UTC.
-    pub at: &'a str,
+    /// RFC 3339 in UTC.
+    pub at: Cow<'a, str>,
     /// The operator's user name.
-    pub who: &'a str,
-    /// The operator's host.
-    pub host: &'a str,
-    /// The server.
-    pub server: &'a str,
-    /// The subcommand.
-    pub command: &'a str,
-    /// The schema's name.
-    pub schema: &'a str,
+    pub who: Cow<'a, str>,
+    pub host: Cow<'a, str>,
+    pub server: Cow<'a, str>,
+    pub command: Cow<'a, str>,
+    pub schema: Cow<'a, str>,
     /// The idempotency key; bytes that are not UTF-8 escaped.
     pub key: String,
     /// The Redis key that changed; bytes that are not UTF-8 escaped.
     pub redis_key: String,
-    /// What was done to it.
-    pub what: &'a str,
-    /// Why, in the operator's words.
-    pub reason: Option<&'a str>,
-    /// The backup that holds what was removed.
-    pub backup: Option<&'a str>,
+    pub what: Cow<'a, str>,
+    pub reason: Option<Cow<'a, str>>,
+    pub backup: Option<Cow<'a, str>>,
 }
 
-/// Lines for the log.
 #[derive(Debug, Clone, Default)]
 pub struct Lines(Vec<u8>);
 
 impl Lines {
-    /// True when there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds a change.
     pub fn push(&mut self, entry: &Entry<'_>) {
         // Text written to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.0, entry);
@@ -59,9 +48,6 @@ impl Lines {
 }
 
 /// Appends lines in one write and waits until they are on the disk.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
     let wrong = |error: io::Error| file_error(path, &error);
     let mut file = open(path)?;
@@ -97,9 +83,6 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 }
 
 /// Makes sure, before a change, that the log can be written after it.
-///
-/// # Errors
-/// When the file cannot be opened for appending.
 pub fn prepare(path: &Path) -> Result<(), StoreError> {
     open(path).map(drop)
 }

@@ -4,36 +4,8 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
+use super::entry::Entry;
 use crate::files;
-
-/// One change as the log has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Logged {
-    /// When, RFC 3339 in UTC.
-    pub at: String,
-    /// The operator's user name.
-    pub who: String,
-    /// The operator's host.
-    pub host: String,
-    /// The server.
-    pub server: String,
-    /// The subcommand.
-    pub command: String,
-    /// The schema's name.
-    pub schema: String,
-    /// The idempotency key; bytes that are not UTF-8 escaped.
-    pub key: String,
-    /// The Redis key that changed; bytes that are not UTF-8 escaped.
-    pub redis_key: String,
-    /// What was done to it.
-    pub what: String,
-    /// Why, in the operator's words.
-    pub reason: Option<String>,
-    /// The backup that holds what was removed.
-    pub backup: Option<String>,
-}
 
 /// The most bytes of a line: a key of a megabyte, each byte of which is escaped, takes six.
 const MOST_LINE: u64 = 16 << 20;
@@ -64,10 +36,7 @@ impl Log {
     }
 
     /// The next change; `Some(None)` is a line that is damaged, `None` the end.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn next_line(&mut self) -> io::Result<Option<Option<Logged>>> {
+    pub fn next_line(&mut self) -> io::Result<Option<Option<Entry<'static>>>> {
         let mut bytes = Vec::new();
         if files::read_line(&mut self.lines, b'\n', &mut bytes, MOST_LINE)? == 0 {
             return Ok(None);
