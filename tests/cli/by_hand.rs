@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{self, Run, Server};
+use crate::support::Server;
 use rexpect::process::WaitStatus;
 use rexpect::session::{PtySession, spawn_command};
 
@@ -60,7 +60,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         assert!(run.stderr.contains(told) && run.stderr.contains("error: "), "{words:?}: {}", run.all());
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
 }
 
 #[test]
@@ -112,33 +112,14 @@ fn a_dry_run_changes_nothing_and_asks_nobody() {
         let line = run.json_lines().remove(0);
         assert_eq!((&line["outcome"], &line["step"]["foretold"]), (&"dry-run".into(), &foretold.into()), "{words:?}");
     }
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
 
 #[test]
-fn contexts_protect() {
-    let server = seeded();
-    let url = format!("unix://{}", server.socket().display());
-    // A file for each: at one address the strictest of a file's contexts holds.
-    for (name, says) in [("prod", "protected = true\nschema = [\"go-middleware\"]"), ("audit", "read_only = true")] {
-        let config = format!("[context.{name}]\nurl = \"{url}\"\n{says}\n");
-        fs::write(server.folder().join(name), config).unwrap();
-    }
-    let run = |context: &str, words: &[&str]| {
-        let mut command = support::idemctl(server.folder());
-        command.args(["--config", context, "--context", context]).args(words);
-        Run::of(command, b"")
-    };
-    let words = complete("go-middleware", &["--yes"]);
-    run("audit", &words).exits(2).says("read-only");
-    run("audit", &["begin", "x", "--schema", "express", "--yes"]).exits(2);
-    run("audit", &["release", "k", "--schema", "event-consumer", "--yes"]).exits(1);
-    run("prod", &words).exits(2);
-    assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
-    // The context's only schema is the one.
-    let words = ["complete", "k", "--status", "201", "--body", "", "--confirm", "prod"];
-    run("prod", &words).exits(0);
+fn the_only_schema_of_a_context_is_the_one() {
+    let words = ["complete", "k", "--status", "201", "--body", "", "--yes"];
+    seeded().in_context("pay", "schema = [\"go-middleware\"]", &words).exits(0);
 }
 
 #[test]
@@ -251,7 +232,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         assert_eq!(code, 8, "{shown}");
         assert!(shown.contains("changed since it was shown"), "{shown}");
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
-        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+        assert_eq!(server.size(), 2);
     }
 }
 
@@ -264,5 +245,5 @@ fn no_is_no() {
         let (shown, code) = ends(session);
         assert_eq!(code, 2, "{shown}");
     }
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
 }

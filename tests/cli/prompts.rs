@@ -15,7 +15,7 @@ const LIMIT: u64 = 20_000;
 fn seeded() -> Server {
     let server = Server::start();
     server.set("idempotency:done", DONE, 3_600_000);
-    server.send::<()>(&[b"SET", b"idempotency:stuck", PENDING.as_bytes()]);
+    server.put("idempotency:stuck", PENDING);
     server
 }
 
@@ -89,7 +89,7 @@ fn ctrl_c_at_a_question_changes_nothing_and_leaves_the_cursor_visible() {
 /// The server as the protected context `prod`, whose name is red; its config file.
 fn protected(server: &Server) -> String {
     let config = server.folder().join("config.toml");
-    let url = format!("unix://{}", server.socket().display());
+    let url = server.url();
     let text =
         format!("default_context = \"prod\"\n[contexts.prod]\nurl = \"{url}\"\nprotected = true\ncolor = \"red\"\n");
     std::fs::write(&config, text).unwrap();
@@ -139,8 +139,7 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
 fn an_owner_and_a_password_are_asked_for_with_the_contexts_name() {
     let server = seeded();
     let config = protected(&server);
-    let lock = b"6f1c";
-    server.send::<()>(&[b"SET", b"idem:started:held", lock, b"PX", b"20000"]);
+    server.set("idem:started:held", "6f1c", 20_000);
     let mut command = support::idemctl(server.folder());
     command
         .args(["--config", &config, "complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""])
