@@ -6,27 +6,6 @@ use redis::Connection;
 use crate::support::Server;
 use crate::support::wire;
 
-/// Strings that are no record of any service: other text, other JSON, no JSON, other bytes.
-pub const STRAY: &[&[u8]] = &[
-    b"",
-    b"in-progress",
-    b"{",
-    b"{\"status\":\"PENDING\"",
-    b"{\"status\":\"PENDING\"} x",
-    b"null",
-    b"true",
-    b"7",
-    b"\"PENDING\"",
-    b"[]",
-    b"[\"PENDING\"]",
-    b"{}",
-    b"{\"status\":null}",
-    b"{\"status\":[]}",
-    b"{\"status\":\"pending\"}",
-    b"{\"status\":2}",
-    b"\xff\xfe\x00",
-];
-
 /// The types a Redis key can have besides string, and how each is made.
 const TYPES: &[&[&str]] = &[
     &["HSET", "KEY", "status", "PENDING"],
