@@ -3,8 +3,7 @@
 use std::fs;
 
 use crate::support::Server;
-use rexpect::process::WaitStatus;
-use rexpect::session::{PtySession, spawn_command};
+use crate::support::terminal::{answered, ends, on_terminal, press};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -171,27 +170,6 @@ fn json_says_what_was_there_what_was_answered_and_what_is_there_now() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap());
 }
 
-/// The binary on this server and on a terminal.
-fn on_terminal(server: &Server, words: &[&str]) -> PtySession {
-    let mut command = server.command();
-    command.args(words).env("TERM", "xterm");
-    spawn_command(command, Some(20_000)).unwrap()
-}
-
-#[track_caller]
-fn ends(mut session: PtySession) -> (String, i32) {
-    let shown = session.exp_eof().unwrap();
-    let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else { panic!("killed: {shown}") };
-    (shown, code)
-}
-
-#[track_caller]
-fn press(session: &mut PtySession, question: &str, keys: &str) {
-    session.exp_string(question).unwrap();
-    session.send(keys).unwrap();
-    session.flush().unwrap();
-}
-
 #[test]
 fn the_owner_is_asked_for_on_a_terminal() {
     for (typed, code, told) in [
@@ -201,7 +179,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
         ("\x03", 130, "nothing was changed"),
     ] {
         let server = seeded();
-        let mut session = on_terminal(&server, &complete("event-driven", &[]));
+        let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
         press(&mut session, "it is held by worker-7", typed);
         if code < 2 {
             press(&mut session, "[y/N]", "y");
@@ -221,7 +199,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         complete("event-driven", &["--owner", "worker-7"]),
     ] {
         let server = seeded();
-        let mut session = on_terminal(&server, &words);
+        let mut session = on_terminal(server.command(), &words);
         session.exp_string("[y/N]").unwrap();
         // Another worker takes the same lock anew: the same bytes, and more time.
         server.set("idempotency:k", PENDING, 300_000);
@@ -240,9 +218,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
 fn no_is_no() {
     let server = seeded();
     for words in [complete("go-middleware", &[]), vec!["begin", "new", "--schema", "express"]] {
-        let mut session = on_terminal(&server, &words);
-        press(&mut session, "[y/N]", "n");
-        let (shown, code) = ends(session);
+        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n");
         assert_eq!(code, 2, "{shown}");
     }
     assert_eq!(server.size(), 2);

@@ -73,19 +73,8 @@ replies = [
 ]
 "#;
 
-const TAKE: &str = "-- take: take the lock, or say who has it.
---
--- KEYS[1]  record  orders:{key}:idem
--- ARGV[1]  lock    the lock's JSON
--- ARGV[2]  ttl     seconds
---
--- Replies
---   TAKEN     the lock is taken
---   BUSY_NOW  another holds it
---   <text>    the stored result
---
-
-local found = redis.call('GET', KEYS[1])
+/// Takes the lock, or says who has it.
+const TAKE: &str = "local found = redis.call('GET', KEYS[1])
 if not found then
   redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
   return 'TAKEN'
@@ -96,19 +85,8 @@ end
 return found
 ";
 
-const FINISH: &str = "-- finish: store the result, if the lock is the caller's.
---
--- KEYS[1]  record  orders:{key}:idem
--- ARGV[1]  owner   the caller
--- ARGV[2]  result  the result's JSON
--- ARGV[3]  ttl     seconds
---
--- Replies
---   1  stored
---   0  the lock is not the caller's
---
-
-local found = redis.call('GET', KEYS[1])
+/// Stores the result, if the lock is the caller's.
+const FINISH: &str = "local found = redis.call('GET', KEYS[1])
 if not found or cjson.decode(found).by ~= ARGV[1] then
   return 0
 end

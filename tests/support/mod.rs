@@ -14,6 +14,7 @@ pub mod proxy;
 mod run;
 pub mod sentinel;
 mod server;
+pub mod terminal;
 mod wait;
 pub mod wire;
 

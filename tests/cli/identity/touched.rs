@@ -135,7 +135,7 @@ fn sweeps_on_age_take_no_lock_that_workers_renew() {
     for index in 0..60 {
         server.set(&format!("idemkey:k{index}"), record(1_000), 30_000);
     }
-    let child = server.command().args(&["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]).start();
+    let child = server.command().args(["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]).start();
     let mut connection = server.connect();
     for _ in 0..4 {
         thread::sleep(Duration::from_millis(700));
@@ -157,7 +157,7 @@ fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
     let ask = "sleep 4; exit 1";
     let child = server
         .command()
-        .args(&["sweep", "--orphaned", "--grace", "0", "--yes", "--owner-alive", ask, "-o", "json"])
+        .args(["sweep", "--orphaned", "--grace", "0", "--yes", "--owner-alive", ask, "-o", "json"])
         .start();
     thread::sleep(Duration::from_millis(2_000));
     retake(&server, "idempotency:beside", PENDING, 300_000);
@@ -175,7 +175,7 @@ fn locks_that_are_retaken_while_a_purge_goes_slowly_stay() {
         server.set(&format!("idem:k{index}"), LOCK, 28_800_000);
     }
     let words = ["purge", "--state", "in-progress", "--yes", "--rate", "4/s", "-o", "json"];
-    let child = server.command().args(&[&words[..], &["--schema", "express"]].concat()).start();
+    let child = server.command().args([&words[..], &["--schema", "express"]].concat()).start();
     until("the first is purged", || server.size() < 12);
     let left: Vec<String> = server.send(&[b"KEYS", b"*"]);
     left.iter().for_each(|key| retake(&server, key, LOCK, 30_000));
@@ -198,7 +198,7 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
             server.set(&format!("idempotency:k{index}"), result("QQ=="), 80_000_000);
         }
         let words = ["purge", "--all", "--yes", "--rate", "4/s", "-o", "json", "--schema", "go-middleware"];
-        let child = server.command().args(&words).start();
+        let child = server.command().args(words).start();
         let mut connection = server.connect();
         until("the first is purged", || server.size() < 12);
         let left: Vec<String> = server.send(&[b"KEYS", b"*"]);
