@@ -98,7 +98,7 @@ fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
     let now = |index: usize, value: &[u8], ttl: u64| server.set(&key(index), value, ttl);
     now(7, b"completed", 200_000);
     now(8, &long(8), 900_000);
-    now(9, &[&long(9)[..399], b"!!"].concat(), 1_000);
+    now(9, &[&long(9)[..399], b"!!"].concat(), 100_000);
     server.send::<()>(&[b"PERSIST", key(10).as_bytes()]);
     server.send::<()>(&[b"DEL", key(11).as_bytes()]);
     server.send::<()>(&[b"DEL", key(150).as_bytes()]);
