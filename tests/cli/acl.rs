@@ -1,7 +1,7 @@
 //! The tool under each of the users that the README proposes, made by the very lines that stand there: what is permitted
 //! works, what is not says which right is missing, and nothing is changed.
 
-use crate::support::{Run, Server};
+use crate::support::{Run, Runs, Server};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
@@ -26,14 +26,12 @@ fn server() -> Server {
 }
 
 fn run(server: &Server, user: &str, words: &[&str]) -> Run {
-    let mut command = server.command();
-    command.env("REDISCLI_AUTH", "pw").args(["--user", user]).args(words);
-    Run::of(command, b"")
+    server.command().env("REDISCLI_AUTH", "pw").args(["--user", user]).args(words).run()
 }
 
 fn seed(server: &Server) {
     server.set("idem:held", LOCK, 20_000);
-    server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
+    server.put("idem:stuck", LOCK);
     server.set("idem:done", DONE, 3_600_000);
 }
 
@@ -90,9 +88,9 @@ fn the_operator_may_change_everything() {
         assert!(answers.contains(&run.code), "{words:?}: {}", run.all());
         assert!(!run.stderr.contains("permi"), "{words:?}: {}", run.all());
     }
-    server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
+    server.put("idem:stuck", LOCK);
     run(&server, "idemctl-ops", &["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0);
-    server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
+    server.put("idem:stuck", LOCK);
     let expire = ["--action", "expire", "--schema", "express", "--lock-ttl", "30s", "--yes"];
     run(&server, "idemctl-ops", &[&["sweep", "--orphaned", "--grace", "0s"][..], &expire].concat()).exits(0);
     let backup = server.folder().join("backup.jsonl").display().to_string();

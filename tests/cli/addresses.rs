@@ -1,81 +1,42 @@
 //! A context's name and protection belong to its server's address, whoever names the server.
 
-use std::fs;
-use std::path::Path;
-
-use crate::support::{self, Run, Server};
+use crate::support::{Home, Runs, Server, idemctl};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
 /// A server with a stuck lock.
 fn with_lock() -> Server {
     let server = Server::start();
-    server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
+    server.put("idem:stuck", LOCK);
     server
-}
-
-fn url(server: &Server) -> String {
-    format!("unix://{}", server.socket().display())
 }
 
 fn socket(server: &Server) -> String {
     server.socket().display().to_string()
 }
 
-/// A home with a config file.
-struct Home(tempfile::TempDir);
+/// A home with two servers: `staging`, the default, and `prod`, which is protected.
+fn home_of(staging: &Server, prod: &Server) -> Home {
+    Home::with(&format!(
+        "default_context = \"staging\"\n[contexts.prod]\nurl = \"{}\"\nprotected = true\nschema = [\"express\"]\n[contexts.prod.deployment.express]\nlock_ttl = \"600s\"\n[contexts.staging]\nurl = \"{}\"\nprefix = \"dev:\"\n[contexts.staging.deployment.express]\nlock_ttl = \"5s\"\n",
+        prod.url(),
+        staging.url(),
+    ))
+}
 
-impl Home {
-    fn with(config: &str) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join(".config/idemctl");
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("config.toml"), config).unwrap();
-        Self(home)
-    }
-
-    /// Two servers: `staging`, the default, and `prod`, which is protected.
-    fn of(staging: &Server, prod: &Server) -> Self {
-        Self::with(&format!(
-            "default_context = \"staging\"\n[contexts.prod]\nurl = \"{}\"\nprotected = true\nschema = [\"express\"]\n[contexts.prod.deployment.express]\nlock_ttl = \"600s\"\n[contexts.staging]\nurl = \"{}\"\nprefix = \"dev:\"\n[contexts.staging.deployment.express]\nlock_ttl = \"5s\"\n",
-            url(prod),
-            url(staging),
-        ))
-    }
-
-    fn run_with(&self, variables: &[(&str, &str)], words: &[&str]) -> Run {
-        let mut command = support::idemctl(self.0.path());
-        command.envs(variables.iter().copied()).args(words);
-        Run::of(command, b"")
-    }
-
-    fn run(&self, words: &[&str]) -> Run {
-        self.run_with(&[], words)
-    }
-
-    /// A setting's value, and where the value comes from.
-    fn setting(&self, words: &[&str], name: &str) -> (Option<String>, String) {
-        let run = self.run(&[words, &["config", "show", "-o", "json"]].concat()).exits(0);
-        let document = run.json();
-        let settings = document["settings"].as_array().unwrap();
-        let found = settings.iter().find(|setting| setting["name"] == name);
-        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-        found.map_or((None, String::new()), |found| (text(&found["value"]), text(&found["origin"]).unwrap()))
-    }
-
-    fn name(&self, words: &[&str]) -> Option<String> {
-        self.setting(words, "context").0
-    }
+/// The context that is chosen.
+fn name(home: &Home, words: &[&str]) -> Option<String> {
+    home.setting(&[], words, "context").0
 }
 
 #[test]
 fn protection_follows_the_address_however_the_server_is_named() {
     let (staging, prod) = (with_lock(), with_lock());
-    let home = Home::of(&staging, &prod);
-    let link = home.0.path().join("link");
+    let home = home_of(&staging, &prod);
+    let link = home.path().join("link");
     std::os::unix::fs::symlink(prod.socket(), &link).unwrap();
     let unlock = ["force-unlock", "stuck", "--yes"];
-    let named = [["-s", &socket(&prod)], ["-s", link.to_str().unwrap()], ["-u", &url(&prod)], ["--context", "prod"]];
+    let named = [["-s", &socket(&prod)], ["-s", link.to_str().unwrap()], ["-u", &prod.url()], ["--context", "prod"]];
     for words in named {
         let run = home.run(&[&words[..], &unlock].concat()).exits(2);
         run.says("context `prod` is protected: --yes is not enough");
@@ -84,8 +45,8 @@ fn protection_follows_the_address_however_the_server_is_named() {
     for (variable, config) in [("IDEMCTL_URL", "staging"), ("REDIS_URL", "nowhere")] {
         // REDIS_URL counts where no context names a server.
         let home =
-            if config == "staging" { Home::of(&staging, &prod) } else { of_one("prod", &prod, "protected = true") };
-        home.run_with(&[(variable, &url(&prod))], &unlock).exits(2).says("context `prod` is protected");
+            if config == "staging" { home_of(&staging, &prod) } else { of_one("prod", &prod, "protected = true") };
+        home.run_with(&[(variable, &prod.url())], &unlock).exits(2).says("context `prod` is protected");
     }
     assert!(prod.get("idem:stuck").is_some());
     home.run(&[&["-s", &socket(&prod)], &unlock[..], &["--confirm", "prod"]].concat()).exits(0);
@@ -95,14 +56,14 @@ fn protection_follows_the_address_however_the_server_is_named() {
 }
 
 fn of_one(name: &str, server: &Server, kept: &str) -> Home {
-    Home::with(&format!("[contexts.{name}]\nurl = \"{}\"\n{kept}\n", url(server)))
+    Home::with(&format!("[contexts.{name}]\nurl = \"{}\"\n{kept}\n", server.url()))
 }
 
 #[test]
 fn a_read_only_context_keeps_its_address() {
     let server = with_lock();
     let home = of_one("audit", &server, "read_only = true");
-    for words in [&["-s", &socket(&server)][..], &["-u", &url(&server)], &["-n", "3", "-s", &socket(&server)]] {
+    for words in [&["-s", &socket(&server)][..], &["-u", &server.url()], &["-n", "3", "-s", &socket(&server)]] {
         let run = home.run(&[words, &["begin", "new", "--schema", "express", "--yes"]].concat()).exits(2);
         run.says("context `audit` is read-only: nothing may be changed through it");
         home.run(&[words, &["list"]].concat()).exits(0);
@@ -113,18 +74,18 @@ fn a_read_only_context_keeps_its_address() {
 #[test]
 fn a_server_has_name_and_settings_of_its_own_context_or_of_none() {
     let (staging, prod, other) = (with_lock(), with_lock(), with_lock());
-    let home = Home::of(&staging, &prod);
+    let home = home_of(&staging, &prod);
     let (at_prod, at_other) = (["-s", &socket(&prod)], ["-s", &socket(&other)]);
-    assert_eq!(home.setting(&at_prod, "context"), (Some("prod".to_owned()), "the server's address".to_owned()));
-    assert_eq!(home.setting(&at_prod, "schema").0.unwrap(), "express");
-    assert_eq!(home.setting(&at_prod, "deployment.express.lock_ttl").0.unwrap(), "10m");
-    assert_eq!(home.setting(&at_prod, "prefix").0, None);
-    assert!(home.setting(&at_prod, "protected").1.starts_with("context prod, "));
-    assert_eq!(home.setting(&[], "prefix").0.unwrap(), "dev:");
+    assert_eq!(home.setting(&[], &at_prod, "context"), (Some("prod".to_owned()), "the server's address".to_owned()));
+    assert_eq!(home.setting(&[], &at_prod, "schema").0.unwrap(), "express");
+    assert_eq!(home.setting(&[], &at_prod, "deployment.express.lock_ttl").0.unwrap(), "10m");
+    assert_eq!(home.setting(&[], &at_prod, "prefix").0, None);
+    assert!(home.setting(&[], &at_prod, "protected").1.starts_with("context prod, "));
+    assert_eq!(home.setting(&[], &[], "prefix").0.unwrap(), "dev:");
     for name in ["context", "schema", "prefix", "deployment.express.lock_ttl", "color"] {
-        assert_eq!(home.setting(&at_other, name).0, None, "{name}");
+        assert_eq!(home.setting(&[], &at_other, name).0, None, "{name}");
     }
-    assert_eq!(home.setting(&at_other, "protected").0.unwrap(), "false");
+    assert_eq!(home.setting(&[], &at_other, "protected").0.unwrap(), "false");
     home.run(&[&at_other[..], &["force-unlock", "stuck", "--yes"]].concat()).exits(0);
 }
 
@@ -133,7 +94,7 @@ fn of_several_contexts_at_one_address_the_strictest_protection_holds() {
     let server = with_lock();
     let home = Home::with(&format!(
         "[contexts.dev]\nurl = \"{0}\"\n[contexts.main]\nurl = \"{0}?db=1\"\nprotected = true\n[contexts.old]\nurl = \"{0}?db=2\"\n",
-        url(&server)
+        server.url()
     ));
     for words in [&["--context", "dev"][..], &["--context", "old", "-n", "0"], &["-s", &socket(&server)]] {
         let run = home.run(&[words, &["force-unlock", "stuck", "--yes"]].concat()).exits(2);
@@ -141,8 +102,8 @@ fn of_several_contexts_at_one_address_the_strictest_protection_holds() {
         assert!(run.stderr.contains(says), "{words:?}: {}", run.all());
     }
     assert!(server.get("idem:stuck").is_some());
-    assert!(home.setting(&["--context", "dev"], "protected").1.starts_with("context main, "));
-    let at = |more: &[&'static str]| home.name(&[&["-s", &socket(&server)], more].concat());
+    assert!(home.setting(&[], &["--context", "dev"], "protected").1.starts_with("context main, "));
+    let at = |more: &[&'static str]| name(&home, &[&["-s", &socket(&server)], more].concat());
     assert_eq!(at(&[]).unwrap(), "dev");
     assert_eq!(at(&["-n", "1"]).unwrap(), "main");
     assert_eq!(at(&["-n", "2"]).unwrap(), "old");
@@ -154,7 +115,7 @@ fn of_several_contexts_at_one_address_the_strictest_protection_holds() {
 #[test]
 fn another_context_than_the_one_that_was_asked_for_is_said() {
     let (staging, prod, other) = (with_lock(), with_lock(), with_lock());
-    let home = Home::of(&staging, &prod);
+    let home = home_of(&staging, &prod);
     let list = |variables: &[(&str, &str)], words: &[&str]| {
         home.run_with(variables, &[words, &["list"]].concat()).exits(0).stderr
     };
@@ -176,10 +137,10 @@ fn a_context_without_a_server_holds_for_whichever_is_no_other_contexts() {
     let (prod, other) = (with_lock(), with_lock());
     let home = Home::with(&format!(
         "default_context = \"roams\"\n[contexts.roams]\nprotected = true\n[contexts.prod]\nurl = \"{}\"\n",
-        url(&prod)
+        prod.url()
     ));
-    assert_eq!(home.name(&["-s", &socket(&other)]).unwrap(), "roams");
-    assert_eq!(home.name(&["-s", &socket(&prod)]).unwrap(), "prod");
+    assert_eq!(name(&home, &["-s", &socket(&other)]).unwrap(), "roams");
+    assert_eq!(name(&home, &["-s", &socket(&prod)]).unwrap(), "prod");
     for server in [&prod, &other] {
         let run = home.run(&["-s", &socket(server), "force-unlock", "stuck", "--yes"]).exits(2);
         run.says("protected: --yes is not enough");
@@ -191,7 +152,7 @@ fn a_context_without_a_server_holds_for_whichever_is_no_other_contexts() {
 fn a_host_is_one_however_it_is_written_and_a_sentinel_is_no_server() {
     let config = "[contexts.here]\nurl = \"redis://127.0.0.1\"\n[contexts.far]\nurl = \"rediss://Cache.Internal:6390/2\"\n[contexts.pay]\nurl = \"redis-sentinel://a:26379,b:26379/pay\"\n";
     let home = Home::with(config);
-    let is = |words: &[&str], name: Option<&str>| assert_eq!(home.name(words).as_deref(), name, "{words:?}");
+    let is = |words: &[&str], wanted: Option<&str>| assert_eq!(name(&home, words).as_deref(), wanted, "{words:?}");
     is(&[], Some("here"));
     is(&["-h", "LOCALHOST", "-p", "6379"], Some("here"));
     is(&["-u", "redis://[::1]:6379/4"], Some("here"));
@@ -207,9 +168,7 @@ fn a_host_is_one_however_it_is_written_and_a_sentinel_is_no_server() {
 fn a_relative_socket_is_compared_whole() {
     let server = with_lock();
     let home = of_one("prod", &server, "protected = true");
-    let mut command = support::idemctl(home.0.path());
-    let folder: &Path = server.folder();
-    command.current_dir(folder).args(["-s", "./s", "force-unlock", "stuck", "--yes"]);
-    Run::of(command, b"").exits(2);
+    let words = ["-s", "./s", "force-unlock", "stuck", "--yes"];
+    idemctl(home.path()).current_dir(server.folder()).args(words).run().exits(2);
     assert!(server.get("idem:stuck").is_some());
 }

@@ -3,12 +3,11 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::support::{self, Run, Server, until};
+use crate::support::{self, Run, Runs, Server, until};
 
 /// A home with a log; the command needs no server.
 struct Home(tempfile::TempDir);
@@ -37,9 +36,7 @@ impl Home {
     }
 
     fn audit(&self, words: &[&str]) -> Run {
-        let mut command = support::idemctl(self.0.path());
-        command.arg("audit").args(words);
-        Run::of(command, b"")
+        support::idemctl(self.0.path()).arg("audit").args(words).run()
     }
 
     fn keys(&self, words: &[&str]) -> Vec<String> {
@@ -112,7 +109,7 @@ fn damaged_lines_are_left_out_and_said() {
 fn a_torn_last_line_does_not_swallow_the_next_change() {
     let server = Server::start();
     server.set("idem:started:a", "w", 20_000);
-    let log = server.folder().join(".local/state/idemctl/audit.jsonl");
+    let log = server.state("audit.jsonl");
     fs::create_dir_all(log.parent().unwrap()).unwrap();
     fs::write(&log, "{\"at\":\"2026-").unwrap();
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
@@ -124,7 +121,7 @@ fn a_torn_last_line_does_not_swallow_the_next_change() {
 fn another_in_the_middle_of_a_line() -> (Server, fs::File) {
     let server = Server::start();
     server.set("idem:started:a", "w", 20_000);
-    let log = server.folder().join(".local/state/idemctl/audit.jsonl");
+    let log = server.state("audit.jsonl");
     fs::create_dir_all(log.parent().unwrap()).unwrap();
     let mut log = fs::OpenOptions::new().append(true).create(true).open(log).unwrap();
     log.lock().unwrap();
@@ -136,15 +133,14 @@ fn another_in_the_middle_of_a_line() -> (Server, fs::File) {
 #[test]
 fn two_operators_lines_never_mix() {
     let (server, mut log) = another_in_the_middle_of_a_line();
-    let mut command = server.command();
-    let mut unlocks = command.args(["force-unlock", "a", "--yes"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut unlocks = server.command().args(["force-unlock", "a", "--yes"]).start();
     until("a is unlocked", || server.get("idem:started:a").is_none());
     // The line of the other one is written in between.
     std::thread::sleep(Duration::from_millis(200));
     log.write_all(b"true}\n").unwrap();
     log.unlock().unwrap();
     assert!(unlocks.wait().unwrap().success());
-    let text = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
+    let text = fs::read_to_string(server.state("audit.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().collect();
     assert!(lines.len() == 2 && lines[0] == "{\"half\":true}" && lines[1].contains("\"unlocked\""), "{text}");
 }

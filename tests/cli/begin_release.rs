@@ -103,9 +103,9 @@ fn a_lock_is_released_as_the_service_does_and_a_result_never() {
         }
         let run = run.exits(0);
         assert_eq!(told(&run), ("released".to_owned(), "absent".to_owned()), "{schema}");
-        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0, "{schema}");
+        assert_eq!(server.size(), 0, "{schema}");
         server.idemctl(&["restore", run.json()["backup"].as_str().unwrap(), "--yes"]).exits(0);
-        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 1, "{schema}");
+        assert_eq!(server.size(), 1, "{schema}");
     }
 }
 
@@ -121,7 +121,7 @@ fn a_stored_result_and_a_strangers_value_are_never_released() {
     refused("express");
     server.set("idem:done:k", "1", 60_000);
     refused("event-consumer");
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 3);
+    assert_eq!(server.size(), 3);
     server.set("idem:lock:k", "1", 60_000);
     step(&server, "release", "event-consumer", &[]).exits(0).says("The result stays");
     assert!(server.get("idem:lock:k").is_none() && server.get("idem:done:k").is_some());

@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use crate::support::{self, Run, Server};
-use rexpect::process::WaitStatus;
-use rexpect::session::{PtySession, spawn_command};
+use crate::support::Server;
+use crate::support::terminal::{answered, ends, on_terminal, press};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -60,7 +59,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         assert!(run.stderr.contains(told) && run.stderr.contains("error: "), "{words:?}: {}", run.all());
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
 }
 
 #[test]
@@ -112,33 +111,14 @@ fn a_dry_run_changes_nothing_and_asks_nobody() {
         let line = run.json_lines().remove(0);
         assert_eq!((&line["outcome"], &line["step"]["foretold"]), (&"dry-run".into(), &foretold.into()), "{words:?}");
     }
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
 
 #[test]
-fn contexts_protect() {
-    let server = seeded();
-    let url = format!("unix://{}", server.socket().display());
-    // A file for each: at one address the strictest of a file's contexts holds.
-    for (name, says) in [("prod", "protected = true\nschema = [\"go-middleware\"]"), ("audit", "read_only = true")] {
-        let config = format!("[context.{name}]\nurl = \"{url}\"\n{says}\n");
-        fs::write(server.folder().join(name), config).unwrap();
-    }
-    let run = |context: &str, words: &[&str]| {
-        let mut command = support::idemctl(server.folder());
-        command.args(["--config", context, "--context", context]).args(words);
-        Run::of(command, b"")
-    };
-    let words = complete("go-middleware", &["--yes"]);
-    run("audit", &words).exits(2).says("read-only");
-    run("audit", &["begin", "x", "--schema", "express", "--yes"]).exits(2);
-    run("audit", &["release", "k", "--schema", "event-consumer", "--yes"]).exits(1);
-    run("prod", &words).exits(2);
-    assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
-    // The context's only schema is the one.
-    let words = ["complete", "k", "--status", "201", "--body", "", "--confirm", "prod"];
-    run("prod", &words).exits(0);
+fn the_only_schema_of_a_context_is_the_one() {
+    let words = ["complete", "k", "--status", "201", "--body", "", "--yes"];
+    seeded().in_context("pay", "schema = [\"go-middleware\"]", &words).exits(0);
 }
 
 #[test]
@@ -190,27 +170,6 @@ fn json_says_what_was_there_what_was_answered_and_what_is_there_now() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap());
 }
 
-/// The binary on this server and on a terminal.
-fn on_terminal(server: &Server, words: &[&str]) -> PtySession {
-    let mut command = server.command();
-    command.args(words).env("TERM", "xterm");
-    spawn_command(command, Some(20_000)).unwrap()
-}
-
-#[track_caller]
-fn ends(mut session: PtySession) -> (String, i32) {
-    let shown = session.exp_eof().unwrap();
-    let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else { panic!("killed: {shown}") };
-    (shown, code)
-}
-
-#[track_caller]
-fn press(session: &mut PtySession, question: &str, keys: &str) {
-    session.exp_string(question).unwrap();
-    session.send(keys).unwrap();
-    session.flush().unwrap();
-}
-
 #[test]
 fn the_owner_is_asked_for_on_a_terminal() {
     for (typed, code, told) in [
@@ -220,7 +179,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
         ("\x03", 130, "nothing was changed"),
     ] {
         let server = seeded();
-        let mut session = on_terminal(&server, &complete("event-driven", &[]));
+        let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
         press(&mut session, "it is held by worker-7", typed);
         if code < 2 {
             press(&mut session, "[y/N]", "y");
@@ -240,7 +199,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         complete("event-driven", &["--owner", "worker-7"]),
     ] {
         let server = seeded();
-        let mut session = on_terminal(&server, &words);
+        let mut session = on_terminal(server.command(), &words);
         session.exp_string("[y/N]").unwrap();
         // Another worker takes the same lock anew: the same bytes, and more time.
         server.set("idempotency:k", PENDING, 300_000);
@@ -251,7 +210,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         assert_eq!(code, 8, "{shown}");
         assert!(shown.contains("changed since it was shown"), "{shown}");
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
-        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+        assert_eq!(server.size(), 2);
     }
 }
 
@@ -259,10 +218,8 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
 fn no_is_no() {
     let server = seeded();
     for words in [complete("go-middleware", &[]), vec!["begin", "new", "--schema", "express"]] {
-        let mut session = on_terminal(&server, &words);
-        press(&mut session, "[y/N]", "n");
-        let (shown, code) = ends(session);
+        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n");
         assert_eq!(code, 2, "{shown}");
     }
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
 }

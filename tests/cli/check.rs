@@ -1,9 +1,7 @@
 //! `idemctl check` from the outside: the monitoring plugin.
 
-use std::path::Path;
-
 use crate::support::cluster::Cluster;
-use crate::support::{self, Run, Server};
+use crate::support::{self, Run, Server, alone};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
@@ -13,7 +11,7 @@ fn check(server: &Server, words: &[&str]) -> Run {
 
 fn stuck(server: &Server, count: usize) {
     for index in 0..count {
-        server.send::<()>(&[b"SET", format!("idem:k{index}").as_bytes(), LOCK.as_bytes()]);
+        server.put(&format!("idem:k{index}"), LOCK);
     }
 }
 
@@ -29,7 +27,7 @@ fn says(run: Run, code: i32, status: &str) -> String {
 #[test]
 fn one_orphaned_lock_is_critical_and_limits_say_from_how_many_on() {
     let server = Server::start();
-    server.set("idem:held", LOCK, 20_000);
+    server.set("idem:held", LOCK, 29_000);
     let line = says(check(&server, &[]), 0, "OK");
     assert_eq!(
         line,
@@ -44,25 +42,20 @@ fn one_orphaned_lock_is_critical_and_limits_say_from_how_many_on() {
     let line = says(check(&server, &["--warning", "2", "--critical", "9"]), 1, "WARNING");
     assert!(line.contains("orphaned=3;1;8"), "{line}");
     says(check(&server, &["--warning", "4", "--critical", "9"]), 0, "OK");
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 4, "a check changes nothing");
+    assert_eq!(server.size(), 4, "a check changes nothing");
 }
 
 /// Rule: what was not looked at is never OK: there is a line with UNKNOWN in every case.
 #[test]
 fn nobody_knows_without_a_server_a_right_or_a_command_line() {
-    let nowhere = |words: &[&str]| {
-        let mut command = support::idemctl(Path::new("/tmp"));
-        command.args(words);
-        Run::of(command, b"")
-    };
     let closed = support::free_port().to_string();
-    says(nowhere(&["-p", &closed, "check"]), 3, "UNKNOWN");
-    says(nowhere(&["-p", &closed, "check", "--no-such-option"]), 3, "UNKNOWN");
-    says(nowhere(&["-p", &closed, "check", "--critical", "0"]), 3, "UNKNOWN");
-    says(nowhere(&["--context", "nosuch", "check"]), 3, "UNKNOWN");
-    says(nowhere(&["-p", &closed, "check", "--schema", "nosuch"]), 3, "UNKNOWN");
-    nowhere(&["check", "--help"]).exits(0);
-    nowhere(&["schema", "check", "--no-such-option"]).exits(2);
+    says(alone(&["-p", &closed, "check"]), 3, "UNKNOWN");
+    says(alone(&["-p", &closed, "check", "--no-such-option"]), 3, "UNKNOWN");
+    says(alone(&["-p", &closed, "check", "--critical", "0"]), 3, "UNKNOWN");
+    says(alone(&["--context", "nosuch", "check"]), 3, "UNKNOWN");
+    says(alone(&["-p", &closed, "check", "--schema", "nosuch"]), 3, "UNKNOWN");
+    alone(&["check", "--help"]).exits(0);
+    alone(&["schema", "check", "--no-such-option"]).exits(2);
     let server = Server::start();
     server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"secret"]);
     says(server.idemctl(&["-a", "wrong", "check"]), 3, "UNKNOWN");
@@ -102,20 +95,9 @@ fn more_foreign_than_claimed_records_are_a_warning() {
 #[test]
 fn what_may_not_be_read_is_a_gap_that_hides_nothing_critical() {
     let server = Server::start();
-    server.set("idem:held", LOCK, 20_000);
+    server.set("idem:held", LOCK, 29_000);
     server.set("idempotency:hidden", r#"{"status":"PENDING"}"#, 20_000);
-    server.send::<()>(&[
-        b"ACL",
-        b"SETUSER",
-        b"narrow",
-        b"on",
-        b">pw",
-        b"~idem:*",
-        b"+@read",
-        b"+@connection",
-        b"+@scripting",
-        b"+time",
-    ]);
+    server.add_user("narrow", "~idem:* +@read +@connection +@scripting +time");
     let narrow = ["--user", "narrow", "-a", "pw", "check"];
     let line = says(server.idemctl(&narrow), 3, "UNKNOWN");
     assert!(line.contains("1 record was left out") && line.contains("records=1"), "{line}");

@@ -152,7 +152,7 @@ fn a_lock_of_the_service_becomes_the_result_it_would_have_stored() {
 fn where_the_lock_has_expired_the_result_is_created_on_request() {
     for mut case in cases() {
         case.complete("k", case.owner()).exits(1).says("--create");
-        assert_eq!(case.server.send::<usize>(&[b"DBSIZE"]), 0);
+        assert_eq!(case.server.size(), 0);
         let run = case.complete("k", &[&["--create"], case.owner(), case.fingerprint()].concat()).exits(0);
         assert!(!run.stderr.contains("backup: "), "nothing was there: {}", run.all());
         case.assert_as_the_service_stores_it("k");

@@ -1,19 +1,12 @@
 //! `idemctl completions` and `idemctl man` from the outside.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{self, Run};
-
-fn run(words: &[&str]) -> Run {
-    let mut command = support::idemctl(Path::new("/tmp"));
-    command.args(words);
-    Run::of(command, &[])
-}
+use crate::support::alone;
 
 /// Every subcommand, as `--help` names them.
 fn subcommands() -> Vec<String> {
-    let help = run(&["--help"]).exits(0).text();
+    let help = alone(&["--help"]).exits(0).text();
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     // A summary that goes on stands further in.
     let first = list.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
@@ -25,7 +18,7 @@ fn every_shell_completes_every_command_and_the_global_options() {
     let commands = subcommands();
     assert!(commands.contains(&"sandbox".to_owned()), "{commands:?}");
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = run(&["completions", shell]).exits(0).text();
+        let script = alone(&["completions", shell]).exits(0).text();
         for word in commands.iter().map(String::as_str).chain(["schema-dir", "sandbox", "timeout"]) {
             assert!(script.contains(word), "{shell}: {word}");
         }
@@ -35,7 +28,7 @@ fn every_shell_completes_every_command_and_the_global_options() {
 #[test]
 fn the_scripts_are_sound_where_the_shell_is_there_to_say() {
     for shell in ["bash", "zsh", "fish"] {
-        let script = run(&["completions", shell]).exits(0);
+        let script = alone(&["completions", shell]).exits(0);
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &script.stdout).unwrap();
         let checked = Command::new(shell).arg("-n").arg(file.path()).stderr(Stdio::inherit()).status();
@@ -45,14 +38,14 @@ fn the_scripts_are_sound_where_the_shell_is_there_to_say() {
 
 #[test]
 fn an_unknown_shell_is_a_usage_error() {
-    run(&["completions", "cmd"]).exits(2).says("bash, elvish, fish, powershell, zsh");
+    alone(&["completions", "cmd"]).exits(2).says("bash, elvish, fish, powershell, zsh");
 }
 
 #[test]
 fn there_is_a_page_for_each_command() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("new/man1");
-    let run = run(&["man", below.to_str().unwrap()]).exits(0);
+    let run = alone(&["man", below.to_str().unwrap()]).exits(0);
     assert_eq!(run.text(), "");
     for command in subcommands() {
         let page = std::fs::read_to_string(below.join(format!("idemctl-{command}.1"))).unwrap();
@@ -66,5 +59,5 @@ fn there_is_a_page_for_each_command() {
 #[test]
 fn a_folder_that_cannot_be_made_is_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    run(&["man", &format!("{}/x", file.path().display())]).exits(2).says("cannot make the folder");
+    alone(&["man", &format!("{}/x", file.path().display())]).exits(2).says("cannot make the folder");
 }

@@ -5,58 +5,11 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::support::{self, Run, Server, idemctl};
+use crate::support::{Home, Server, alone};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
-
-/// A home with a config file in its usual place.
-struct Home(tempfile::TempDir);
-
-impl Home {
-    fn with(config: &str) -> Self {
-        let home = Self(tempfile::tempdir().unwrap());
-        fs::create_dir_all(home.config().parent().unwrap()).unwrap();
-        fs::write(home.config(), config).unwrap();
-        home.chmod(&home.config(), 0o600);
-        home
-    }
-
-    fn config(&self) -> PathBuf {
-        self.0.path().join(".config/idemctl/config.toml")
-    }
-
-    fn chmod(&self, path: &Path, mode: u32) {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.path().join(name);
-        fs::write(&path, text).unwrap();
-        self.chmod(&path, 0o600);
-        path.display().to_string()
-    }
-
-    fn run_with(&self, variables: &[(&str, &str)], words: &[&str]) -> Run {
-        let mut command = idemctl(self.0.path());
-        command.envs(variables.iter().copied()).args(words);
-        Run::of(command, b"")
-    }
-
-    fn run(&self, words: &[&str]) -> Run {
-        self.run_with(&[], words)
-    }
-
-    /// A setting's value, and where it comes from.
-    fn setting(&self, variables: &[(&str, &str)], words: &[&str], name: &str) -> (Option<String>, String) {
-        let run = self.run_with(variables, &[words, &["config", "show", "-o", "json"]].concat()).exits(0);
-        let document = run.json();
-        let settings = document["settings"].as_array().unwrap();
-        let found = settings.iter().find(|setting| setting["name"] == name).unwrap_or_else(|| panic!("{}", run.all()));
-        (found["value"].as_str().map(str::to_owned), found["origin"].as_str().unwrap().to_owned())
-    }
-}
 
 /// The config file of the README.
 fn example() -> String {
@@ -195,21 +148,7 @@ fn choosing_a_context_changes_one_word_of_the_file() {
     assert_eq!(fs::read_to_string(bare.config()).unwrap().lines().next().unwrap(), "default_context = \"a\"");
     let shown = bare.run(&["context", "show"]).exits(0);
     assert!(shown.text().starts_with("a  (used)\n") && shown.text().contains("a:6379/0"), "{}", shown.all());
-    assert!(
-        tempfile::tempdir()
-            .map(|empty| Run::of(
-                {
-                    let mut command = idemctl(empty.path());
-                    command.args(["context", "list"]);
-                    command
-                },
-                b""
-            ))
-            .unwrap()
-            .exits(0)
-            .stderr
-            .contains("No contexts")
-    );
+    alone(&["context", "list"]).exits(0).says("No contexts");
 }
 
 #[test]
@@ -293,7 +232,7 @@ fn a_contexts_password_is_sent_to_its_own_server_only() {
 fn a_password_comes_from_a_file_or_the_first_line_of_stdin() {
     let server = Server::start_with(&["requirepass s3cret"]);
     server.connect_as("s3cret", |connection| {
-        redis::cmd("SET").arg("idem:web-1").arg(LOCK).arg("EX").arg(20).exec(connection).unwrap();
+        redis::cmd("SET").arg("idem:web-1").arg(LOCK).arg("EX").arg(2_000).exec(connection).unwrap();
     });
     let file = server.folder().join("pass");
     fs::write(&file, "s3cret\n").unwrap();
@@ -306,46 +245,6 @@ fn a_password_comes_from_a_file_or_the_first_line_of_stdin() {
     assert!(warned.stderr.contains("in the process list") && !warned.stderr.contains("s3cret"), "{}", warned.all());
     let silent = server.idemctl(&["-a", "s3cret", "--no-auth-warning", "inspect", "web-1"]).exits(0);
     assert_eq!(silent.stderr, "");
-}
-
-/// Every command that changes records, on what is there.
-const CHANGES: &[&[&str]] = &[
-    &["force-unlock", "stuck", "--schema", "express"],
-    &["begin", "new", "--schema", "express"],
-    &["complete", "stuck", "--schema", "express", "--status", "201", "--body", "ok"],
-    &["release", "stuck", "--schema", "express"],
-    &["sweep", "--orphaned", "--grace", "0s"],
-    &["purge", "--all"],
-    &["race", "--rounds", "1"],
-    &["simulate", "first-then-retry"],
-];
-
-#[test]
-fn a_read_only_context_opens_no_door_to_a_change() {
-    let server = Server::start();
-    server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
-    server.set("idem:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 20_000);
-    let url = format!("unix://{}", server.socket().display());
-    let home = Home::with(&format!("[contexts.audit]\nurl = \"{url}\"\nread_only = true\n"));
-    let backup = home.write("backup.jsonl", "");
-    let restore: &[&str] = &["restore", &backup];
-    for words in CHANGES.iter().chain([&restore]) {
-        for consent in [&["--yes"][..], &["--yes", "--confirm", "audit"]] {
-            let more = if ["race", "simulate"].contains(&words[0]) { &[] } else { consent };
-            let run = home.run(&[&["--context", "audit"], *words, more].concat());
-            assert_eq!(run.code, 2, "{words:?}: {}", run.all());
-            let says = "context `audit` is read-only: nothing may be changed through it";
-            assert!(run.stderr.contains(says) || words[0] == "restore", "{words:?}: {}", run.all());
-        }
-    }
-    home.run(&["--context", "audit", "list"]).exits(0);
-    home.run(&["--context", "audit", "sweep", "--orphaned", "--check"]).exits(1);
-    assert!(server.get("idem:stuck").is_some() && server.get("idem:done").is_some());
-    // A throw-away server may be changed whatever the default context says.
-    let home = Home::with("default_context = \"audit\"\n[contexts.audit]\nread_only = true\nprotected = true\n");
-    let path = support::program().parent().unwrap().display().to_string();
-    let run = home.run_with(&[("PATH", &path)], &["--sandbox", "race", "--rounds", "1", "--schema", "express"]);
-    assert!(run.code == 0 && run.text().contains("none in "), "{}", run.all());
 }
 
 #[test]

@@ -13,14 +13,8 @@ const HOUR: u64 = 60 * MINUTE;
 
 fn holding(count: usize, value: &str, ttl_ms: u64) -> Server {
     let server = Server::start();
-    for index in 0..count {
-        server.set(&format!("idem:k{index}"), value, ttl_ms);
-    }
+    server.fill((0..count).map(|index| (format!("idem:k{index}"), value)), ttl_ms);
     server
-}
-
-fn size(server: &Server) -> usize {
-    server.send(&[b"DBSIZE"])
 }
 
 /// Rule: a lock that ends by itself is no orphan, whatever this deployment's lock TTL is.
@@ -29,16 +23,16 @@ fn fresh_locks_of_a_deployment_with_a_longer_ttl_stay() {
     let server = holding(20, LOCK, 10 * MINUTE);
     let cron = ["sweep", "--orphaned", "--yes", "--reason", "cron", "--grace", "0"];
     let run = server.idemctl(&cron).exits(0);
-    assert_eq!(size(&server), 20);
+    assert_eq!(server.size(), 20);
     let told = "the default lock TTL of express (30s) does not hold here: 20 locks have more time left, up to 9m 5";
     assert_eq!(run.stderr.matches(told).count(), 1, "{}", run.all());
     run.says("--lock-ttl states this deployment's");
     // What is stated may select: nothing is in excess of this deployment's TTL.
     let stated = ["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl"];
     server.idemctl(&[&stated[..], &["10m"], &NOW].concat()).exits(0);
-    assert_eq!(size(&server), 20);
+    assert_eq!(server.size(), 20);
     server.idemctl(&[&stated[..], &["5m"], &NOW].concat()).exits(0);
-    assert_eq!(size(&server), 0);
+    assert_eq!(server.size(), 0);
 }
 
 /// Rule: a schema's default result TTL tells no age that a purge may rely on.
@@ -50,16 +44,14 @@ fn fresh_results_of_a_deployment_with_a_shorter_ttl_stay() {
         server.idemctl(&words).exits(0).says("5 records left out").says("--result-ttl");
         let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();
         assert_eq!(json["unproven"], json!({ "lock_ttl": 0, "result_ttl": 5, "age": 0 }));
-        assert_eq!((&json["total"], size(&server)), (&0.into(), 5));
+        assert_eq!((&json["total"], server.size()), (&0.into(), 5));
     }
     let stated = ["purge", "--yes", "--schema", "express", "--result-ttl", "1h", "--older-than"];
     server.idemctl(&[&stated[..], &["12h"]].concat()).exits(0);
-    assert_eq!(size(&server), 5);
-    for index in 0..5 {
-        server.set(&format!("idem:k{index}"), RESULT, HOUR / 2);
-    }
+    assert_eq!(server.size(), 5);
+    server.fill((0..5).map(|index| (format!("idem:k{index}"), RESULT)), HOUR / 2);
     server.idemctl(&[&stated[..], &["20m"]].concat()).exits(0);
-    assert_eq!(size(&server), 0);
+    assert_eq!(server.size(), 0);
 }
 
 /// Rule: a schema's default lock TTL tells no age that a sweep may rely on.
@@ -68,7 +60,7 @@ fn a_lock_just_taken_under_a_shorter_ttl_is_not_old() {
     let server = holding(1, LOCK, 10 * SECOND);
     let old = ["sweep", "--older-than", "15s", "--owner-alive", "false"];
     let json = server.idemctl(&[&old[..], &NOW, &["-o", "json"]].concat()).exits(0).json();
-    assert_eq!((&json["total"], &json["unproven"]["lock_ttl"], size(&server)), (&0.into(), &1.into(), 1), "{json}");
+    assert_eq!((&json["total"], &json["unproven"]["lock_ttl"], server.size()), (&0.into(), &1.into(), 1), "{json}");
     let json = server.idemctl(&["list", "-o", "json"]).exits(0).json();
     assert_eq!(json["records"][0]["age_evidence"], "estimated");
 }
@@ -83,11 +75,11 @@ fn a_lock_beside_a_result_stays_where_a_live_worker_may_hold_it() {
     }
     let words = [&["sweep", "--orphaned", "--include", "leftover-lock", "-o", "json"][..], &NOW].concat();
     let json = server.idemctl(&words).exits(0).json();
-    assert_eq!((&json["done"], &json["left_to_expire"], size(&server)), (&0.into(), &2.into(), 4), "{json}");
-    server.send::<()>(&[b"SET", b"idem:lock:short", b"1"]);
+    assert_eq!((&json["done"], &json["left_to_expire"], server.size()), (&0.into(), &2.into(), 4), "{json}");
+    server.put("idem:lock:short", "1");
     let json = server.idemctl(&words).exits(0).json();
     assert_eq!((&json["done"], &json["found"]["no-expiry"]["count"]), (&1.into(), &1.into()), "{json}");
-    assert_eq!(size(&server), 3);
+    assert_eq!(server.size(), 3);
 }
 
 /// Rule: only a lock TTL that is stated tells that a lock stays longer than its worker meant.
@@ -98,10 +90,10 @@ fn an_old_lock_that_ends_by_itself_stays_under_a_longer_ttl_than_the_default() {
     server.set("idemkey:k", lock, 9 * MINUTE);
     let words = [&["sweep", "--older-than", "10s", "-o", "json"][..], &NOW].concat();
     let json = server.idemctl(&words).exits(0).json();
-    assert_eq!((&json["total"], &json["left_to_expire"], size(&server)), (&1.into(), &1.into(), 1), "{json}");
+    assert_eq!((&json["total"], &json["left_to_expire"], server.size()), (&1.into(), &1.into(), 1), "{json}");
     let stated = ["--schema", "reference", "--lock-ttl", "30s"];
     server.idemctl(&[&words[..], &stated].concat()).exits(0);
-    assert_eq!(size(&server), 0);
+    assert_eq!(server.size(), 0);
 }
 
 /// Rule: what is stated of one schema is stated of one.
@@ -151,7 +143,7 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
 #[test]
 fn records_of_unknown_age_are_counted() {
     let server = Server::start();
-    server.send::<()>(&[b"SET", b"idem:stuck", LOCK.as_bytes()]);
+    server.put("idem:stuck", LOCK);
     let words = ["list", "--state", "in-progress", "--older-than", "10m"];
     server.idemctl(&words).exits(0).says("1 record of unknown age left out");
     let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();

@@ -2,23 +2,19 @@
 
 use std::fs;
 
-use crate::support::{self, Server};
+use crate::support::Server;
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
 #[test]
 fn removes_a_stuck_lock_backs_it_up_and_audits() {
     let server = Server::start();
-    server.send::<()>(&[b"SET", b"idempotency:order-1", PENDING.as_bytes()]);
+    server.put("idempotency:order-1", PENDING);
     server.idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"]).exits(0).says("the key is free");
     assert_eq!(server.get("idempotency:order-1"), None);
-    let state = server.folder().join(".local/state/idemctl");
-    let audit = fs::read_to_string(state.join("audit.jsonl")).unwrap();
-    let entry: serde_json::Value = serde_json::from_str(&audit).unwrap();
-    assert_eq!(entry["command"], "force-unlock");
-    assert_eq!(entry["who"], "tester");
-    assert_eq!(entry["key"], "order-1");
-    assert_eq!(entry["reason"], "INC-7");
+    let entry = server.audited().remove(0);
+    let noted = ["command", "who", "key", "reason"].map(|field| entry[field].as_str().unwrap());
+    assert_eq!(noted, ["force-unlock", "tester", "order-1", "INC-7"]);
     let backup = fs::read_to_string(entry["backup"].as_str().unwrap()).unwrap();
     let saved: serde_json::Value = serde_json::from_str(backup.lines().last().unwrap()).unwrap();
     restore(&server, &saved);
@@ -69,7 +65,7 @@ fn refuses_what_is_not_a_lock() {
     server.idemctl(&["force-unlock", "done", "--yes"]).exits(2);
     server.idemctl(&["force-unlock", "hash", "--yes"]).exits(2);
     server.idemctl(&["force-unlock", "nowhere", "--yes"]).exits(1);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
 }
 
 #[test]
@@ -84,7 +80,7 @@ fn expectations_are_kept() {
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-7"]).exits(0);
     server.set("idempotency:zero", "0", 20_000);
     server.idemctl(&["force-unlock", "zero", "--yes", "--expect", &format!("sha256:{hash}")]).exits(0);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
 }
 
 #[test]
@@ -109,29 +105,6 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
     }
     assert_eq!(fs::read(&existing).unwrap(), b"mine");
     assert!(server.get("idempotency:order-1").is_some());
-}
-
-#[test]
-fn contexts_protect() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, 20_000);
-    let url = format!("unix://{}", server.socket().display());
-    // A file for each: at one address the strictest of a file's contexts holds.
-    for (name, kept) in [("prod", "protected"), ("audit", "read_only")] {
-        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
-        fs::write(server.folder().join(name), config).unwrap();
-    }
-    let run = |context: &str, more: &[&str]| {
-        let mut command = support::idemctl(server.folder());
-        command.args(["--config", context, "--context", context, "force-unlock", "order-1", "--yes"]).args(more);
-        support::Run::of(command, b"")
-    };
-    run("audit", &[]).exits(2);
-    run("prod", &[]).exits(2);
-    run("prod", &["--confirm", "staging"]).exits(2);
-    assert!(server.get("idempotency:order-1").is_some());
-    run("prod", &["--confirm", "prod"]).exits(0);
-    assert!(server.get("idempotency:order-1").is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Keys and values nobody would choose: binary, control characters, bidi, globs, spaces, dashes, huge ones.
 
-use crate::support::{Run, Server};
+use crate::support::{Run, Runs, Server};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -35,17 +35,12 @@ fn hostile() -> Vec<Vec<u8>> {
 
 fn with_key(server: &Server, words: &[&str], key: &[u8]) -> Run {
     use std::os::unix::ffi::OsStrExt as _;
-    let mut command = server.command();
-    command.args(words).arg("--").arg(std::ffi::OsStr::from_bytes(key));
-    Run::of(command, b"")
+    server.command().args(words).arg("--").arg(std::ffi::OsStr::from_bytes(key)).run()
 }
 
 fn seeded() -> Server {
     let server = Server::start();
-    for key in hostile() {
-        let redis_key = [b"idempotency:", &key[..]].concat();
-        server.send::<()>(&[b"SET", &redis_key, PENDING, b"EX", b"200"]);
-    }
+    server.fill(hostile().iter().map(|key| ([b"idempotency:", &key[..]].concat(), PENDING)), 200_000);
     server
 }
 
@@ -77,7 +72,7 @@ fn every_key_is_found_and_carried_without_loss() {
 #[test]
 fn nothing_from_redis_reaches_the_terminal_unescaped() {
     let server = seeded();
-    server.send::<()>(&[b"SET", b"idem:started:x", "\u{1b}]0;owned\u{7}\u{202e}".as_bytes(), b"EX", b"20"]);
+    server.set("idem:started:x", "\u{1b}]0;owned\u{7}\u{202e}", 20_000);
     server.set(
         "idem:y",
         "{\"status\":\"COMPLETED\",\"statusCode\":200,\"headers\":{\"x\u{202e}\":\"\\u001b[2J\"},\"body\":\"\\u001b[31m\u{9b}\"}",
@@ -112,7 +107,7 @@ fn a_lock_with_any_key_can_be_removed_and_only_that_one() {
         let redis_key = [b"idempotency:", &key[..]].concat();
         with_key(&server, &["force-unlock", "--yes", "--schema", "go-middleware"], key).exits(0);
         assert_eq!(server.send::<usize>(&[b"EXISTS", &redis_key]), 0);
-        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), all - index - 1);
+        assert_eq!(server.size(), all - index - 1);
     }
 }
 
@@ -133,7 +128,7 @@ fn values_of_all_kinds_are_survived() {
         ("other", br#"{"status":"WHO"}"#, "unreadable"),
     ];
     for (key, value, state) in values {
-        server.send::<()>(&[b"SET", format!("idempotency:{key}").as_bytes(), value, b"EX", b"9000"]);
+        server.set(&format!("idempotency:{key}"), value, 9_000_000);
         let ways = if key == "huge" { &[&[][..]][..] } else { &[&[][..], &["--full"]] };
         for more in ways {
             let document = server.idemctl(&[&["inspect", key, "-o", "json"], *more].concat()).exits(0).json();
@@ -177,5 +172,5 @@ fn steps_by_hand_work_on_every_key() {
         with_key(&server, &["begin", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
         with_key(&server, &["release", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
     }
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), hostile().len());
+    assert_eq!(server.size(), hostile().len());
 }

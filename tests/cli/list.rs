@@ -12,7 +12,7 @@ fn seeded() -> Server {
     server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 200_000);
     server.set("idempotency:order-2", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, TWO_HOURS);
     server.set("idempotency:order-3", "in-progress", 100_000);
-    server.send::<()>(&[b"SET", b"idempotency:order-4", br#"{"status":"PENDING"}"#]);
+    server.put("idempotency:order-4", r#"{"status":"PENDING"}"#);
     server.set("idem:started:pay-1", "worker-7", 20_000);
     server.set("idem:started:pay-2", "worker-8", 20_000);
     server.set("idem:result:pay-2", r#"{"statusCode":200,"body":"ok"}"#, TWO_HOURS);
@@ -26,33 +26,24 @@ fn seeded() -> Server {
     server
 }
 
+/// These fields of each record that is listed, in the order of the alphabet.
+fn rows(server: &Server, words: &[&str], fields: &[&str]) -> Vec<String> {
+    let lines = server.idemctl(&[&["list", "-o", "jsonl"], words].concat()).exits(0).json_lines();
+    let row = |line: &Value| fields.iter().map(|field| line[field].as_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let mut rows: Vec<_> = lines.iter().map(row).collect();
+    rows.sort();
+    rows
+}
+
 fn keys(server: &Server, words: &[&str]) -> Vec<String> {
-    let mut command = vec!["list", "-o", "jsonl"];
-    command.extend(words);
-    let mut keys: Vec<_> = server
-        .idemctl(&command)
-        .exits(0)
-        .json_lines()
-        .iter()
-        .map(|line| line["key"].as_str().unwrap().to_owned())
-        .collect();
-    keys.sort();
-    keys
+    rows(server, words, &["key"])
 }
 
 #[test]
 fn lists_each_record_once_under_the_schema_that_reads_it() {
     let server = seeded();
-    let mut rows: Vec<_> = server
-        .idemctl(&["list", "-o", "jsonl"])
-        .exits(0)
-        .json_lines()
-        .iter()
-        .map(|line| ["key", "schema", "state"].map(|field| line[field].as_str().unwrap().to_owned()).join(" "))
-        .collect();
-    rows.sort();
     assert_eq!(
-        rows,
+        rows(&server, &[], &["key", "schema", "state"]),
         [
             "msg-1 event-consumer in-progress",
             "msg-2 event-consumer completed",
@@ -102,7 +93,7 @@ fn sorting_keeps_the_first_of_the_order() {
 fn the_table_is_for_people() {
     let server = Server::start();
     server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, TWO_HOURS);
-    server.send::<()>(&[b"SET", b"idempotency:order-2", br#"{"status":"PENDING"}"#]);
+    server.put("idempotency:order-2", r#"{"status":"PENDING"}"#);
     let run = server.idemctl(&["list", "--sort", "key", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
 }
@@ -130,18 +121,15 @@ fn the_newer_releases_operator_sees_the_older_ones_values_as_trouble() {
 #[test]
 fn many_records_of_two_keys_come_once_each_while_they_complete() {
     let server = Server::start();
-    let mut connection = server.connect();
-    let mut pipeline = redis::pipe();
-    for index in 0..3_000 {
-        let (lock, result) = (format!("idem:started:k{index}"), format!("idem:result:k{index}"));
-        if index % 3 != 1 {
-            pipeline.cmd("SET").arg(lock).arg("w").arg("EX").arg(20).ignore();
-        }
-        if index % 3 != 0 {
-            pipeline.cmd("SET").arg(result).arg(r#"{"statusCode":200,"body":""}"#).arg("EX").arg(9_000).ignore();
-        }
-    }
-    pipeline.exec(&mut connection).unwrap();
+    // A third each: a lock, a result, both.
+    let of = |name: &str, third: usize| {
+        (0..3_000).filter(move |index| index % 3 != third).map({
+            let name = name.to_owned();
+            move |index| format!("idem:{name}:k{index}")
+        })
+    };
+    server.fill(of("started", 1).map(|key| (key, "w")), 2_000_000);
+    server.fill(of("result", 0).map(|key| (key, r#"{"statusCode":200,"body":""}"#)), 9_000_000);
     let listed = keys(&server, &[]);
     assert_eq!(listed.len(), 3_000);
     let leftover = keys(&server, &["--finding", "leftover-lock"]);
@@ -181,11 +169,7 @@ fn a_large_value_is_found_whatever_else_is_asked() {
 #[test]
 fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
     let server = Server::start();
-    let mut pipeline = redis::pipe();
-    for index in 0..1_000 {
-        pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(r#"{"status":"PENDING"}"#).ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
+    server.fill((0..1_000).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0);
     let scans = |words: &[&str]| {
         server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
         let started = Instant::now();

@@ -26,6 +26,7 @@ mod own_schema;
 mod own_steps;
 mod prefix;
 mod prompts;
+mod protected;
 mod purge;
 mod race;
 mod restore;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::Server;
+use crate::support::{Server, backup};
 use serde_json::json;
 
 /// A one-key JSON schema that keeps an owner, a payload's hash, times and an error, which no built-in one does.
@@ -73,19 +73,8 @@ replies = [
 ]
 "#;
 
-const TAKE: &str = "-- take: take the lock, or say who has it.
---
--- KEYS[1]  record  orders:{key}:idem
--- ARGV[1]  lock    the lock's JSON
--- ARGV[2]  ttl     seconds
---
--- Replies
---   TAKEN     the lock is taken
---   BUSY_NOW  another holds it
---   <text>    the stored result
---
-
-local found = redis.call('GET', KEYS[1])
+/// Takes the lock, or says who has it.
+const TAKE: &str = "local found = redis.call('GET', KEYS[1])
 if not found then
   redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
   return 'TAKEN'
@@ -96,19 +85,8 @@ end
 return found
 ";
 
-const FINISH: &str = "-- finish: store the result, if the lock is the caller's.
---
--- KEYS[1]  record  orders:{key}:idem
--- ARGV[1]  owner   the caller
--- ARGV[2]  result  the result's JSON
--- ARGV[3]  ttl     seconds
---
--- Replies
---   1  stored
---   0  the lock is not the caller's
---
-
-local found = redis.call('GET', KEYS[1])
+/// Stores the result, if the lock is the caller's.
+const FINISH: &str = "local found = redis.call('GET', KEYS[1])
 if not found or cjson.decode(found).by ~= ARGV[1] then
   return 0
 end
@@ -140,9 +118,8 @@ fn it_is_sound_and_listed() {
 #[test]
 fn inspect_reads_every_field() {
     let server = with_schema();
-    let now: Vec<String> = server.send(&[b"TIME"]);
-    let (taken, ended) =
-        (now[0].parse::<u64>().unwrap() * 1_000 - 40_000, now[0].parse::<u64>().unwrap() * 1_000 - 10_000);
+    let now = backup::now_ms(&server);
+    let (taken, ended) = (now - 40_000, now - 10_000);
     server.set("orders:{a}:idem", format!(r#"{{"s":"held","by":"w-1","hash":"abc","at":{taken}}}"#), 80_000);
     server.set(
         "orders:{b}:idem",
@@ -180,7 +157,7 @@ fn list_and_force_unlock_and_race_work_on_it() {
     assert_eq!(race["runs"][0]["schema"], "orders");
     assert_eq!(race["runs"][0]["verdict"], "atomic");
     assert_eq!(race["runs"][0]["replays"], json!(35));
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
 }
 
 /// What tells its form stands behind everything else, beyond what a scan reads of a value.
@@ -192,11 +169,7 @@ fn late(form: &str, bytes: usize) -> String {
 fn what_a_value_is_may_stand_at_its_end() {
     let server = with_schema();
     for bytes in [600, 10_000] {
-        server.send::<()>(&[
-            b"SET",
-            format!("orders:{{held-{bytes}}}:idem").as_bytes(),
-            late("held", bytes).as_bytes(),
-        ]);
+        server.put(&format!("orders:{{held-{bytes}}}:idem"), late("held", bytes));
         server.set(&format!("orders:{{done-{bytes}}}:idem"), late("done", bytes), 3_000_000);
     }
     let states = |words: &[&str]| {
@@ -217,14 +190,14 @@ fn what_a_value_is_may_stand_at_its_end() {
 #[test]
 fn what_cannot_be_told_is_left_alone() {
     let server = with_schema();
-    server.send::<()>(&[b"SET", b"orders:{a}:idem", late("held", 100_000).as_bytes()]);
-    server.send::<()>(&[b"SET", b"orders:{b}:idem", late("done", 100_000).as_bytes()]);
+    server.put("orders:{a}:idem", late("held", 100_000));
+    server.put("orders:{b}:idem", late("done", 100_000));
     server.idemctl(&["purge", "--all", "--yes"]).exits(0);
     for narrowed in [&[][..], &["--include", "unreadable", "--schema", "orders", "--match", "a"]] {
         let words = ["sweep", "--orphaned", "--yes", "--grace", "0"];
         server.idemctl(&[&words[..], narrowed].concat()).exits(0);
     }
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
     let listed = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
     assert!(listed.iter().all(|line| line["findings"][0]["severity"] == "info"), "{listed:?}");
     for (key, state) in [("a", "in-progress"), ("b", "completed")] {
@@ -240,7 +213,7 @@ fn a_deployments_prefix_goes_before_it() {
     server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
     server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(0);
     let config = "default_context = \"eu\"\n[context.eu.deployment.orders]\nprefix = \"eu:\"\nlock_ttl = \"60s\"\n";
-    fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap();
+    server.configure(config);
     let found = server.idemctl(&["inspect", "a", "-o", "json"]).exits(0).json();
     assert_eq!(found["records"][0]["findings"][0]["code"], "excess-ttl");
 }

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::proxy;
-use crate::support::{self, Run, Server};
+use crate::support::{Server, proxy};
 
 /// As services did before they had scripts: result and lock one after the other, the owner kept and not compared.
 const TOML: &str = r#"
@@ -84,12 +83,6 @@ fn with_schema() -> Server {
     server
 }
 
-fn through(server: &Server, socket: &Path, words: &[&str]) -> Run {
-    let mut command = support::idemctl(server.folder());
-    command.arg("-s").arg(socket).args(words);
-    Run::of(command, b"")
-}
-
 fn text(server: &Server, redis_key: &str) -> String {
     String::from_utf8(server.get(redis_key).unwrap_or_default()).unwrap()
 }
@@ -127,9 +120,9 @@ fn what_comes_between_two_calls_is_told_as_a_part() {
         let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
         redis::cmd("SET").arg("pay:lock:k").arg("w-8").exec(&mut client.get_connection().unwrap()).unwrap();
     });
-    through(&server, &socket, &COMPLETE).exits(3).says("1 of the step's 2 calls were made");
+    server.through(&socket, &COMPLETE).exits(3).says("1 of the step's 2 calls were made");
     assert_eq!(text(&server, "pay:lock:k"), "w-8", "the new worker's lock stays");
-    let audit = server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+    let audit = server.audited();
     assert_eq!(audit[0]["what"], "partial");
     assert!(Path::new(audit[0]["backup"].as_str().unwrap()).exists());
 }
@@ -142,7 +135,7 @@ fn a_result_that_comes_between_two_calls_that_only_read_is_a_change() {
         let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
         redis::cmd("SET").arg("pay:done:k").arg(r#"{"code":1}"#).exec(&mut client.get_connection().unwrap()).unwrap();
     });
-    through(&server, &socket, &["begin", "k", "--schema", "payments", "--yes"]).exits(8);
+    server.through(&socket, &["begin", "k", "--schema", "payments", "--yes"]).exits(8);
     assert_eq!(server.get("pay:lock:k"), None, "no lock beside the result");
 }
 
@@ -156,7 +149,7 @@ fn a_reply_that_the_schema_does_not_list_is_no_success() {
     let run = server.idemctl(&["release", "k", "--schema", "payments", "--yes", "-o", "json"]).exits(1);
     assert_eq!(run.json()["outcome"], "unknown-reply");
     run.says("its schema does not list this reply; it changed the record all the same");
-    assert_eq!(server.idemctl(&["audit", "-o", "jsonl"]).json_lines()[0]["what"], "changed");
+    assert_eq!(server.audited()[0]["what"], "changed");
 }
 
 /// The complete step looks for a lock before it stores.

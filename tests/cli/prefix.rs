@@ -1,10 +1,7 @@
 //! A deployment's prefix: every built-in schema takes one, and every command works at the Redis keys that come of it.
 
-use std::fs;
-
-use crate::support::{Run, Server};
+use crate::support::{Run, Server, wire};
 use idemctl::domain::schema::Schema;
-use idemctl::schemas::{self, Deployment};
 use serde_json::Value;
 
 /// Each built-in schema, and the Redis keys of the idempotency key `k` with the prefix `shop:`.
@@ -17,11 +14,6 @@ const DEPLOYED: [(&str, &[&str]); 7] = [
     ("go-middleware-v1", &["shop:idempotency:k"]),
     ("reference", &["shop:idemkey:k"]),
 ];
-
-fn schema(name: &str) -> Schema {
-    let all = schemas::load(None, |_| Deployment::default()).unwrap();
-    all.into_iter().find(|schema| schema.name == name).unwrap()
-}
 
 /// A command on one schema with the prefix.
 fn deployed(server: &Server, schema: &str, words: &[&str]) -> Run {
@@ -53,16 +45,16 @@ fn is_there(server: &Server, redis_key: &str) -> bool {
 fn every_step_and_every_look_is_at_the_redis_keys_with_the_prefix() {
     for (name, redis_keys) in DEPLOYED {
         let server = Server::start();
-        let schema = schema(name);
+        let schema = wire::schema(name);
         let on = |words: &[&str]| deployed(&server, name, words);
         on(&[&["begin", "k", "--yes"], owner(&schema)].concat()).exits(0);
-        assert!(is_there(&server, redis_keys[0]) && server.send::<i64>(&[b"DBSIZE"]) == 1, "{name}");
+        assert!(is_there(&server, redis_keys[0]) && server.size() == 1, "{name}");
         let held = record(&on(&["inspect", "k", "-o", "json"]).exits(0));
         assert_eq!((&held["state"], &held["next_request"]["answer"]), (&"in-progress".into(), &"conflict".into()));
         on(&["begin", "k", "--yes"]).exits(1);
         on(&[&["complete", "k", "--yes"], &response(&schema)[..], owner(&schema)].concat()).exits(0);
         let result = redis_keys[redis_keys.len() - 1];
-        assert!(is_there(&server, result) && server.send::<i64>(&[b"DBSIZE"]) == 1, "{name}");
+        assert!(is_there(&server, result) && server.size() == 1, "{name}");
         for text in ["k", result] {
             let done = record(&on(&["inspect", text, "-o", "json"]).exits(0));
             assert_eq!((&done["key"], &done["state"]), (&"k".into(), &"completed".into()), "{name}: {text}");
@@ -78,7 +70,7 @@ fn every_step_and_every_look_is_at_the_redis_keys_with_the_prefix() {
 fn a_lock_is_released_and_unlocked_at_the_redis_key_with_the_prefix() {
     for (name, redis_keys) in DEPLOYED {
         let server = Server::start();
-        let schema = schema(name);
+        let schema = wire::schema(name);
         let on = |words: &[&str]| deployed(&server, name, words);
         let begin = [&["begin", "k", "--yes"], owner(&schema)].concat();
         on(&begin).exits(0);
@@ -90,7 +82,7 @@ fn a_lock_is_released_and_unlocked_at_the_redis_key_with_the_prefix() {
         server.idemctl(&["force-unlock", "k", "--yes", "--schema", name]).exits(1);
         assert!(is_there(&server, redis_keys[0]), "{name}");
         on(&["force-unlock", "k", "--yes"]).exits(0);
-        assert_eq!(server.send::<i64>(&[b"DBSIZE"]), 0, "{name}");
+        assert_eq!(server.size(), 0, "{name}");
     }
 }
 
@@ -100,12 +92,9 @@ fn races_and_simulations_are_at_the_redis_keys_with_the_prefix() {
     for (name, redis_keys) in DEPLOYED {
         // Whoever touches other Redis keys is turned away.
         let test_keys = |redis_key: &&str| format!("~{}idemctl-*", redis_key.trim_end_matches('k'));
-        let mut rules = ["ACL", "SETUSER", "tester", "reset", "on", ">pw", "+@all"].map(str::to_owned).to_vec();
-        rules.extend(redis_keys.iter().map(test_keys));
-        if name == "event-driven" {
-            rules.push("~shop:idemctl-*".to_owned());
-        }
-        server.send::<()>(&rules.iter().map(String::as_bytes).collect::<Vec<_>>());
+        let mut rules: Vec<_> = redis_keys.iter().map(test_keys).collect();
+        rules.extend((name == "event-driven").then(|| "~shop:idemctl-*".to_owned()));
+        server.add_user("tester", &format!("resetkeys +@all {}", rules.join(" ")));
         let on = |words: &[&str]| {
             let words = [words, &["--user", "tester", "-a", "pw", "--no-auth-warning", "-o", "json"]].concat();
             deployed(&server, name, &words)
@@ -114,16 +103,14 @@ fn races_and_simulations_are_at_the_redis_keys_with_the_prefix() {
         assert_eq!(race.exits(0).json()["runs"][0]["verdict"], "atomic", "{name}");
         let cell = on(&["simulate", "first-then-retry"]).exits(0).json()["cells"][0].clone();
         assert_eq!(cell["verdict"], "safe", "{name}: {cell}");
-        assert_eq!(server.send::<i64>(&[b"DBSIZE"]), 0, "{name}");
+        assert_eq!(server.size(), 0, "{name}");
     }
 }
 
 /// A server whose default context says this.
 fn in_context(says: &str) -> Server {
     let server = Server::start();
-    let folder = server.folder().join(".config/idemctl");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), format!("default_context = \"eu\"\n{says}")).unwrap();
+    server.configure(&format!("default_context = \"eu\"\n{says}"));
     server
 }
 

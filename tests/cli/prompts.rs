@@ -1,40 +1,17 @@
 //! What is asked on a terminal, from the outside: a terminal of the test's own, keys pressed as a person does.
 
-use rexpect::process::WaitStatus;
-use rexpect::session::{PtySession, spawn_command};
-
-use crate::support::{self, Server};
+use crate::support::terminal::{answered, on_terminal};
+use crate::support::{Server, idemctl};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
 const PENDING: &str = r#"{"status":"PENDING"}"#;
-
-/// Longer than anything takes, in milliseconds.
-const LIMIT: u64 = 20_000;
 
 /// A result, and a lock that never expires.
 fn seeded() -> Server {
     let server = Server::start();
     server.set("idempotency:done", DONE, 3_600_000);
-    server.send::<()>(&[b"SET", b"idempotency:stuck", PENDING.as_bytes()]);
+    server.put("idempotency:stuck", PENDING);
     server
-}
-
-/// The binary on this server and on a terminal.
-fn on_terminal(server: &Server, words: &[&str]) -> PtySession {
-    let mut command = server.command();
-    command.args(words).env("TERM", "xterm");
-    spawn_command(command, Some(LIMIT)).unwrap()
-}
-
-/// Waits for the question, presses keys, and gives what is shown after and the exit code.
-#[track_caller]
-fn answered(mut session: PtySession, question: &str, keys: &str) -> (String, i32) {
-    session.exp_string(question).unwrap();
-    session.send(keys).unwrap();
-    session.flush().unwrap();
-    let shown = session.exp_eof().unwrap();
-    let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else { panic!("killed: {shown}") };
-    (shown, code)
 }
 
 fn is_there(server: &Server, key: &str) -> bool {
@@ -45,7 +22,7 @@ fn is_there(server: &Server, key: &str) -> bool {
 fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
     let server = seeded();
     let name = format!("{}/0", server.socket().display());
-    let purge = || on_terminal(&server, &["purge", "--all"]);
+    let purge = || on_terminal(server.command(), &["purge", "--all"]);
     for typed in ["\r", "y\r", "yes\r", "localhost\r"] {
         let (shown, code) = answered(purge(), "to go ahead", typed);
         assert_eq!(code, 2, "{shown}");
@@ -63,11 +40,11 @@ fn a_lock_is_released_on_yes_and_stays_on_no() {
     for words in [&["sweep", "--orphaned", "--grace", "0"][..], &["force-unlock", "stuck"]] {
         let server = seeded();
         for no in ["n", "\r"] {
-            let (shown, code) = answered(on_terminal(&server, words), "[y/N]", no);
+            let (shown, code) = answered(on_terminal(server.command(), words), "[y/N]", no);
             assert_eq!(code, 2, "{shown}");
         }
         assert!(is_there(&server, "idempotency:stuck"));
-        let (shown, code) = answered(on_terminal(&server, words), "[y/N]", "y");
+        let (shown, code) = answered(on_terminal(server.command(), words), "[y/N]", "y");
         assert_eq!(code, 0, "{shown}");
         assert!(!is_there(&server, "idempotency:stuck"));
     }
@@ -77,7 +54,7 @@ fn a_lock_is_released_on_yes_and_stays_on_no() {
 fn ctrl_c_at_a_question_changes_nothing_and_leaves_the_cursor_visible() {
     let server = seeded();
     for words in [&["purge", "--all"][..], &["sweep", "--orphaned"], &["force-unlock", "stuck"]] {
-        let (shown, code) = answered(on_terminal(&server, words), "(/", "\x03");
+        let (shown, code) = answered(on_terminal(server.command(), words), "(/", "\x03");
         assert_eq!(code, 130, "{words:?}: {shown}");
         assert!(shown.contains("nothing was changed"), "{words:?}: {shown}");
         let (hidden, visible) = (shown.rfind("\x1b[?25l"), shown.rfind("\x1b[?25h"));
@@ -89,10 +66,8 @@ fn ctrl_c_at_a_question_changes_nothing_and_leaves_the_cursor_visible() {
 /// The server as the protected context `prod`, whose name is red; its config file.
 fn protected(server: &Server) -> String {
     let config = server.folder().join("config.toml");
-    let url = format!("unix://{}", server.socket().display());
-    let text =
-        format!("default_context = \"prod\"\n[contexts.prod]\nurl = \"{url}\"\nprotected = true\ncolor = \"red\"\n");
-    std::fs::write(&config, text).unwrap();
+    let says = format!("url = \"{}\"\nprotected = true\ncolor = \"red\"", server.url());
+    std::fs::write(&config, format!("default_context = \"prod\"\n[contexts.prod]\n{says}\n")).unwrap();
     config.display().to_string()
 }
 
@@ -100,11 +75,7 @@ fn protected(server: &Server) -> String {
 fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed() {
     let server = seeded();
     let config = protected(&server);
-    let on = |words: &[&str]| {
-        let mut command = support::idemctl(server.folder());
-        command.args(["--config", &config]).args(words).env("TERM", "xterm");
-        spawn_command(command, Some(LIMIT)).unwrap()
-    };
+    let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
     let backup = server.folder().join("backup.jsonl").display().to_string();
     server.set("idempotency:gone", DONE, 3_600_000);
     server.set("idem:held", r#"{"status":"IN_PROGRESS"}"#, 30_000);
@@ -139,20 +110,14 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
 fn an_owner_and_a_password_are_asked_for_with_the_contexts_name() {
     let server = seeded();
     let config = protected(&server);
-    let lock = b"6f1c";
-    server.send::<()>(&[b"SET", b"idem:started:held", lock, b"PX", b"20000"]);
-    let mut command = support::idemctl(server.folder());
-    command
-        .args(["--config", &config, "complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""])
-        .env("TERM", "xterm");
-    let mut session = spawn_command(command, Some(LIMIT)).unwrap();
+    server.set("idem:started:held", "6f1c", 20_000);
+    let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
+    let mut session = on(&["complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""]);
     session.exp_string("Whose lock is it?").unwrap();
     let (shown, code) = answered(session, "prod", "\r");
     assert_eq!(code, 2, "{shown}");
     server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"s3cret"]);
-    let mut command = support::idemctl(server.folder());
-    command.args(["--config", &config, "--askpass", "list"]).env("TERM", "xterm");
-    let mut session = spawn_command(command, Some(LIMIT)).unwrap();
+    let mut session = on(&["--askpass", "list"]);
     session.exp_string("Password for ").unwrap();
     let (shown, code) = answered(session, "prod", "s3cret\r");
     assert_eq!(code, 0, "{shown}");

@@ -3,23 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{self, Run};
+use super::simulate::variant::home;
+use crate::support::{Run, Runs, alone, idemctl};
 
 const BUILT_IN: [&str; 7] =
     ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
 
-fn home() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").unwrap()
-}
-
 fn run(home: &Path, words: &[&str]) -> Run {
-    let mut command = support::idemctl(home);
-    command.args(words);
-    Run::of(command, &[])
-}
-
-fn idemctl(words: &[&str]) -> Run {
-    run(home().path(), words)
+    idemctl(home).args(words).run()
 }
 
 fn lua(folder: &str) -> String {
@@ -53,7 +44,7 @@ fn checked(from: &str, change: impl Fn(&str, String) -> String) -> Run {
 
 #[test]
 fn lists_every_schema() {
-    let run = idemctl(&["schema", "list"]).exits(0);
+    let run = alone(&["schema", "list"]).exits(0);
     for name in BUILT_IN {
         assert!(run.text().lines().any(|line| line.starts_with(&format!("{name} "))), "{}", run.all());
     }
@@ -65,16 +56,16 @@ fn lists_every_schema() {
 
 #[test]
 fn lists_as_json() {
-    let document = idemctl(&["schema", "list", "-o", "json"]).exits(0).json();
+    let document = alone(&["schema", "list", "-o", "json"]).exits(0).json();
     assert_eq!(document["format"], 1);
     let names: Vec<_> = document["schemas"].as_array().unwrap().iter().map(|schema| &schema["name"]).collect();
     assert_eq!(names, BUILT_IN);
-    assert_eq!(idemctl(&["schema", "list", "-o", "jsonl"]).exits(0).json_lines().len(), 7);
+    assert_eq!(alone(&["schema", "list", "-o", "jsonl"]).exits(0).json_lines().len(), 7);
 }
 
 #[test]
 fn shows_all_of_a_schema() {
-    let text = idemctl(&["schema", "show", "go-middleware"]).exits(0).text();
+    let text = alone(&["schema", "show", "go-middleware"]).exits(0).text();
     for part in [
         "idempotency:{key}",
         r#"JSON with /status = "PENDING""#,
@@ -92,7 +83,7 @@ fn shows_all_of_a_schema() {
 
 #[test]
 fn shows_a_schema_as_json() {
-    let schema = idemctl(&["schema", "show", "event-driven", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    let schema = alone(&["schema", "show", "event-driven", "-o", "json"]).exits(0).json()["schemas"][0].clone();
     assert_eq!(schema["lock_ttl_ms"], 30_000);
     assert_eq!(schema["checks_owner"], true);
     assert_eq!(schema["late_worker"]["fenced_off"], true);
@@ -111,12 +102,12 @@ fn shows_a_schema_as_json() {
 
 #[test]
 fn shows_a_schema_with_every_step_and_what_the_service_does() {
-    insta::assert_snapshot!(idemctl(&["schema", "show", "reference"]).exits(0).text());
+    insta::assert_snapshot!(alone(&["schema", "show", "reference"]).exits(0).text());
 }
 
 #[test]
 fn shows_what_is_written_and_what_the_service_does_as_json() {
-    let schema = idemctl(&["schema", "show", "reference", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    let schema = alone(&["schema", "show", "reference", "-o", "json"]).exits(0).json()["schemas"][0].clone();
     let service = serde_json::json!({
         "on_failure": "store",
         "on_hang_up": "go-on",
@@ -135,17 +126,15 @@ fn shows_what_is_written_and_what_the_service_does_as_json() {
 
 #[test]
 fn prints_a_script_byte_for_byte() {
-    let run = idemctl(&["schema", "show", "express", "--script", "start_processing"]).exits(0);
+    let run = alone(&["schema", "show", "express", "--script", "start_processing"]).exits(0);
     assert_eq!(run.stdout, fs::read(lua("express/start_processing.lua")).unwrap());
-    let run = idemctl(&["schema", "show", "express", "--script", "lock"]).exits(2);
+    let run = alone(&["schema", "show", "express", "--script", "lock"]).exits(2);
     run.says("scripts: complete_processing, start_processing");
 }
 
 #[test]
 fn an_unknown_name_is_a_usage_error_that_names_the_known() {
-    let run = idemctl(&["schema", "show", "nope"]).exits(2);
-    run.says("there is no schema `nope`");
-    run.says("go-middleware-v1");
+    alone(&["schema", "show", "nope"]).exits(2).says("there is no schema `nope`").says("go-middleware-v1");
 }
 
 #[test]
@@ -165,38 +154,26 @@ fn a_schema_of_ones_own_is_listed_and_replaces_a_built_in_one() {
 
 #[test]
 fn every_built_in_schema_passes_the_check() {
-    let run = idemctl(&["schema", "check", &lua("")]).exits(0);
+    let all = alone(&["schema", "check", &lua("")]).exits(0);
     let expected: String = BUILT_IN.iter().map(|name| format!("{name}: ok\n")).collect();
-    assert_eq!(run.text(), expected);
+    assert_eq!(all.text(), expected);
     // A schema's own folder, by any name for it.
-    let mut command = support::idemctl(Path::new(&lua("go-chi")));
-    command.args(["schema", "check", "."]);
-    assert_eq!(Run::of(command, &[]).exits(0).text(), "go-chi: ok\n");
+    assert_eq!(run(Path::new(&lua("go-chi")), &["schema", "check", "."]).exits(0).text(), "go-chi: ok\n");
 }
 
 #[test]
 fn a_mistake_is_named_with_file_and_line() {
-    let run = checked("express", |_, text| text.replace("{lock_ttl}", "{ttl}")).exits(1);
-    let line = line_of("express/schema.toml", "{lock_ttl}");
-    let expected = format!("mine/schema.toml:{line}: error: `{{ttl}}` is no placeholder here");
-    assert!(run.text().starts_with(&expected), "{}", run.all());
-    assert!(run.text().ends_with("mine: wrong\n"), "{}", run.all());
-}
-
-#[test]
-fn a_name_that_is_not_the_folders_is_named_with_its_line() {
-    let run = checked("express", |_, text| text.replace("name = \"mine\"", "\"name\" = \"yours\"")).exits(1);
-    let line = line_of("express/schema.toml", "name = \"express\"");
-    let expected = format!("mine/schema.toml:{line}: error: name is `yours`, but the folder is called `mine`");
-    assert!(run.text().starts_with(&expected), "{}", run.all());
-}
-
-#[test]
-fn a_script_that_uses_what_it_is_not_sent_is_an_error() {
-    let run = checked("express", |_, text| text.replace("args = [\"{lock_ttl}\"]", "args = []")).exits(1);
-    let line = line_of("express/start_processing.lua", "= ARGV[1]");
-    let expected = format!("mine/start_processing.lua:{line}: error: uses ARGV[1], but the call sends none");
-    run.shows(&expected);
+    let name = "name is `yours`, but the folder is called `mine`";
+    for (from, to, file, at, says) in [
+        ("{lock_ttl}", "{ttl}", "schema.toml", "{lock_ttl}", "`{ttl}` is no placeholder here"),
+        ("name = \"mine\"", "\"name\" = \"yours\"", "schema.toml", "name = \"express\"", name),
+        ("[\"{lock_ttl}\"]", "[]", "start_processing.lua", "= ARGV[1]", "uses ARGV[1], but the call sends none"),
+    ] {
+        let run = checked("express", |_, text| text.replace(from, to)).exits(1);
+        let line = line_of(&format!("express/{file}"), at);
+        run.shows(format!("mine/{file}:{line}: error: {says}"));
+        assert!(run.text().ends_with("mine: wrong\n"), "{}", run.all());
+    }
 }
 
 #[test]
@@ -301,14 +278,13 @@ fn every_folder_is_checked_though_one_is_wrong() {
     fs::create_dir(home.path().join("another")).unwrap();
     fs::write(home.path().join("another/schema.toml"), "format = 2\n").unwrap();
     let run = run(home.path(), &["schema", "check", "."]).exits(1);
-    run.shows("./another/schema.toml:1: error: ");
-    run.shows("another: wrong\n").shows("mine: ok\n");
+    run.shows("./another/schema.toml:1: error: ").shows("another: wrong\n").shows("mine: ok\n");
 }
 
 #[test]
 fn a_folder_that_is_none_is_a_usage_error() {
-    idemctl(&["schema", "check", "nowhere"]).exits(2).says("cannot read nowhere");
-    idemctl(&["schema", "check", "."]).exits(2).says("there is no schema.toml");
+    alone(&["schema", "check", "nowhere"]).exits(2).says("cannot read nowhere");
+    alone(&["schema", "check", "."]).exits(2).says("there is no schema.toml");
 }
 
 #[test]

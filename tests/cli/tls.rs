@@ -2,14 +2,11 @@
 //! what is said when something is wrong. Where the engine under test is built without TLS the tests say so and pass.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use crate::support::certificates::{Authority, Pair};
-use crate::support::{Run, Server, free_port, idemctl};
+use crate::support::{Run, Runs, Server, fault, free_port, idemctl};
 
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
@@ -37,18 +34,11 @@ impl Secure {
         let Pair { cert, key } = certificate(&authority);
         for _ in 0..3 {
             let port = free_port();
-            let mut lines = vec![
-                format!("tls-port {port}"),
-                format!("tls-cert-file {cert}"),
-                format!("tls-key-file {key}"),
-                format!("tls-ca-cert-file {}", authority.ca()),
-            ];
-            if !config.iter().any(|line| line.starts_with("tls-auth-clients")) {
-                lines.push("tls-auth-clients no".to_owned());
-            }
-            lines.extend(config.iter().map(|line| (*line).to_owned()));
-            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-            if let Some(server) = Server::try_start_with(&lines) {
+            let ca = authority.ca();
+            let own = format!("tls-port {port}\ntls-cert-file {cert}\ntls-key-file {key}\ntls-ca-cert-file {ca}");
+            let asks_clients = config.iter().any(|line| line.starts_with("tls-auth-clients"));
+            let more = if asks_clients { &[][..] } else { &["tls-auth-clients no"] };
+            if let Some(server) = Server::try_start_with(&[&[own.as_str()], more, config].concat()) {
                 return Some(Self { server, authority, port, _folder: folder });
             }
         }
@@ -64,13 +54,11 @@ impl Secure {
 
     /// The binary, with nothing said of the server.
     fn plain(&self, words: &[&str]) -> Run {
-        let mut command = idemctl(self.server.folder());
-        command.args(words);
-        Run::of(command, b"")
+        self.server.unnamed(words)
     }
 
     fn set(&self, key: &str, value: &str) {
-        self.server.set(key, value, 20_000);
+        self.server.set(key, value, 900_000);
     }
 }
 
@@ -89,7 +77,7 @@ fn every_command_speaks_tls_1_2_and_1_3() {
         step("complete", &["--status", "201", "--body", "ok"]);
         secure.set("idem:web-3", LOCK);
         secure.run(&["release", "web-3", "--schema", "express", "--yes"]).exits(0);
-        secure.server.send::<()>(&[b"SET", b"idem:web-4", LOCK.as_bytes()]);
+        secure.server.put("idem:web-4", LOCK);
         secure.run(&["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0);
         assert!(secure.server.get("idem:web-4").is_none());
         let backup = secure.server.folder().join("backup.jsonl").display().to_string();
@@ -106,12 +94,8 @@ fn every_command_speaks_tls_1_2_and_1_3() {
 #[test]
 fn many_records_stream_through_tls() {
     let Some(secure) = Secure::start(&[]) else { return };
-    let mut pipeline = redis::pipe();
     let body = DONE.replace(r#""body":"""#, &format!(r#""body":"{}""#, "x".repeat(700)));
-    for index in 0..20_000 {
-        pipeline.cmd("SET").arg(format!("idem:web-{index}")).arg(&body).arg("EX").arg(20_000).ignore();
-    }
-    pipeline.exec(&mut secure.server.connect()).unwrap();
+    secure.server.fill((0..20_000).map(|index| (format!("idem:web-{index}"), &body)), 20_000_000);
     assert_eq!(secure.run(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 20_000);
     secure.run(&["purge", "--all", "--yes", "--no-backup"]).exits(0).says("20000 of 20000");
 }
@@ -148,7 +132,7 @@ fn a_client_shows_its_certificate_where_one_is_wanted() {
             let own = secure.authority.sign("client", &["ops"]);
             let other = tempfile::tempdir().unwrap();
             let unknown = Authority::new(other.path()).sign("client", &["ops"]);
-            secure.server.set("idem:web-1", LOCK, 20_000);
+            secure.set("idem:web-1", LOCK);
             for words in [
                 &["list"][..],
                 &["inspect", "web-1"],
@@ -181,8 +165,7 @@ fn certificates_that_are_not_to_be_trusted_are_spoken_of_in_words() {
     let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &[])) else { return };
     secure.run(&["list"]).exits(5).says("names no host at all");
     let port = secure.port.to_string();
-    let run = secure.plain(&["-p", &port, "--tls", "list"]).exits(5);
-    run.says("issuer").says("--cacert");
+    secure.plain(&["-p", &port, "--tls", "list"]).exits(5).says("issuer").says("--cacert");
     for command in [&["list"][..], &["inspect", "k"], &["race", "--rounds", "1"]] {
         let run = secure.plain(&[&["-p", &port, "--tls", "--insecure"], command].concat());
         assert!(run.code < 2 && run.stderr.contains("certificate is not checked"), "{}", run.all());
@@ -209,9 +192,11 @@ fn issuers_come_from_a_file_a_folder_or_the_system() {
     let Some(secure) = Secure::start(&[]) else { return };
     let (port, ca) = (secure.port.to_string(), secure.authority.ca());
     let with = |variable: &str, words: &[&str]| {
-        let mut command = idemctl(secure.server.folder());
-        command.env("SSL_CERT_FILE", variable).args([&["-p", &port, "--tls"], words].concat()).arg("list");
-        Run::of(command, b"")
+        idemctl(secure.server.folder())
+            .env("SSL_CERT_FILE", variable)
+            .args([&["-p", &port, "--tls"], words].concat())
+            .arg("list")
+            .run()
     };
     with("/nowhere", &["--cacert", &ca]).exits(0);
     with(&ca, &[]).exits(0);
@@ -248,44 +233,15 @@ fn what_tls_cannot_be_made_of_is_a_usage_error() {
         (&["-p", &port, "--tls", "--cacert", &cert, "--cert", &cert, "--key", &locked], "the key is encrypted"),
         (&["-p", &port, "--tls", "--cacert", &cert, "--sni", "a b"], "neither a host name nor an IP address"),
     ] {
-        let mut command = idemctl(folder.path());
-        command.args(words).args(["--connect-timeout", "300ms", "list"]);
-        let run = Run::of(command, b"").exits(2);
+        let run = idemctl(folder.path()).args(words).args(["--connect-timeout", "300ms", "list"]).run().exits(2);
         assert!(run.stderr.contains(says), "{words:?}: {}", run.all());
     }
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    let mut command = idemctl(folder.path());
-    command.args(["-p", "1", "--tls", "--insecure", "--cert", &cert, "--key", &key, "list"]);
-    Run::of(command, b"").exits(5).says("private key and can be read by others: chmod 600");
-}
-
-/// A port that leads to another one, on which the last byte of the `which`th piece of what comes back is another.
-fn garbles(port: u16, which: usize) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let way = listener.local_addr().unwrap().port();
-    let pieces = Arc::new(AtomicUsize::new(0));
-    std::thread::spawn(move || {
-        for client in listener.incoming() {
-            let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)) else { return };
-            let (mut client, pieces) = (client.unwrap(), Arc::clone(&pieces));
-            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || {
-                let _ = std::io::copy(&mut from, &mut to);
-            });
-            std::thread::spawn(move || {
-                let mut piece = [0; 65_536];
-                while let Ok(count @ 1..) = server.read(&mut piece) {
-                    let is_the_one = pieces.fetch_add(1, Ordering::SeqCst) + 1 == which;
-                    piece[count - 1] ^= u8::from(is_the_one);
-                    if client.write_all(&piece[..count]).is_err() {
-                        break;
-                    }
-                }
-                let _ = client.shutdown(std::net::Shutdown::Both);
-            });
-        }
-    });
-    way
+    idemctl(folder.path())
+        .args(["-p", "1", "--tls", "--insecure", "--cert", &cert, "--key", &key, "list"])
+        .run()
+        .exits(5)
+        .says("private key and can be read by others: chmod 600");
 }
 
 #[test]
@@ -295,7 +251,7 @@ fn a_step_whose_reply_tls_cannot_read_is_read_back_and_keeps_its_backup() {
     let (mut made, mut not_made) = (0, 0);
     for which in 6..30 {
         secure.set("idempotency:stuck", r#"{"status":"PENDING"}"#);
-        let port = garbles(secure.port, which).to_string();
+        let port = fault::garbled(secure.port, which).to_string();
         let backup = format!("b{which}");
         let step = ["complete", "stuck", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];
         let at = ["-p", &port, "--tls", "--cacert", &ca, "--backup", &backup];

@@ -185,15 +185,10 @@ fn while_slots_move<T>(cluster: &Cluster, work: impl FnOnce() -> T) -> (T, u16) 
 }
 
 fn fill(cluster: &Cluster, count: usize) {
-    let mut nodes: Vec<_> = (0..3).map(|_| redis::pipe()).collect();
-    for number in 0..count {
-        let redis_key = format!("idempotency:k{number}");
-        let slot = usize::from(idemctl::domain::hash_slot::of(redis_key.as_bytes()));
-        let node = (0..3).find(|index| slot < (index + 1) * 16_384 / 3).unwrap();
-        nodes[node].cmd("SET").arg(redis_key).arg(DONE).arg("EX").arg(80_000).ignore();
-    }
-    for (index, node) in nodes.iter().enumerate() {
-        node.exec(&mut cluster.connect(index)).unwrap();
+    for node in 0..3 {
+        let keys = (0..count).map(|number| format!("idempotency:k{number}"));
+        let own = keys.filter(|redis_key| cluster.owner(redis_key) == node);
+        cluster.node(node).fill(own.map(|redis_key| (redis_key, DONE)), 80_000_000);
     }
 }
 

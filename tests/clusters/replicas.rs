@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Hook};
-use crate::support::{self, Run};
+use crate::support::{self, Run, Running, Runs, Signal, signal};
 
 const MASTERS: usize = 3;
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
@@ -22,12 +22,9 @@ fn key(number: usize) -> String {
 fn filled(count: usize) -> Cluster {
     let cluster = Cluster::start_with_replicas(MASTERS);
     for master in 0..MASTERS {
-        let mut pipeline = redis::pipe();
-        for redis_key in (0..count).map(key).filter(|redis_key| cluster.owner(redis_key) == master) {
-            pipeline.cmd("SET").arg(redis_key).arg(DONE).arg("EX").arg(80_000).ignore();
-        }
+        let own = (0..count).map(key).filter(|redis_key| cluster.owner(redis_key) == master);
         let mut connection = cluster.connect(master);
-        pipeline.exec(&mut connection).unwrap();
+        support::fill(&mut connection, own.map(|redis_key| (redis_key, DONE)), 80_000_000);
         assert_eq!(redis::cmd("WAIT").arg(1).arg(10_000).query::<usize>(&mut connection).unwrap(), 1);
     }
     cluster
@@ -69,13 +66,10 @@ fn a_walk_goes_to_the_replicas_where_asked_to_and_a_replica_s_name_will_do() {
 #[test]
 fn the_master_is_walked_where_its_replica_does_not_answer() {
     let cluster = filled(90);
-    let signal = |name: &str| {
-        let pid = cluster.node(MASTERS + 1).pid().to_string();
-        assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
-    };
-    signal("-STOP");
+    let replica = cluster.node(MASTERS + 1).pid();
+    signal(replica, Signal::STOP);
     let run = cluster.idemctl(&["--timeout", "300ms", "list", "--read-from", "replica", "-o", "jsonl"]);
-    signal("-CONT");
+    signal(replica, Signal::CONT);
     assert_eq!((run.code, listed(&run).len()), (0, 90), "{}", run.all());
 }
 
@@ -123,12 +117,10 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
 #[test]
 fn a_master_that_hands_over_in_the_middle_of_a_purge_keeps_nobody_from_it() {
     let cluster = filled(6_000);
-    let run = thread::scope(|scope| {
-        let purge = scope.spawn(|| cluster.idemctl(&purge("b", &["--rate", "3000/s"])));
-        thread::sleep(Duration::from_millis(500));
-        cluster.fail_over(1);
-        purge.join().unwrap()
-    });
+    let running = cluster.command().args(purge("b", &["--rate", "3000/s"])).start();
+    thread::sleep(Duration::from_millis(500));
+    cluster.fail_over(1);
+    let run = running.ends();
     if run.code != 0 {
         // A change that met with the hand-over itself, or what may have come back: said, and the next run goes on.
         assert_eq!(run.code, 3, "{}", run.all());
@@ -151,14 +143,10 @@ fn a_master_that_dies_in_the_middle_of_a_purge_is_named_and_its_replica_is_purge
     let mut cluster = filled(6_000);
     let port = cluster.port(1);
     let all: BTreeSet<_> = (0..6_000).map(|number| key(number).into_bytes()).collect();
-    let mut command = support::idemctl(cluster.node(0).folder());
-    command.args(["-p", &cluster.port(0).to_string()]).args(purge("b", &["--rate", "3000/s"]));
-    let run = thread::scope(|scope| {
-        let purge = scope.spawn(|| Run::of(command, b""));
-        thread::sleep(Duration::from_millis(500));
-        cluster.kill(1);
-        purge.join().unwrap()
-    });
+    let running = cluster.command().args(purge("b", &["--rate", "3000/s"])).start();
+    thread::sleep(Duration::from_millis(500));
+    cluster.kill(1);
+    let run = running.ends();
     assert!([3, 7].contains(&run.code) && run.stderr.contains(&port.to_string()), "{}", run.all());
     run.says("hint: ");
     cluster.until_master(MASTERS + 1);
@@ -174,15 +162,11 @@ fn a_master_that_dies_in_the_middle_of_a_purge_is_named_and_its_replica_is_purge
 #[test]
 fn a_list_is_whole_when_a_replica_takes_over_before_its_end() {
     let mut cluster = filled(3_000);
-    let mut command = support::idemctl(cluster.node(0).folder());
     // Long enough for a replica to notice, and to be elected.
-    command.args(["-p", &cluster.port(0).to_string(), "list", "-o", "jsonl", "--rate", "300/s"]);
-    let run = thread::scope(|scope| {
-        let list = scope.spawn(|| Run::of(command, b""));
-        thread::sleep(Duration::from_millis(1_000));
-        cluster.kill(1);
-        list.join().unwrap()
-    });
-    let run = run.exits(0);
+    let running = cluster.command().args(["list", "-o", "jsonl", "--rate", "300/s"]).start();
+    let listing = thread::spawn(|| running.ends());
+    thread::sleep(Duration::from_millis(1_000));
+    cluster.kill(1);
+    let run = listing.join().unwrap().exits(0);
     assert_eq!(listed(&run).len(), 3_000, "{}", run.stderr);
 }

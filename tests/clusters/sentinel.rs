@@ -6,24 +6,18 @@ use std::time::Duration;
 use crate::support::certificates::{Authority, Pair};
 use crate::support::fault::{self, Hook};
 use crate::support::sentinel::{self, Watched};
-use crate::support::{self, Run, Server};
+use crate::support::{self, Run, Runs, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
 
 fn idemctl(watched: &Watched, words: &[&str]) -> Run {
-    let mut command = support::idemctl(watched.server(0).folder());
-    command.args(["-u", &watched.url()]).args(words);
-    Run::of(command, &[])
+    watched.server(0).unnamed(&[&["-u", &watched.url()], words].concat())
 }
 
 fn fill(server: &Server, count: usize) {
-    let mut pipeline = redis::pipe();
-    for number in 0..count {
-        pipeline.cmd("SET").arg(format!("idempotency:k{number}")).arg(DONE).arg("EX").arg(80_000).ignore();
-    }
     let mut connection = server.connect();
-    pipeline.exec(&mut connection).unwrap();
+    support::fill(&mut connection, (0..count).map(|number| (format!("idempotency:k{number}"), DONE)), 80_000_000);
     // A replica that is behind would lose them, whatever idemctl does.
     assert_eq!(redis::cmd("WAIT").arg(1).arg(10_000).query::<usize>(&mut connection).unwrap(), 1);
 }
@@ -51,10 +45,8 @@ fn sentinels_and_service_are_named_by_options_too() {
     let url = watched.url();
     let (sentinels, service) = url.strip_prefix("redis-sentinel://").unwrap().split_once('/').unwrap();
     let run = |words: &[&str]| {
-        let mut command = support::idemctl(watched.server(0).folder());
         // The options come before the variables.
-        command.env("IDEMCTL_URL", "redis://127.0.0.1:1").args(words);
-        Run::of(command, &[])
+        support::idemctl(watched.server(0).folder()).env("IDEMCTL_URL", "redis://127.0.0.1:1").args(words).run()
     };
     let named = ["--sentinel", sentinels, "--master-name", service];
     assert_eq!(run(&[&named[..], &["list", "-o", "jsonl"]].concat()).exits(0).json_lines().len(), 1);
@@ -84,15 +76,16 @@ fn sentinels_have_a_log_in_of_their_own() {
     let (right, wrong) = (file("right", "s3cret\n", 0o600), file("wrong", "secret\n", 0o600));
     for words in [&[][..], &["--sentinel-user", "ops", "--sentinel-pass-file", &wrong]] {
         let run = idemctl(&watched, &[words, &["list"]].concat()).exits(4);
-        run.says("the Sentinel at 127.0.0.1:");
-        run.says("hint: Sentinels have a log-in of their own");
+        run.says("the Sentinel at 127.0.0.1:").says("hint: Sentinels have a log-in of their own");
     }
     let named = ["--sentinel-user", "ops", "--sentinel-pass-file", &right];
     idemctl(&watched, &[&named[..], &["force-unlock", "a", "--yes"]].concat()).exits(0);
     assert_eq!(watched.server(0).get("idempotency:a"), None);
-    let mut command = support::idemctl(home);
-    command.env("IDEMCTL_SENTINEL_AUTH", "s3cret").args(["-u", &watched.url(), "--sentinel-user", "ops", "list"]);
-    Run::of(command, &[]).exits(0);
+    support::idemctl(home)
+        .env("IDEMCTL_SENTINEL_AUTH", "s3cret")
+        .args(["-u", &watched.url(), "--sentinel-user", "ops", "list"])
+        .run()
+        .exits(0);
 
     let config = file(
         "config.toml",
@@ -102,11 +95,8 @@ fn sentinels_have_a_log_in_of_their_own() {
         ),
         0o644,
     );
-    let of_context = |words: &[&str]| {
-        let mut command = support::idemctl(home);
-        command.args(["--config", &config, "--context", "prod"]).args(words);
-        Run::of(command, &[])
-    };
+    let of_context =
+        |words: &[&str]| support::idemctl(home).args(["--config", &config, "--context", "prod"]).args(words).run();
     of_context(&["list"]).exits(0).says("holds a password and can be read by others");
     let shown = of_context(&["config", "show", "--origin"]).exits(0);
     shown.shows("sentinel.user").shows("config.toml:4");
@@ -135,11 +125,7 @@ fn servers_and_sentinels_speak_tls_through_a_failover() {
     };
     fill(watched.server(0), 10);
     let url = watched.url().replace("redis-", "rediss-");
-    let run = |words: &[&str]| {
-        let mut command = support::idemctl(watched.server(0).folder());
-        command.args(["-u", &url]).args(words);
-        Run::of(command, &[])
-    };
+    let run = |words: &[&str]| watched.server(0).unnamed(&[&["-u", &url], words].concat());
     run(&["list"]).exits(5).says("no TLS with Redis at 127.0.0.1:");
     assert_eq!(run(&["--cacert", &ca, "list", "-o", "jsonl"]).exits(0).json_lines().len(), 10);
     idemctl(&watched, &["list"]).exits(5).says("speaks TLS only");
@@ -161,11 +147,8 @@ fn what_was_done_is_told_also_when_nobody_can_say_who_the_master_is() {
         _ => Hook::Cut,
     });
     let url = format!("redis-sentinel://127.0.0.1:{way}/{}", sentinel::SERVICE);
-    let mut command = support::idemctl(watched.server(0).folder());
-    command.args(["-u", &url, "force-unlock", "a", "--yes", "--backup", "b"]);
-    let run = Run::of(command, &[]).exits(3);
-    run.says("Unlocked a; backup: b");
-    run.says("whether it is the master still cannot be said");
+    let run = watched.server(0).unnamed(&["-u", &url, "force-unlock", "a", "--yes", "--backup", "b"]).exits(3);
+    run.says("Unlocked a; backup: b").says("whether it is the master still cannot be said");
     assert_eq!(watched.server(0).get("idempotency:a"), None);
 }
 
@@ -210,16 +193,17 @@ fn a_failover_in_the_middle_of_a_purge_loses_nothing() {
 fn a_service_that_nobody_knows_and_sentinels_that_are_gone_are_unreachable() {
     let watched = Watched::start(1);
     let url = watched.url().replace(sentinel::SERVICE, "orders");
-    let run = |url: &str| {
-        let mut command = support::idemctl(watched.server(0).folder());
-        command.args(["-u", url, "inspect", "a"]);
-        Run::of(command, &[]).exits(5)
-    };
+    let run = |url: &str| watched.server(0).unnamed(&["-u", url, "inspect", "a"]).exits(5);
     assert!(run(&url).stderr.contains("no service is called `orders`"));
     assert!(run("redis-sentinel://127.0.0.1:1/payments").stderr.contains("127.0.0.1:1"));
-    let mut command = support::idemctl(watched.server(0).folder());
-    command.args(["-u", "redis-sentinel://127.0.0.1:26379", "inspect", "a"]);
-    assert!(Run::of(command, &[]).exits(2).stderr.contains("/SERVICE"));
+    assert!(
+        watched
+            .server(0)
+            .unnamed(&["-u", "redis-sentinel://127.0.0.1:26379", "inspect", "a"])
+            .exits(2)
+            .stderr
+            .contains("/SERVICE")
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use idemctl::domain::schema::{Action, Schema, Step};
 use idemctl::domain::step::request::Request;
 use redis::Connection;
 
+use crate::services::{EVENT_DRIVEN, EXPRESS, GO_CHI, GO_MIDDLEWARE};
 use crate::support::Server;
 use crate::support::wire;
 
@@ -45,12 +46,6 @@ struct Told {
     replay: &'static str,
 }
 
-const GO_MIDDLEWARE: &str =
-    r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":"eyJpZCI6N30="}"#;
-const GO_CHI: &str = r#"{"status":1,"response":{"StatusCode":201,"Header":{"Content-Type":["application/json"]},"Body":"eyJpZCI6N30="}}"#;
-const EXPRESS: &str =
-    r#"{"status":"COMPLETED","statusCode":201,"headers":{"content-type":"application/json"},"body":{"id":7}}"#;
-
 const TOLD: [Told; 6] = [
     Told {
         schema: "go-middleware",
@@ -82,7 +77,7 @@ const TOLD: [Told; 6] = [
     Told {
         schema: "event-driven",
         lock: ("idem:started:order-1", OWNER, 30),
-        result: ("idem:result:order-1", r#"{"statusCode":201,"body":"{\"id\":7}"}"#, 86_400),
+        result: ("idem:result:order-1", EVENT_DRIVEN, 86_400),
         took: "[2]",
         conflict: "[3]",
         stored: "1",

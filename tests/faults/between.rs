@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use crate::stage::{REMOVALS, Stage};
+use crate::support::Server;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Hook, says};
-use crate::support::{self, Run, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
@@ -23,12 +23,6 @@ fn filled(count: usize) -> Cluster {
 
 fn key(number: usize) -> String {
     format!("idempotency:k{number}")
-}
-
-fn at(server: &Server, port: u16, words: &[&str]) -> Run {
-    let mut command = support::idemctl(server.folder());
-    command.args(["-p", &port.to_string()]).args(words);
-    Run::of(command, b"")
 }
 
 fn noted(server: &Server, what: &str) -> usize {
@@ -65,7 +59,7 @@ fn a_node_that_is_busy_when_slots_have_moved_is_still_one_of_a_cluster() {
         Hook::Pass
     });
     cluster.announce(1, way);
-    let run = at(cluster.node(0), home, &PURGE).exits(0);
+    let run = cluster.node(0).at(home, &PURGE).exits(0);
     assert_eq!(cluster.size(), 0, "{}", run.all());
     assert_eq!((held(cluster.node(0)).len(), noted(cluster.node(0), "purged")), (90, 90), "{}", run.all());
 }
@@ -178,9 +172,8 @@ fn replicas_are_waited_for_also_after_a_lost_reply() {
     let stage = Stage::new(&[]);
     let way = fault::hooked(&stage.server, |sent| if says(sent, "UNLINK") { Hook::Lose } else { Hook::Pass });
     let wait = ["--wait-replicas", "1", "--wait-timeout", "100ms", "--backup", "b"];
-    let run = at(&stage.server, way, &[REMOVALS[0], &wait].concat()).exits(3);
-    run.says("only 0 of 1 replicas");
-    run.says("Unlocked stuck; backup: ").says("reading back");
+    let run = stage.server.at(way, &[REMOVALS[0], &wait].concat()).exits(3);
+    run.says("only 0 of 1 replicas").says("Unlocked stuck; backup: ").says("reading back");
     assert_eq!(stage.server.get("idempotency:stuck"), None);
     assert_eq!(noted(&stage.server, "unlocked"), 2);
 }
@@ -189,10 +182,10 @@ fn replicas_are_waited_for_also_after_a_lost_reply() {
 fn what_was_done_and_could_not_be_noted_is_said_beside_whatever_else_went_wrong() {
     let stage = Stage::new(&[]);
     let way = fault::hooked(&stage.server, |sent| if says(sent, "UNLINK") { Hook::Cut } else { Hook::Pass });
-    let log = stage.server.folder().join(".local/state/idemctl/audit.jsonl");
+    let log = stage.server.state("audit.jsonl");
     std::fs::remove_file(&log).unwrap();
     std::os::unix::fs::symlink("/dev/full", &log).unwrap();
-    let run = at(&stage.server, way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7);
+    let run = stage.server.at(way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7);
     run.says("outcome unknown").says("audit");
 }
 

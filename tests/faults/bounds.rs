@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::memory::peak_of;
-use crate::support::{Run, Server, idemctl};
+use crate::support::{Run, Runs, Server, idemctl};
 
 /// More than idemctl takes for itself, far less than what is offered to it.
 const LITTLE: u64 = 48 * 1024 * 1024;
@@ -109,9 +109,13 @@ fn a_password_comes_out_of_a_pipe() {
         env!("CARGO_BIN_EXE_idemctl"),
         server.socket().display()
     );
-    let mut command = Command::new("bash");
-    command.args(["-c", &script]).env_clear().env("HOME", server.folder()).env("PATH", "/usr/bin:/bin");
-    Run::of(command, &[]).exits(0);
+    Command::new("bash")
+        .args(["-c", &script])
+        .env_clear()
+        .env("HOME", server.folder())
+        .env("PATH", "/usr/bin:/bin")
+        .run()
+        .exits(0);
 }
 
 /// Bytes of a large value: more than what is read of a value that is not wanted whole. As a tree its JSON would take

@@ -3,25 +3,16 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{self, Run, Server, idemctl};
-
-fn alone(words: &[&str]) -> Run {
-    let home = tempfile::tempdir().unwrap();
-    let mut command = idemctl(home.path());
-    command.args(words);
-    Run::of(command, b"")
-}
+use crate::support::{self, Running, Runs, Server, Signal, alone, idemctl};
 
 #[test]
 fn no_server_is_exit_5_with_a_hint() {
     let port = support::free_port().to_string();
     for command in [&["inspect", "k"][..], &["list"], &["force-unlock", "k", "--yes"]] {
         let run = alone(&[command, &["-p", &port]].concat()).exits(5);
-        run.says(format!("cannot reach Redis at 127.0.0.1:{port}/0: connection refused"));
-        run.says("hint: ");
+        run.says(format!("cannot reach Redis at 127.0.0.1:{port}/0: connection refused")).says("hint: ");
     }
     alone(&["-s", "/nowhere/socket", "inspect", "k"]).exits(5);
 }
@@ -58,32 +49,25 @@ fn passwords_are_checked_and_never_shown() {
     assert!(wrong.stderr.contains("WRONGPASS") && !wrong.stderr.contains("s3cret"), "{}", wrong.all());
     run(&["-a", "s3cret-right"]).exits(1);
     run(&["--user", "nobody"]).exits(2);
-    let mut command = server.command();
-    command.env("REDISCLI_AUTH", "s3cret-right").args(["inspect", "k"]);
-    Run::of(command, b"").exits(1);
-    let mut command = idemctl(server.folder());
-    command.env("REDIS_URL", "redis://:s3cret-wrong@127.0.0.1:1/x").args(["inspect", "k"]);
-    let url = Run::of(command, b"").exits(2);
+    server.command().env("REDISCLI_AUTH", "s3cret-right").args(["inspect", "k"]).run().exits(1);
+    let url = idemctl(server.folder())
+        .env("REDIS_URL", "redis://:s3cret-wrong@127.0.0.1:1/x")
+        .args(["inspect", "k"])
+        .run()
+        .exits(2);
     assert!(url.stderr.contains("REDIS_URL") && !url.stderr.contains("s3cret"), "{}", url.all());
 }
 
 #[test]
 fn rights_that_are_missing_are_named_or_done_without() {
     let server = Server::start();
-    let user = |name: &str, rules: &str| {
-        let mut command = redis::cmd("ACL");
-        command.arg("SETUSER").arg(name).arg("on").arg(">pw");
-        for rule in rules.split(' ') {
-            command.arg(rule);
-        }
-        command.exec(&mut server.connect())
-    };
     // Redis 6.2 does not know EVAL_RO.
-    user("reader", "~idem:* +@read +@connection +eval_ro -@dangerous")
-        .or_else(|_| user("reader", "~idem:* +@read +@connection +eval -@dangerous"))
-        .unwrap();
-    user("plain", "~idem* +@read +@connection -@scripting -@dangerous").unwrap();
-    user("nothing", "~other:* +@connection").unwrap();
+    let eval_ro = ["COMMAND", "INFO", "EVAL_RO"].map(str::as_bytes);
+    let knows_eval_ro = server.send::<Vec<redis::Value>>(&eval_ro) != [redis::Value::Nil];
+    let eval = if knows_eval_ro { "+eval_ro" } else { "+eval" };
+    server.add_user("reader", &format!("~idem:* +@read +@connection {eval} -@dangerous"));
+    server.add_user("plain", "~idem* +@read +@connection -@scripting -@dangerous");
+    server.add_user("nothing", "~other:* +@connection");
     server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
     let as_user = |user: &str, words: &[&str]| server.idemctl(&[&["--user", user, "-a", "pw"], words].concat());
     let reader = as_user("reader", &["inspect", "web-1", "-o", "json"]).exits(0);
@@ -131,49 +115,23 @@ fn wrong_words_are_usage_errors() {
 }
 
 fn many(server: &Server, count: usize) {
-    let mut pipeline = redis::pipe();
-    for index in 0..count {
-        pipeline
-            .cmd("SET")
-            .arg(format!("idem:web-{index}"))
-            .arg(r#"{"status":"IN_PROGRESS"}"#)
-            .arg("EX")
-            .arg(2_000)
-            .ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
+    server.fill((0..count).map(|index| (format!("idem:web-{index}"), r#"{"status":"IN_PROGRESS"}"#)), 2_000_000);
 }
 
 #[test]
 fn a_closed_pipe_ends_quietly() {
     let server = Server::start();
     many(&server, 20_000);
-    let mut child = server
-        .command()
-        .args(["list"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = server.command().args(["list"]).start();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let output = child.wait_with_output().unwrap();
     assert!(line.starts_with("STATE"));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(child.ends().exits(0).stderr, "");
 }
 
 /// Starts `list`, waits for its first row, and hands it over while it cannot go on for its full stdout.
 fn list_in_the_middle(server: &Server) -> std::process::Child {
-    let mut child = server
-        .command()
-        .args(["list", "-o", "json", "--timeout", "2s"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = server.command().args(["list", "-o", "json", "--timeout", "2s"]).start();
     let mut first = [0; 64];
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     child
@@ -184,12 +142,10 @@ fn ctrl_c_says_how_far_it_got() {
     let server = Server::start();
     many(&server, 60_000);
     let child = list_in_the_middle(&server);
-    signal("INT", child.id());
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("interrupted: ") && stderr.contains("records among"), "{stderr}");
-    let text = String::from_utf8_lossy(&output.stdout);
+    child.signal(Signal::INT);
+    let run = child.ends().exits(130);
+    run.says("interrupted: ").says("records among");
+    let text = run.text();
     assert!(text.ends_with("],\"complete\":false}\n"), "{}", &text[text.len().saturating_sub(80)..]);
 }
 
@@ -199,33 +155,19 @@ fn a_server_that_dies_in_the_middle_leaves_a_partial_list_that_says_so() {
     many(&server, 60_000);
     let child = list_in_the_middle(&server);
     server.kill();
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert!(stderr.contains("the list is not complete"), "{stderr}");
-    assert!(String::from_utf8_lossy(&output.stdout).ends_with("],\"complete\":false}\n"));
+    let run = child.ends();
+    run.says("the list is not complete");
+    assert!(run.exits(3).text().ends_with("],\"complete\":false}\n"));
 }
 
 #[test]
 fn ctrl_c_during_a_watch_is_an_interruption() {
     let server = Server::start();
     server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 200_000);
-    let mut child = server
-        .command()
-        .args(["inspect", "web-1", "--watch", "50ms"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = server.command().args(["inspect", "web-1", "--watch", "50ms"]).start();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 16]).unwrap();
     let began = Instant::now();
-    signal("INT", child.id());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
+    child.signal(Signal::INT);
+    child.ends().exits(130);
     assert!(began.elapsed() < Duration::from_mins(1));
-}
-
-fn signal(name: &str, pid: u32) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
 }

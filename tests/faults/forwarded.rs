@@ -55,7 +55,7 @@ fn a_change_that_was_forwarded_is_done_or_unknown_whatever_is_answered() {
                     assert_eq!(stage.audited(), 2, "{}", say());
                     // Of what is gone or overwritten the backup stays.
                     if REMOVALS.contains(words) {
-                        let backups = stage.server.folder().join(".local/state/idemctl/backups");
+                        let backups = stage.server.state("backups");
                         assert_eq!(std::fs::read_dir(backups).unwrap().count(), 1, "{}", say());
                     }
                 }

@@ -1,14 +1,10 @@
 //! What talks like no Redis: told soon, with little memory, and never believed.
 
 use std::io::{self, Read as _, Write};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, bounded};
-use crate::support::fault;
-
-/// What is said, in the way of a server.
-type Talk = fn(&mut dyn Write) -> io::Result<()>;
+use crate::support::fault::{self, Hook, Talk};
 
 /// A port where every connection gets an answer to the first thing it says, and then nothing.
 fn says(talk: Talk) -> u16 {
@@ -21,22 +17,7 @@ fn says(talk: Talk) -> u16 {
 
 /// A port that leads to the server, until a request with this word is answered otherwise.
 fn says_at(stage: &Stage, word: &'static str, talk: Talk) -> u16 {
-    let socket = stage.server.socket();
-    fault::fake(move |client| {
-        let mut server = UnixStream::connect(&socket).unwrap();
-        server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        let mut part = [0; 65_536];
-        while let Ok(count @ 1..) = client.read(&mut part) {
-            if part[..count].windows(word.len()).any(|words| words == word.as_bytes()) {
-                let _ = talk(client);
-            } else {
-                server.write_all(&part[..count]).unwrap();
-                while let Ok(count @ 1..) = server.read(&mut part) {
-                    let _ = client.write_all(&part[..count]);
-                }
-            }
-        }
-    })
+    fault::hooked(&stage.server, move |sent| if fault::says(sent, word) { Hook::Talk(talk) } else { Hook::Pass })
 }
 
 /// Asserts that every command ends soon with exit code 5, and without a crash, on what is said at this port.

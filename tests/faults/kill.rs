@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::backup;
 use crate::support::proxy;
-use crate::support::{self, Run, Server};
+use crate::support::{Run, Running, Runs, Server, Signal};
 
 /// The commands that remove many records, and how they are asked to remove all that `fill` makes.
 const REMOVING: &[&[&str]] =
@@ -26,14 +26,10 @@ const BATCH: usize = 100;
 const BACKED_UP: usize = 500;
 
 fn fill(server: &Server, count: usize) {
-    let mut pipeline = redis::pipe();
-    pipeline.cmd("FLUSHALL").ignore();
-    for index in 0..count {
-        // Of many lengths, in a form that the service writes.
-        let value = format!(r#"{{"status":{}"PENDING"}}"#, " ".repeat(index % 60));
-        pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(value).ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
+    server.send::<()>(&[b"FLUSHALL"]);
+    // Of many lengths, in a form that the service writes.
+    let value = |index: usize| format!(r#"{{"status":{}"PENDING"}}"#, " ".repeat(index % 60));
+    server.fill((0..count).map(|index| (format!("idempotency:{index}"), value(index))), 0);
     let _ = fs::remove_dir_all(server.folder().join(".local"));
 }
 
@@ -44,17 +40,8 @@ fn gone(server: &Server, count: usize) -> BTreeSet<Vec<u8>> {
 
 /// What the backups in the default folder hold.
 fn backed_up(server: &Server) -> BTreeSet<Vec<u8>> {
-    let folder = fs::read_dir(server.folder().join(".local/state/idemctl/backups"));
+    let folder = fs::read_dir(server.state("backups"));
     folder.into_iter().flatten().flat_map(|file| backup::held(&file.unwrap().path())).collect()
-}
-
-fn start(server: &Server, words: &[&str]) -> Child {
-    let mut command = server.command();
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn signal(name: &str, pid: u32) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
 }
 
 /// How long the command takes when nothing ends it.
@@ -70,7 +57,7 @@ fn whole(server: &Server, words: &[&str]) -> Duration {
 /// Starts a command and comes back in the middle of it: every other round at a random moment, in the rounds between once a
 /// random part of the locks is gone, however long what comes before takes here.
 fn in_the_middle(server: &Server, words: &[&str], (round, whole): (u32, Duration)) -> Child {
-    let mut child = start(server, words);
+    let mut child = server.command().args(words).start();
     if round % 2 == 0 {
         thread::sleep(whole.mul_f64(fastrand::f64() * 1.1));
         return child;
@@ -134,15 +121,13 @@ fn interrupted_the_backup_holds_exactly_what_is_gone() {
         for round in 0..8 {
             fill(server, LOCKS);
             let child = in_the_middle(server, words, (round, whole));
-            signal("INT", child.id());
-            let output = child.wait_with_output().unwrap();
-            let stderr = String::from_utf8_lossy(&output.stderr);
+            child.signal(Signal::INT);
+            let run = child.ends();
             let gone = gone(server, LOCKS);
-            assert_eq!(gone, backed_up(server), "{stderr}");
+            assert_eq!(gone, backed_up(server), "{}", run.all());
             if gone.len() < LOCKS && !gone.is_empty() {
                 some_gone += 1;
-                assert_eq!(output.status.code(), Some(130), "{stderr}");
-                assert!(stderr.contains(&gone.len().to_string()) && stderr.contains("hint: "), "{stderr}");
+                run.exits(130).says(gone.len().to_string()).says("hint: ");
             }
         }
         assert!(some_gone > 0, "{words:?}: never interrupted while removing");
@@ -156,7 +141,7 @@ fn with_room(server: &Server, blocks: usize, words: &[&str]) -> Run {
     command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"")).arg("sh");
     command.arg(whole.get_program()).args(whole.get_args()).args(words).current_dir(server.folder());
-    Run::of(command, b"")
+    command.run()
 }
 
 #[test]
@@ -199,18 +184,10 @@ fn where_the_backup_or_the_log_cannot_be_written_nothing_goes() {
             let file = folder.join("backup.jsonl");
             let run = server.idemctl(&[words, &["--backup", file.to_str().unwrap()][..]].concat()).exits(2);
             run.says("cannot write").says("nothing was changed");
-            let mut command = server.command();
-            command.env("XDG_STATE_HOME", &folder).args(*words);
-            Run::of(command, b"").exits(2);
+            server.command().env("XDG_STATE_HOME", &folder).args(*words).run().exits(2);
         }
     }
     assert_eq!(gone(&server, 150), BTreeSet::new());
-}
-
-fn through(server: &Server, socket: &Path, words: &[&str]) -> Run {
-    let mut command = support::idemctl(server.folder());
-    command.arg("-s").arg(socket).args(words);
-    Run::of(command, b"")
 }
 
 #[test]
@@ -220,7 +197,7 @@ fn a_lost_reply_is_cleared_up_by_reading_back() {
         fill(&server, 150);
         let socket = proxy::breaks_at(&server, "change_many_if_same", true);
         // What follows on the broken connection may fail: the batch was cleared up all the same.
-        let run = through(&server, &socket, words);
+        let run = server.through(&socket, words);
         assert_ne!(run.code, 7, "{}", run.all());
         let gone = gone(&server, 150);
         assert!(gone.len() >= BATCH, "{}", run.all());
@@ -234,7 +211,7 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
         let server = Server::start();
         fill(&server, 150);
         let socket = proxy::breaks_at(&server, "change_many_if_same", false);
-        let run = through(&server, &socket, words).exits(7);
+        let run = server.through(&socket, words).exits(7);
         run.says("100 of 100 Redis keys");
         assert_eq!(backed_up(&server).len(), BATCH, "{}", run.all());
         let audit = server.idemctl(&["audit", "--limit", "200", "-o", "jsonl"]).json_lines();

@@ -4,9 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::stage::{ADDITIONS, REMOVALS, Stage, calls, contents};
+use crate::support::Run;
 use crate::support::fault::{self, Fault};
 use crate::support::proxy;
-use crate::support::{self, Run};
 
 /// At how many places each command's connection is cut, in each direction.
 const CUTS: usize = 8;
@@ -87,14 +87,13 @@ fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
         for delivers in [true, false] {
             let stage = Stage::new(&[]);
             let socket = proxy::breaks_at(&stage.server, "UNLINK", delivers);
-            let mut command = support::idemctl(stage.server.folder());
-            command.arg("-s").arg(socket).args(words).args(["-o", "json"]);
-            let run = Run::of(command, b"").exits(if delivers { 0 } else { 7 });
+            let run =
+                stage.server.through(&socket, &[words, &["-o", "json"]].concat()).exits(if delivers { 0 } else { 7 });
             let told =
                 if delivers { "The reply for 1 Redis key was lost: reading back shows" } else { "the removal of" };
             run.says(told);
             assert_eq!(stage.server.get("idempotency:stuck").is_some(), !delivers);
-            let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+            let audit = stage.server.audited();
             let noted = if delivers { done } else { "outcome-unknown" };
             assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");
             if words != REMOVALS[0] {
@@ -114,14 +113,12 @@ fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
     for (delivers, code, noted) in [(true, 0, "restored"), (false, 7, "outcome-unknown")] {
         let stage = Stage::new(&[]);
         let socket = proxy::breaks_at(&stage.server, "restore_if_absent", delivers);
-        let mut command = support::idemctl(stage.server.folder());
-        command.arg("-s").arg(socket).args(ADDITIONS[0]);
-        let run = Run::of(command, b"").exits(code);
+        let run = stage.server.through(&socket, ADDITIONS[0]).exits(code);
         let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 Redis keys was sent" };
         run.says(told);
         assert_eq!(run.stderr.contains("reading back shows"), delivers, "{}", run.all());
         assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);
-        let audit = stage.server.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+        let audit = stage.server.audited();
         assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");
     }
 }

@@ -1,14 +1,13 @@
 //! A server that stops or is cut off in the middle of much: how far it got is said, the rest can be done later.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use crate::support::backup;
 use crate::support::fault::{self, Fault};
-use crate::support::{self, Run, Server, until};
+use crate::support::{Run, Running, Runs, Server, Signal, signal, until};
 
 const LOCKS: usize = 1_500;
 
@@ -19,18 +18,8 @@ const REMOVING: &[&[&str]] = &[
 
 fn full() -> Server {
     let server = Server::start();
-    let mut pipeline = redis::pipe();
-    for index in 0..LOCKS {
-        pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(r#"{"status":"PENDING"}"#).ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
+    server.fill((0..LOCKS).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0);
     server
-}
-
-fn at(server: &Server, port: u16, words: &[&str]) -> Run {
-    let mut command = support::idemctl(server.folder());
-    command.args(["-p", &port.to_string()]).args(words);
-    Run::of(command, b"")
 }
 
 fn left(server: &Server) -> BTreeSet<Vec<u8>> {
@@ -52,7 +41,7 @@ fn is_gone_or_held(server: &Server, run: &Run) {
 fn whole(words: &[&str]) -> [usize; 2] {
     let server = full();
     let (port, passed) = fault::way(&server, Fault::CutReplies(usize::MAX));
-    at(&server, port, words).exits(0);
+    server.at(port, words).exits(0);
     assert!(left(&server).is_empty());
     [0, 1].map(|direction| passed[direction].load(Ordering::SeqCst))
 }
@@ -64,7 +53,7 @@ fn a_removal_that_is_cut_off_says_how_far_it_got_and_the_next_run_does_the_rest(
         for fault in [Fault::CutRequests(requests * 19 / 20), Fault::CutReplies(replies * 19 / 20)] {
             let server = full();
             let (port, _) = fault::way(&server, fault);
-            let run = at(&server, port, words);
+            let run = server.at(port, words);
             assert!(run.code == 3 || run.code == 7, "{}", run.all());
             run.says("hint: ").says(format!("127.0.0.1:{port}"));
             is_gone_or_held(&server, &run);
@@ -79,14 +68,12 @@ fn a_removal_that_is_cut_off_says_how_far_it_got_and_the_next_run_does_the_rest(
 fn a_server_that_stops_while_records_are_removed_loses_none_when_it_goes_on() {
     for words in REMOVING {
         let server = full();
-        let mut command = server.command();
-        command.args(["--timeout", "3s"]).args(*words);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = server.command().args(["--timeout", "3s"]).args(*words).start();
         let mut connection = server.connect();
         until("something is removed", || redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < LOCKS);
-        signal("-STOP", &server);
-        let run = Run::from(child.wait_with_output().unwrap());
-        signal("-CONT", &server);
+        signal(server.pid(), Signal::STOP);
+        let run = child.ends();
+        signal(server.pid(), Signal::CONT);
         // At the very end there may have been nothing more to ask.
         assert!([0, 3, 7].contains(&run.code), "{}", run.all());
         assert!(run.code == 0 || run.stderr.contains("did not answer within 3s"), "{}", run.all());
@@ -95,21 +82,17 @@ fn a_server_that_stops_while_records_are_removed_loses_none_when_it_goes_on() {
     }
 }
 
-fn signal(name: &str, server: &Server) {
-    assert!(Command::new("kill").args([name, &server.pid().to_string()]).status().unwrap().success());
-}
-
 #[test]
 fn a_restore_that_is_cut_off_says_how_far_it_got_and_the_next_run_does_the_rest() {
     let server = full();
     server.idemctl(REMOVING[1]).exits(0);
     let (port, passed) = fault::way(&server, Fault::CutReplies(usize::MAX));
-    at(&server, port, &["restore", "b", "--yes"]).exits(0);
+    server.at(port, &["restore", "b", "--yes"]).exits(0);
     let all = [0, 1].map(|direction| passed[direction].load(Ordering::SeqCst));
     for fault in [Fault::CutRequests(all[0] * 4 / 5), Fault::CutReplies(all[1] * 4 / 5)] {
         server.send::<()>(&[b"FLUSHALL"]);
         let (port, _) = fault::way(&server, fault);
-        let run = at(&server, port, &["restore", "b", "--yes"]);
+        let run = server.at(port, &["restore", "b", "--yes"]);
         assert!(run.code == 3 || run.code == 7, "{}", run.all());
         run.says(format!("of {LOCKS} Redis keys")).says("hint: ");
         let back = left(&server).len();

@@ -1,13 +1,12 @@
 //! A cluster of which a part is not there.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Fault};
-use crate::support::{self, Run, until};
+use crate::support::{Running, Runs, Signal, signal, until};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
@@ -38,8 +37,7 @@ fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
         &["complete", "nowhere", "--yes", "--create", "--status", "200", "--body", ""],
     ] {
         let run = cluster.idemctl(&[words, &named].concat()).exits(6);
-        run.says("CLUSTERDOWN").says("hint: ");
-        run.says("127.0.0.1:");
+        run.says("CLUSTERDOWN").says("hint: ").says("127.0.0.1:");
     }
     assert_eq!(cluster.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 3);
     cluster.idemctl(&["inspect", "k0"]).exits(0);
@@ -62,8 +60,7 @@ fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
         [(&["sweep", "--orphaned", "--yes", "--grace", "0", "--backup", "swept"][..], "done"), (&PURGE, "purged")]
     {
         let run = cluster.idemctl(words).exits(3);
-        run.says(&gone).says("hint: ");
-        run.says(verb).says(ours.to_string());
+        run.says(&gone).says("hint: ").says(verb).says(ours.to_string());
         assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "{}", run.all());
         let file = cluster.node(0).folder().join(words.last().unwrap());
         assert_eq!(backup::held(&file).len(), ours);
@@ -101,13 +98,11 @@ fn a_master_that_dies_during_the_grace_is_named_and_the_others_are_swept() {
             redis::cmd("PERSIST").arg(key).exec(&mut cluster.connect(node)).unwrap();
         }
     }
-    let mut command = support::idemctl(cluster.node(0).folder());
-    command.args(["-p", &cluster.port(0).to_string(), "--timeout", "1s"]);
-    command.args(["sweep", "--orphaned", "--yes", "--grace", "5s", "--no-backup"]);
-    let running = std::thread::spawn(move || Run::of(command, &[]));
+    let words = ["--timeout", "1s", "sweep", "--orphaned", "--yes", "--grace", "5s", "--no-backup"];
+    let running = cluster.command().args(words).start();
     std::thread::sleep(Duration::from_millis(2_500));
     cluster.kill(1);
-    let run = running.join().unwrap().exits(3);
+    let run = running.ends().exits(3);
     run.says(format!("127.0.0.1:{}", cluster.port(1)));
     assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "{}", run.all());
 }
@@ -185,15 +180,12 @@ fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
     let cluster = Cluster::start(3);
     fill(&cluster, 3_000);
     let all: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
-    let mut command = support::idemctl(cluster.node(0).folder());
-    command.args(["-p", &cluster.port(0).to_string(), "--timeout", "3s"]).args(PURGE).args(["-o", "json"]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = cluster.command().args(["--timeout", "3s"]).args(PURGE).args(["-o", "json"]).start();
     let (mut connection, before) = (cluster.connect(1), on(&cluster, 1).len());
     until("something is purged", || redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < before);
-    let signal = |name: &str| Command::new("kill").args([name, &cluster.node(1).pid().to_string()]).status().unwrap();
-    assert!(signal("-STOP").success());
-    let run = Run::from(child.wait_with_output().unwrap());
-    assert!(signal("-CONT").success());
+    signal(cluster.node(1).pid(), Signal::STOP);
+    let run = child.ends();
+    signal(cluster.node(1).pid(), Signal::CONT);
     assert!([3, 7].contains(&run.code), "{}", run.all());
     run.says(format!("127.0.0.1:{}", cluster.port(1)));
     std::thread::sleep(Duration::from_millis(50));

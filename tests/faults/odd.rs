@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::stage::bounded;
+use crate::support::Server;
 use crate::support::fault;
-use crate::support::{self, Run, Server};
 
 #[test]
 #[allow(clippy::print_stderr, reason = "whoever runs the tests is to know that this one did nothing")]
@@ -85,11 +85,7 @@ fn times_go_by_the_clock_of_the_server() {
         let began_at = now_ms() + by_ms - 20_000;
         let record = format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{began_at}}}"#);
         server.set("idemkey:k", &record, 25_000);
-        let run = |words: &[&str]| {
-            let mut command = support::idemctl(server.folder());
-            command.args(["-p", &port.to_string()]).args(words);
-            Run::of(command, b"").exits(0)
-        };
+        let run = |words: &[&str]| server.at(port, words).exits(0);
         let seen = run(&["inspect", "k", "--schema", "reference", "-o", "json"]);
         let age = seen.json()["records"][0]["age_ms"].as_i64().unwrap_or_else(|| panic!("{}", seen.all()));
         assert!((20_000..30_000).contains(&age), "{}", seen.all());
@@ -117,5 +113,5 @@ fn a_race_stays_atomic_while_the_server_is_made_to_forget_its_scripts() {
         let run = run.exits(0);
         assert!(run.json_lines().iter().all(|line| line["verdict"] == "atomic"), "{}", run.all());
     });
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
 use crate::support::fault::{self, Fault};
-use crate::support::{self, Server, until};
+use crate::support::{self, Runs, Server, until};
 
 const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];
 const CHANGES: &[&[&[&str]]] = &[REMOVALS, ADDITIONS, PLAYS];
@@ -34,11 +34,13 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
     let slow = if told.is_empty() { vec![&*delay, &dir] } else { vec![&*delay, &dir, &looks_up] };
     let loading = Server::start_with(&slow);
     for words in ALL.iter().flat_map(|group| *group) {
-        let mut command = loading.command();
-        command.args(*words).current_dir(stage.server.folder());
         // The backup is the stage's own.
-        command.args((words[0] == "restore").then_some("--elsewhere"));
-        let run = support::Run::of(command, b"");
+        let run = loading
+            .command()
+            .args(*words)
+            .current_dir(stage.server.folder())
+            .args((words[0] == "restore").then_some("--elsewhere"))
+            .run();
         each(&[run], 6, &["LOADING", "try again in a moment", loading.socket().to_str().unwrap()]);
     }
     let info = |section: &[u8]| loading.send::<String>(&[b"INFO", section]);
@@ -46,7 +48,7 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
     // Some servers take no such command while they load.
     let _ = redis::cmd("CONFIG").arg("SET").arg("key-load-delay").arg(0).exec(&mut loading.connect());
     until("the server is up", || !info(b"persistence").contains("loading:1"));
-    assert_eq!(loading.send::<usize>(&[b"DBSIZE"]), count + 2);
+    assert_eq!(loading.size(), count + 2);
 }
 
 #[test]

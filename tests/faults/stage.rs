@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::thread;
 
-use crate::support::{self, Run, Server};
+use crate::support::{self, Run, Runs, Server};
 
 /// Commands that read.
 pub const READS: &[&[&str]] = &[&["inspect", "stuck"], &["list"]];
@@ -76,7 +76,7 @@ impl Stage {
 
     /// The binary on a port.
     pub fn at(&self, port: u16, words: &[&str]) -> Run {
-        Run::of(self.command_at(port, words), b"")
+        self.server.at(port, words)
     }
 
     /// The same, before it runs.
@@ -91,7 +91,7 @@ impl Stage {
     pub fn is_untouched(&self) {
         assert_eq!(contents(&self.server), self.contents);
         assert_eq!(self.audited(), 1);
-        let backups = self.server.folder().join(".local/state/idemctl/backups");
+        let backups = self.server.state("backups");
         assert_eq!(std::fs::read_dir(backups).into_iter().flatten().count(), 0, "no backup is left");
     }
 
@@ -102,7 +102,7 @@ impl Stage {
 
     /// How many changes the audit log knows of.
     pub fn audited(&self) -> usize {
-        self.server.idemctl(&["audit", "-o", "jsonl"]).json_lines().len()
+        self.server.audited().len()
     }
 }
 
@@ -113,7 +113,7 @@ pub fn bounded(whole: Command) -> Run {
     command.arg("-c").arg(format!("ulimit -d {MOST_MEMORY}; exec \"$@\"")).arg("sh");
     command.arg(whole.get_program()).args(whole.get_args());
     command.current_dir(whole.get_current_dir().unwrap());
-    Run::of(command, b"")
+    command.run()
 }
 
 /// What a server holds.

@@ -1,11 +1,10 @@
 //! Nobody there, nobody who answers: exit code 5, and soon.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
-use crate::support;
 use crate::support::fault::{self, BlackHole, Fault};
+use crate::support::{self, Signal, signal};
 
 const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];
 
@@ -50,11 +49,10 @@ fn a_host_that_swallows_every_packet_is_exit_5_in_time() {
 #[test]
 fn a_stopped_server_is_exit_5_and_nothing_is_changed_once_it_goes_on() {
     let stage = Stage::new(&[]);
-    let signal = |name: &str| Command::new("kill").args([name, &stage.server.pid().to_string()]).status().unwrap();
     let (port, _) = fault::way(&stage.server, Fault::Delay(Duration::ZERO));
-    assert!(signal("-STOP").success());
+    signal(stage.server.pid(), Signal::STOP);
     let runs = stage.all_at(port, ALL, &["--timeout", "300ms"]);
-    assert!(signal("-CONT").success());
+    signal(stage.server.pid(), Signal::CONT);
     each(&runs, 5, &["did not answer within 0.3s", "hint: "]);
     assert!(runs.iter().all(|run| !run.stderr.contains("no such")), "nobody knows that there is nothing");
     stage.is_untouched();

@@ -17,11 +17,7 @@ fn key(index: usize) -> String {
 }
 
 fn fill(server: &Server, count: usize, value: impl Fn(usize) -> Vec<u8>) {
-    let mut pipeline = redis::pipe();
-    for index in 0..count {
-        pipeline.cmd("SET").arg(key(index)).arg(value(index)).arg("PX").arg(200_000).ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
+    server.fill((0..count).map(|index| (key(index), value(index))), 200_000);
 }
 
 fn look(library: &Library, records: Vec<Vec<Vec<u8>>>, least: usize) -> Vec<Observation> {
@@ -83,7 +79,7 @@ fn removes_many_and_backs_each_up_first() {
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
     assert_eq!(outcomes, vec![Outcome::Done; 250]);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
     assert_eq!(backup.close().as_deref(), Some(&*file(&server)));
     let (held, void) = held(&file(&server));
     assert_eq!(held, (0..250).map(|index| key(index).into_bytes()).collect::<Vec<_>>());
@@ -102,7 +98,7 @@ fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
     let now = |index: usize, value: &[u8], ttl: u64| server.set(&key(index), value, ttl);
     now(7, b"completed", 200_000);
     now(8, &long(8), 900_000);
-    now(9, &[&long(9)[..399], b"!!"].concat(), 1_000);
+    now(9, &[&long(9)[..399], b"!!"].concat(), 100_000);
     server.send::<()>(&[b"PERSIST", key(10).as_bytes()]);
     server.send::<()>(&[b"DEL", key(11).as_bytes()]);
     server.send::<()>(&[b"DEL", key(150).as_bytes()]);
@@ -115,7 +111,7 @@ fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
         _ => Outcome::Done,
     });
     assert_eq!(outcomes, expected.collect::<Vec<_>>());
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 5);
+    assert_eq!(server.size(), 5);
     assert_eq!(backup.changed(), 294);
     let (held, void) = held(&file(&server));
     assert_eq!(held.len(), 299);
@@ -173,7 +169,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     assert_eq!(calls(&server), 2);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
     assert_eq!((done, outcomes[55]), (59, Outcome::Changed));
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 61);
+    assert_eq!(server.size(), 61);
 }
 
 #[test]
@@ -212,5 +208,5 @@ fn an_error_changes_nothing_and_the_backup_goes() {
     assert!(applied.1.unwrap_err().to_string().contains("READONLY"));
     assert_eq!(applied.0, []);
     assert_eq!(backup.close(), None);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 150);
+    assert_eq!(server.size(), 150);
 }

@@ -1,11 +1,9 @@
 //! A service's step done by hand is made against exactly what was shown, or not at all; and what became of it is told.
 
-use std::path::Path;
 use std::time::Duration;
 
-use crate::support::proxy;
 use crate::support::wire::Library;
-use crate::support::{self, Run, Server};
+use crate::support::{Server, proxy};
 use idemctl::domain::record::observation::{Content, Observation};
 use idemctl::store::{Guard, Hold};
 
@@ -13,15 +11,8 @@ const PENDING: &str = r#"{"status":"PENDING"}"#;
 const COMPLETE: [&str; 9] =
     ["complete", "k", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];
 
-fn through(server: &Server, socket: &Path, words: &[&str]) -> Run {
-    let mut command = support::idemctl(server.folder());
-    command.arg("-s").arg(socket).args(words);
-    Run::of(command, b"")
-}
-
 fn audited(server: &Server) -> Vec<String> {
-    let run = server.idemctl(&["audit", "-o", "jsonl"]);
-    run.json_lines().iter().map(|line| line["what"].as_str().unwrap().to_owned()).collect()
+    server.audited().iter().map(|line| line["what"].as_str().unwrap().to_owned()).collect()
 }
 
 /// `SET key value`, as somebody else sends it.
@@ -46,12 +37,12 @@ fn a_record_that_changes_at_any_moment_before_is_left_alone() {
         let server = Server::start();
         server.set("idempotency:k", PENDING, 20_000);
         let socket = proxy::acts_at(&server, moment, sends(&server, now));
-        through(&server, &socket, &COMPLETE).exits(8).says("nothing was done");
+        server.through(&socket, &COMPLETE).exits(8).says("nothing was done");
         let left = server.get("idempotency:k");
         assert_eq!(left.is_none(), now == gone, "{moment}");
         assert!(left.is_none_or(|left| left == b"other" || left == PENDING.as_bytes()), "{moment}");
         assert_eq!(audited(&server), [""; 0]);
-        let backups = server.folder().join(".local/state/idemctl/backups");
+        let backups = server.state("backups");
         assert_eq!(std::fs::read_dir(backups).unwrap().count(), 0, "{moment}");
     }
 }
@@ -62,13 +53,13 @@ fn a_lock_that_appears_or_expires_in_between_is_noticed() {
     for moment in ["WATCH", "EXEC"] {
         let server = Server::start();
         let socket = proxy::acts_at(&server, moment, sends(&server, &["SET", "idempotency:k", PENDING]));
-        through(&server, &socket, &create).exits(8);
+        server.through(&socket, &create).exits(8);
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes(), "{moment}");
         let server = Server::start();
         server.set("idempotency:k", PENDING, 4_000);
         let socket = proxy::acts_at(&server, moment, || std::thread::sleep(Duration::from_millis(4_100)));
         // Beside the time that the lock takes to expire, a busy machine takes its own.
-        through(&server, &socket, &[&COMPLETE[..], &["--timeout", "30s"]].concat()).exits(8);
+        server.through(&socket, &[&COMPLETE[..], &["--timeout", "30s"]].concat()).exits(8);
         assert_eq!(server.get("idempotency:k"), None, "{moment}");
     }
 }
@@ -79,7 +70,7 @@ fn a_lock_beside_a_result_counts_too() {
     server.set("idem:lock:k", "1", 20_000);
     let socket = proxy::acts_at(&server, "EXEC", sends(&server, &["SET", "idem:done:k", "1"]));
     let words = ["complete", "k", "--schema", "event-consumer", "--yes", "--body", "x"];
-    through(&server, &socket, &words).exits(8);
+    server.through(&socket, &words).exits(8);
     assert_eq!(
         (server.get("idem:done:k").unwrap(), server.get("idem:lock:k").unwrap()),
         (b"1".to_vec(), b"1".to_vec())
@@ -99,7 +90,7 @@ fn a_lost_reply_is_cleared_up_by_reading_back() {
         server.idemctl(&[&["begin", "k", "--schema", schema, "--yes"], owner].concat()).exits(0);
         let socket = proxy::breaks_at(&server, "EXEC", true);
         let words = [&["complete", "k", "--schema", schema, "--yes", "-o", "json"], more].concat();
-        let run = through(&server, &socket, &words).exits(0);
+        let run = server.through(&socket, &words).exits(0);
         run.says("The reply was lost; reading back shows that it was done: stored");
         assert_eq!(
             (&run.json()["outcome"], &run.json()["step"]["reply"]),
@@ -113,15 +104,15 @@ fn a_lost_reply_is_cleared_up_by_reading_back() {
 fn begin_and_release_are_cleared_up_by_the_owner_and_the_lock() {
     let server = Server::start();
     let socket = proxy::breaks_at(&server, "EXEC", true);
-    through(&server, &socket, &["begin", "k", "--schema", "event-driven", "--yes"]).exits(0);
+    server.through(&socket, &["begin", "k", "--schema", "event-driven", "--yes"]).exits(0);
     let server = Server::start();
     server.set("k", r#"{"status":0}"#, 20_000);
     let socket = proxy::breaks_at(&server, "EXEC", true);
-    through(&server, &socket, &["release", "k", "--schema", "go-chi", "--yes"]).exits(0);
+    server.through(&socket, &["release", "k", "--schema", "go-chi", "--yes"]).exits(0);
     // A lock that names nobody may be anybody's.
     let server = Server::start();
     let socket = proxy::breaks_at(&server, "EXEC", true);
-    through(&server, &socket, &["begin", "k", "--schema", "express", "--yes"]).exits(7).says("the begin step for k");
+    server.through(&socket, &["begin", "k", "--schema", "express", "--yes"]).exits(7).says("the begin step for k");
 }
 
 #[test]
@@ -129,10 +120,10 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
     let server = Server::start();
     server.set("idempotency:k", PENDING, 20_000);
     let socket = proxy::breaks_at(&server, "EXEC", false);
-    through(&server, &socket, &COMPLETE).exits(7).says("outcome unknown: the complete step for k");
+    server.through(&socket, &COMPLETE).exits(7).says("outcome unknown: the complete step for k");
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     assert_eq!(audited(&server), ["outcome-unknown"]);
-    let backups = server.folder().join(".local/state/idemctl/backups");
+    let backups = server.state("backups");
     assert_eq!(std::fs::read_dir(backups).unwrap().count(), 1);
 }
 
@@ -142,7 +133,7 @@ fn a_connection_that_breaks_before_has_done_nothing() {
         let server = Server::start();
         server.set("idempotency:k", PENDING, 20_000);
         let socket = proxy::breaks_at(&server, moment, true);
-        through(&server, &socket, &COMPLETE).exits(5);
+        server.through(&socket, &COMPLETE).exits(5);
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes(), "{moment}");
         assert_eq!(audited(&server), [""; 0], "{moment}");
     }
@@ -167,17 +158,13 @@ fn a_server_that_refuses_has_done_nothing() {
 fn each_right_that_is_missing_is_told_and_nothing_is_done() {
     let server = Server::start();
     server.set("idempotency:k", PENDING, 20_000);
-    let allow = |rules: &str| {
-        let words = ["ACL", "SETUSER", "some", "on", ">pw"].into_iter().chain(rules.split(' '));
-        server.send::<()>(&words.map(str::as_bytes).collect::<Vec<_>>());
-    };
+    let allow = |rules: &str| server.add_user("some", rules);
     let as_some = |words: &[&str]| server.idemctl(&[&["--user", "some", "-a", "pw"], words].concat());
     // From Redis 7.0 on deadlines take no TIME.
     let tells_deadlines = redis::cmd("PEXPIRETIME").arg("k").query::<i64>(&mut server.connect()).is_ok();
     for lacking in ["-watch", "-multi", "-exec", "-dump", "-set", "-time"] {
         // What README lists under Least rights.
-        allow("reset");
-        allow("~idem* +@read +@connection +eval +time -@dangerous +watch +multi +exec +set +del +dump");
+        allow("reset on >pw ~idem* +@read +@connection +eval +time -@dangerous +watch +multi +exec +set +del +dump");
         allow(lacking);
         if lacking == "-time" && tells_deadlines {
             continue;

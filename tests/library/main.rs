@@ -9,3 +9,4 @@ mod cjson;
 mod glob;
 mod guarded;
 mod next_request;
+mod states;

@@ -6,27 +6,6 @@ use redis::Connection;
 use crate::support::Server;
 use crate::support::wire;
 
-/// Strings that are no record of any service: other text, other JSON, no JSON, other bytes.
-pub const STRAY: &[&[u8]] = &[
-    b"",
-    b"in-progress",
-    b"{",
-    b"{\"status\":\"PENDING\"",
-    b"{\"status\":\"PENDING\"} x",
-    b"null",
-    b"true",
-    b"7",
-    b"\"PENDING\"",
-    b"[]",
-    b"[\"PENDING\"]",
-    b"{}",
-    b"{\"status\":null}",
-    b"{\"status\":[]}",
-    b"{\"status\":\"pending\"}",
-    b"{\"status\":2}",
-    b"\xff\xfe\x00",
-];
-
 /// The types a Redis key can have besides string, and how each is made.
 const TYPES: &[&[&str]] = &[
     &["HSET", "KEY", "status", "PENDING"],
@@ -45,7 +24,7 @@ pub struct Left {
 
 /// A server of its own, and one script.
 pub struct Bench {
-    _server: Server,
+    server: Server,
     connection: Connection,
     script: String,
 }
@@ -54,7 +33,7 @@ impl Bench {
     pub fn of(script: &str) -> Self {
         let server = Server::start();
         let connection = server.connect();
-        Self { _server: server, connection, script: wire::script(script) }
+        Self { server, connection, script: wire::script(script) }
     }
 
     /// The same, with this in front of the script.
@@ -76,6 +55,12 @@ impl Bench {
     /// Runs the script.
     pub fn reply<K: AsRef<[u8]>, A: AsRef<[u8]>>(&mut self, keys: &[K], args: &[A]) -> StepReply {
         wire::eval(&mut self.connection, &self.script, keys, args)
+    }
+
+    /// Goes on as a user who may touch every Redis key, and do only what these rules say.
+    pub fn log_in_with(&mut self, rules: &str) {
+        self.server.add_user("limited", &format!("~* {rules}"));
+        assert_eq!(wire::line(&self.ask(&["AUTH", "limited", "pw"])), "OK");
     }
 
     /// Puts a string there, without expiry.

@@ -2,7 +2,8 @@
 
 use idemctl::domain::step::reply::StepReply;
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 fn bench() -> Bench {
     Bench::of("admin/change_many_if_same")
@@ -39,14 +40,20 @@ fn whole(value: &[u8], deadline: &str) -> String {
 }
 
 #[test]
-fn removes_what_is_exactly_as_seen() {
+fn removes_what_is_exactly_as_seen_or_gives_it_the_ttl() {
     let mut bench = bench();
-    for value in STRAY {
+    for (value, change) in STRAY.iter().flat_map(|value| CHANGES.map(|change| (value, change))) {
         bench.put("a", value);
         bench.put_expiring("b", value);
         let rules = whole(value, "-1") + &whole(value, &bench.deadline("b"));
-        assert_eq!(remove(&mut bench, &["a", "b"], &[value, value, rules.as_bytes()]), "DD");
-        assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
+        assert_eq!(bench.run(&["a", "b"], &to(change, &[value, value, rules.as_bytes()])), "DD", "{change}");
+        if change == "UNLINK" {
+            assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
+        } else {
+            bench.assert_ttl("a", 5);
+            bench.assert_ttl("b", 5);
+            assert_eq!(bench.get("a").unwrap(), *value);
+        }
     }
 }
 
@@ -71,20 +78,6 @@ fn a_deadline_alone_is_the_rule_of_a_whole_value() {
         assert_leaves(&mut bench, &["a"], &[value, b"-1;"], "C");
         assert_leaves(&mut bench, &["a"], &[value, b"4000000000009;"], "C");
         assert_eq!(remove(&mut bench, &["a"], &[value, b"4000000000000;"]), "D");
-    }
-}
-
-#[test]
-fn gives_what_is_exactly_as_seen_the_ttl() {
-    let mut bench = bench();
-    for value in STRAY {
-        bench.put("a", value);
-        bench.put_expiring("b", value);
-        let rules = whole(value, "-1") + &whole(value, &bench.deadline("b"));
-        assert_eq!(bench.run(&["a", "b"], &to("5000", &[value, value, rules.as_bytes()])), "DD");
-        bench.assert_ttl("a", 5);
-        bench.assert_ttl("b", 5);
-        assert_eq!(bench.get("a").unwrap(), *value);
     }
 }
 
@@ -245,10 +238,7 @@ fn without_a_way_to_ask_for_the_expiry_nothing_is_changed() {
     let mut bench = bench();
     bench.put_expiring("a", "x");
     let seen = bench.deadline("a");
-    let rights = ["+eval", "+unlink", "+pttl", "+getrange", "+strlen", "+dump", "+ping"];
-    let user = [&["ACL", "SETUSER", "limited", "on", ">secret", "~*"][..], &rights].concat();
-    bench.ask(&user);
-    bench.ask(&["AUTH", "limited", "secret"]);
+    bench.log_in_with("+eval +unlink +pttl +getrange +strlen +dump +ping");
     assert_leaves(&mut bench, &["a"], &["x", &format!("=1,{seen};")], "error NOPERM");
 }
 

@@ -1,6 +1,7 @@
 //! express/complete_processing
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 const KEY: &str = "idem:order-1";
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{}}"#;

@@ -2,7 +2,8 @@
 
 use idemctl::domain::step::reply::StepReply;
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 const LOCK: &str = "idem:started:order-1";
 const RESULT: &str = "idem:result:order-1";

@@ -1,4 +1,5 @@
-//! Each Lua script alone, on a real server: every reply, and the values nobody expects. One module a script.
+//! Each Lua script alone, on a real server: every reply, and the values nobody expects. A module a script, or one for several
+//! that answer alike.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
 
 #[path = "../support/mod.rs"]
@@ -6,21 +7,21 @@ mod support;
 
 mod bench;
 mod change_many_if_same;
-mod check_and_lock;
 mod complete;
 mod complete_processing;
 mod headers;
 mod idempotency;
-mod lock;
 mod mark_completed_and_unlock;
 mod observe;
 mod reference;
 mod reference_begin;
 mod reference_complete;
 mod reference_model;
-mod reference_release;
+mod reference_owner;
 mod reference_renew;
 mod restore_if_absent;
+mod schema_calls;
+mod sent;
 mod set_completed;
-mod start_processing;
+mod take_lock;
 mod vectors;

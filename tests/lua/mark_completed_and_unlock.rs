@@ -1,6 +1,7 @@
 //! event-consumer/mark_completed_and_unlock
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 const DONE: &str = "idem:done:order-1";
 const LOCK: &str = "idem:lock:order-1";

@@ -2,7 +2,8 @@
 
 use idemctl::domain::step::reply::StepReply;
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 fn bench() -> Bench {
     Bench::of("admin/observe")
@@ -111,10 +112,7 @@ fn idle_time_is_unknown_under_an_lfu_policy() {
 fn what_the_user_may_not_ask_is_unknown_and_the_rest_is_told() {
     let mut bench = bench();
     bench.put_expiring("a", "value");
-    let rights = ["+eval", "+type", "+pttl", "+strlen", "+getrange", "+ping"];
-    let user = [&["ACL", "SETUSER", "limited", "on", ">secret", "~*"][..], &rights].concat();
-    assert_eq!(bench.ask(&user), text("OK"));
-    assert_eq!(bench.ask(&["AUTH", "limited", "secret"]), text("OK"));
+    bench.log_in_with("+eval +type +pttl +strlen +getrange +ping");
     let (time, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
     let [kind, pttl, deadline, _, idle, memory, length, _, head] = &rows[0];
     assert_eq!((time, number(deadline), number(idle), number(memory)), (-1, -3, -1, -1));

@@ -2,7 +2,8 @@
 
 use idemctl::domain::step::reply::StepReply;
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 pub const KEY: &str = "idemkey:order-1";
 pub const OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";

@@ -2,8 +2,7 @@
 
 use crate::bench::Bench;
 use crate::reference::{
-    KEY, OTHER, OWNER, TTLS, assert_ms, leaves_what_is_no_record, lock, record, refuses_bad_ttls, result, results,
-    server_ms, time_in,
+    KEY, OWNER, TTLS, assert_ms, lock, record, refuses_bad_ttls, result, results, server_ms, time_in,
 };
 
 const RESPONSE: &str = r#"{"status":201,"big":12345678901234567890,"empty":[]}"#;
@@ -52,23 +51,6 @@ fn stores_any_bytes_as_they_are() {
 }
 
 #[test]
-fn a_lock_that_is_gone_is_lost() {
-    bench().assert_leaves(&[KEY], &ARGS, "LOST");
-}
-
-#[test]
-fn anothers_lock_or_result_fences_it_off() {
-    let mut bench = bench();
-    let stored = [lock(OTHER), lock(&OWNER[1..]), lock(&OWNER.to_uppercase())];
-    for stored in stored.into_iter().chain(results(OTHER)) {
-        bench.put_expiring(KEY, stored);
-        for owner in [OWNER, "", "\""] {
-            bench.assert_leaves(&[KEY], &[owner, "completed", RESPONSE, "86400"], "FENCED");
-        }
-    }
-}
-
-#[test]
 fn a_result_is_stored_once_and_the_first_stays() {
     let mut bench = bench();
     for stored in results(OWNER) {
@@ -92,9 +74,4 @@ fn a_malformed_or_missing_argument_is_an_error() {
     for count in 0..ARGS.len() {
         bench.assert_leaves(&[KEY], &ARGS[..count], "error INVALID");
     }
-}
-
-#[test]
-fn what_is_no_record_is_an_error() {
-    leaves_what_is_no_record(&mut bench(), &ARGS);
 }

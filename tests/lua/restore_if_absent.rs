@@ -2,7 +2,8 @@
 
 use idemctl::domain::step::reply::StepReply;
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 fn bench() -> Bench {
     Bench::of("admin/restore_if_absent")

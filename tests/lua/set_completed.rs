@@ -1,6 +1,7 @@
 //! go-middleware/set_completed
 
-use crate::bench::{Bench, STRAY};
+use crate::bench::Bench;
+use crate::support::wire::STRAY;
 
 const KEY: &str = "idempotency:order-1";
 const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":"e30="}"#;

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{self, Run};
+use crate::support::{self, Run, Runs};
 
 /// What the script needs of a machine, and nothing that could get a server program.
 const TOOLS: [&str; 12] =
@@ -25,9 +25,12 @@ fn engines(environment: &[(&str, &str)]) -> Run {
         symlink(path.iter().find(|path| path.exists()).unwrap(), bin.join(tool)).unwrap();
     }
     symlink(support::program(), bin.join("redis-server")).unwrap();
-    let mut command = Command::new("bash");
-    command.arg(scripts.join("engines.sh")).env_clear().env("PATH", &bin).envs(environment.iter().copied());
-    Run::of(command, &[])
+    Command::new("bash")
+        .arg(scripts.join("engines.sh"))
+        .env_clear()
+        .env("PATH", &bin)
+        .envs(environment.iter().copied())
+        .run()
 }
 
 #[test]

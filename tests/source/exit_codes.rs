@@ -1,16 +1,13 @@
 //! Exit codes, variables: the manual has them all.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use crate::support::{self, Run};
+use crate::support::alone;
 use idemctl::exit::Exit;
 
 fn manual() -> String {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = support::idemctl(Path::new("/tmp"));
-    command.arg("man").arg(folder.path());
-    Run::of(command, &[]).exits(0);
+    alone(&["man", folder.path().to_str().unwrap()]).exits(0);
     std::fs::read_to_string(folder.path().join("idemctl.1")).unwrap()
 }
 
@@ -49,8 +46,6 @@ fn the_manual_has_every_variable_of_idemctls_own() {
 #[test]
 fn asking_for_help_is_no_error_and_not_knowing_how_is_one() {
     for (words, code) in [(&["--help"][..], 0), (&["--version"], 0), (&[], 2), (&["no-such-command"], 2)] {
-        let mut command = support::idemctl(Path::new("/tmp"));
-        command.args(words);
-        Run::of(command, &[]).exits(code);
+        alone(words).exits(code);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::header::{self, Script};
 use crate::support::wire;
-use crate::support::{self, Run};
+use crate::support::{Run, alone};
 
 /// Files by name.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -21,9 +21,7 @@ const SHELLS: [(&str, &str); 5] = [
 ];
 
 fn run(words: &[&str]) -> Run {
-    let mut command = support::idemctl(Path::new("/tmp"));
-    command.args(words);
-    Run::of(command, &[]).exits(0)
+    alone(words).exits(0)
 }
 
 fn files_in(folder: &Path) -> Files {

@@ -12,3 +12,4 @@ mod generated;
 mod layers;
 mod matrix;
 mod rust_source;
+mod size;

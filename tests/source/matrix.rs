@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{self, Run};
+use crate::support::{Runs, idemctl, program};
 use idemctl::domain::duration;
 use serde_json::Value;
 
@@ -22,11 +22,10 @@ const BAD: [&str; 3] = ["duplicate", "wrong-answer", "stuck"];
 /// What `simulate --all` plays with the built-in schemas.
 fn cells() -> Vec<Value> {
     let home = tempfile::tempdir().unwrap();
-    let mut command = support::idemctl(home.path());
-    let program = support::program();
-    command.env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()));
-    command.args(["simulate", "--all", "--sandbox", "--output", "json"]);
-    Run::of(command, &[]).exits(1).json()["cells"].as_array().unwrap().clone()
+    let path = format!("{}:/usr/bin:/bin", program().parent().unwrap().display());
+    let words = ["simulate", "--all", "--sandbox", "--output", "json"];
+    let played = idemctl(home.path()).env("PATH", path).args(words).run().exits(1).json();
+    played["cells"].as_array().unwrap().clone()
 }
 
 fn text<'a>(cell: &'a Value, field: &str) -> &'a str {

@@ -1,259 +1,233 @@
-//! A Rust file as the layer rules look at it: what it imports and mentions, comments, strings and tests left out.
+//! A Rust file as the house rules look at it: what it uses, calls, takes and says, its tests left out.
+
+use std::fs;
+use std::path::Path as File;
+
+use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Expr, Item, LitStr, Macro, Path, Token, Type, UseTree, Visibility};
+
+/// A module, or what stands in one, as the names from the crate's root on; or a path as it is written.
+pub type Name = Vec<String>;
+
+/// A name that a `use` brings in.
+pub struct Use {
+    /// The path to it, as it is written.
+    pub path: Name,
+    /// What it is called here; nothing for all of a module.
+    pub own: Option<String>,
+    /// Others may use it from here.
+    pub is_passed_on: bool,
+}
 
 /// A source file.
+#[derive(Default)]
 pub struct Source {
     /// Its path from the project's root.
     pub file: String,
-    /// How many lines it has.
-    pub length: usize,
-    /// The text with comments, strings and tests blanked out, line by line as it was.
-    code: String,
-    strings: Vec<(usize, String)>,
+    pub text: String,
+    pub uses: Vec<Use>,
+    /// Paths in the code, those of `use` left out.
+    pub paths: Vec<Name>,
+    /// Paths of functions, names of methods, and names of macros with their `!`, wherever one is called.
+    pub calls: Vec<String>,
+    /// Types of fields and parameters that are no references.
+    pub taken: Vec<Name>,
+    /// The texts of string literals.
+    pub strings: Vec<String>,
+    /// It holds anything besides modules and uses.
+    pub holds_code: bool,
     /// Modules of files that are for tests only.
     test_files: Vec<String>,
 }
 
 impl Source {
-    /// Reads a file.
+    /// Parses a file.
     pub fn new(file: &str, text: &str) -> Self {
-        let length = text.lines().count();
-        let (text, test_files) = without_tests(text);
-        let mut scanner = Scanner { text: &text, at: 0, code: String::new(), strings: Vec::new() };
-        scanner.run();
-        Self { file: file.to_owned(), length, code: scanner.code, strings: scanner.strings, test_files }
+        let mut source = Self { file: file.to_owned(), text: text.to_owned(), ..Self::default() };
+        let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        for item in &parsed.items {
+            match item {
+                Item::Mod(module) if is_for_tests(item) => source.test_files.push(module.ident.to_string()),
+                _ if is_for_tests(item) => {}
+                _ => source.visit_item(item),
+            }
+            source.holds_code |= !matches!(item, Item::Mod(module) if module.content.is_none() || is_for_tests(item))
+                && !matches!(item, Item::Use(_));
+        }
+        source
     }
 
-    /// The module's path within the crate, e.g. `commands::inspect::watch`.
-    pub fn module(&self) -> String {
-        let path = self.file.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
-        path.replace('/', "::")
+    /// Every file of `src/` that is not for tests only.
+    pub fn of_crate() -> Vec<Self> {
+        let mut sources = Self::below("src");
+        assert!(sources.len() > 40, "src/ is read");
+        let below = |source: &Self, name: &String| [&source.module()[..], std::slice::from_ref(name)].concat();
+        let for_tests: Vec<_> = sources
+            .iter()
+            .flat_map(|source| source.test_files.iter().map(|name| below(source, name)).collect::<Vec<_>>())
+            .collect();
+        sources.retain(|source| !for_tests.contains(&source.module()));
+        sources
     }
 
-    /// The modules below this one that are for tests only.
-    pub fn test_modules(&self) -> Vec<String> {
-        self.test_files.iter().map(|name| format!("{}::{name}", self.module())).collect()
+    /// Every file below a folder of the project.
+    pub fn below(folder: &str) -> Vec<Self> {
+        let root = File::new(env!("CARGO_MANIFEST_DIR"));
+        let mut sources = Vec::new();
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+            if path.is_dir() {
+                sources.extend(Self::below(name));
+            } else if name.ends_with(".rs") {
+                sources.push(Self::new(name, &fs::read_to_string(&path).unwrap()));
+            }
+        }
+        sources
+    }
+
+    /// The module's path within the crate.
+    pub fn module(&self) -> Name {
+        let path = self.file.trim_start_matches("src/").trim_end_matches(".rs");
+        let path = path.strip_suffix("/mod").or_else(|| path.strip_suffix("lib")).unwrap_or(path);
+        path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
     /// The first part of the module's path.
-    pub fn room(&self) -> &str {
-        let path = self.file.trim_start_matches("src/");
-        path.split('/').next().unwrap_or_default().trim_end_matches(".rs")
+    pub fn room(&self) -> String {
+        self.module().first().cloned().unwrap_or_default()
     }
 
-    /// A place in the file, and what is wrong there.
-    pub fn at(&self, line: usize, what: &str) -> String {
-        format!("{}:{line}: {what}", self.file)
+    /// Every path, those of `use` too.
+    pub fn all_paths(&self) -> impl Iterator<Item = &Name> {
+        self.uses.iter().map(|used| &used.path).chain(&self.paths)
     }
 
-    /// Every path into this crate, from its root, with its line.
-    pub fn imports(&self) -> Vec<(usize, String)> {
-        let mut imports = Vec::new();
-        for root in ["crate::", "super::"] {
-            for at in self.starts_of(root) {
-                // `super::super::` is found from its first word.
-                if self.code[..at].ends_with("super::") {
-                    continue;
-                }
-                for path in expand(&self.code[at..]) {
-                    imports.extend(self.resolve(&path).map(|path| (self.line_of(at), path)));
-                }
+    /// Every path into this crate that begins with `crate` or `super`, from the crate's root on.
+    pub fn imports(&self) -> Vec<Name> {
+        let used = self.uses.iter().map(|used| &used.path);
+        used.chain(self.paths_of_many()).filter_map(|path| self.resolve(path)).collect()
+    }
+
+    /// Paths in the code, but for the bare words: `pub(super)` names no module.
+    pub fn paths_of_many(&self) -> impl Iterator<Item = &Name> {
+        self.paths.iter().filter(|path| path.len() > 1)
+    }
+
+    /// From the crate's root on, what `crate::…` or `super::…` in this file means.
+    pub fn resolve(&self, path: &[String]) -> Option<Name> {
+        let supers = path.iter().take_while(|word| *word == "super").count();
+        match path.first()?.as_str() {
+            "crate" => Some(path[1..].to_vec()),
+            "super" => {
+                let module = self.module();
+                Some([&module[..module.len().checked_sub(supers)?], &path[supers..]].concat())
             }
+            _ => None,
         }
-        imports
     }
 
-    /// The lines that mention a path such as `std::fs` or `redis`, in full or in a `use` group.
-    pub fn lines_with_path(&self, wanted: &str) -> Vec<usize> {
-        let root = wanted.split("::").next().unwrap_or_default();
-        let starts = self.starts_of(&format!("{root}::")).into_iter();
-        let below = |path: &String| path == wanted || path.starts_with(&format!("{wanted}::"));
-        starts.filter(|at| expand(&self.code[*at..]).iter().any(below)).map(|at| self.line_of(at)).collect()
-    }
-
-    /// The lines that hold one of these texts.
-    pub fn mentions(&self, texts: &[&str]) -> Vec<String> {
-        let found = texts.iter().flat_map(|text| self.starts_of(text).into_iter().map(move |at| (at, text)));
-        found.map(|(at, text)| self.at(self.line_of(at), &format!("mentions {text}"))).collect()
-    }
-
-    /// What stands between semicolons and braces at the top, attributes left out.
-    pub fn statements(&self) -> Vec<(usize, String)> {
-        let mut statements = Vec::new();
-        let (mut start, mut depth) = (0, 0_usize);
-        for (at, character) in self.code.char_indices() {
-            match character {
-                '{' | '(' | '[' => depth += 1,
-                '}' | ')' | ']' => depth = depth.saturating_sub(1),
-                _ => {}
+    fn take_use(&mut self, tree: &UseTree, before: &mut Name, is_passed_on: bool) {
+        let (last, own) = match tree {
+            UseTree::Path(path) => {
+                before.push(path.ident.to_string());
+                self.take_use(&path.tree, before, is_passed_on);
+                before.pop();
+                return;
             }
-            let is_use = self.code[start..at].trim_start().contains("use ");
-            let ends = depth == 0 && (character == ';' || character == ']' || (character == '}' && !is_use));
-            if ends {
-                let text = self.code[start..=at].trim();
-                let is_attribute = text.starts_with("#[") || text.starts_with("#![");
-                if !is_attribute && text != ";" {
-                    let first = start + self.code[start..].len() - self.code[start..].trim_start().len();
-                    statements.push((self.line_of(first), text.split_whitespace().collect::<Vec<_>>().join(" ")));
-                }
-                start = at + 1;
+            UseTree::Group(group) => {
+                return group.items.iter().for_each(|tree| self.take_use(tree, before, is_passed_on));
             }
-        }
-        statements
-    }
-
-    /// The texts of string literals, with their lines.
-    pub fn strings(&self) -> Vec<(usize, String)> {
-        self.strings.clone()
-    }
-
-    /// Where a text stands that does not begin in the middle of a word.
-    fn starts_of(&self, text: &str) -> Vec<usize> {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let starts = self.code.match_indices(text).map(|(at, _)| at);
-        starts.filter(|at| !text.starts_with(is_word) || !self.code[..*at].ends_with(is_word)).collect()
-    }
-
-    fn line_of(&self, at: usize) -> usize {
-        self.code[..at].matches('\n').count() + 1
-    }
-
-    /// From the crate's root, what `crate::…` or `super::…` in this file means.
-    fn resolve(&self, path: &str) -> Option<String> {
-        let mut module: Vec<_> = self.module().split("::").map(str::to_owned).collect();
-        let mut rest = path;
-        if let Some(path) = rest.strip_prefix("crate::") {
-            return Some(path.to_owned());
-        }
-        while let Some(path) = rest.strip_prefix("super::") {
-            module.pop()?;
-            rest = path;
-        }
-        module.push(rest.to_owned());
-        Some(module.join("::"))
-    }
-}
-
-/// The paths at the start of a text: one, or one for each leaf of a group such as `a::{b, c::{d, e}}`.
-fn expand(text: &str) -> Vec<String> {
-    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(text.len());
-    let head = text[..end].trim_end_matches(':');
-    let Some(group) = text[end..].strip_prefix('{').filter(|_| text[..end].ends_with("::")) else {
-        return vec![head.to_owned()];
-    };
-    let mut paths = Vec::new();
-    let (mut depth, mut start) = (0, 0);
-    for (at, character) in group.char_indices() {
-        let ends = match character {
-            '{' => {
-                depth += 1;
-                false
-            }
-            '}' if depth == 0 => true,
-            '}' => {
-                depth -= 1;
-                false
-            }
-            ',' => depth == 0,
-            _ => false,
+            UseTree::Glob(_) => (None, None),
+            UseTree::Name(name) => (Some(name.ident.to_string()), Some(name.ident.to_string())),
+            UseTree::Rename(name) => (Some(name.ident.to_string()), Some(name.rename.to_string())),
         };
-        if ends {
-            let leaf = group[start..at].trim();
-            paths
-                .extend(expand(leaf).into_iter().filter(|leaf| !leaf.is_empty()).map(|leaf| format!("{head}::{leaf}")));
-            start = at + 1;
-        }
-        if character == '}' && ends {
-            break;
+        let path = before.iter().cloned().chain(last.filter(|last| last != "self")).collect();
+        self.uses.push(Use { path, own, is_passed_on });
+    }
+
+    fn take_type(&mut self, taken: &Type) {
+        if let Type::Path(path) = taken {
+            self.taken.push(words(&path.path));
         }
     }
-    paths
 }
 
-/// The text without what is for tests only: a module at the end, or a line that names a file.
-fn without_tests(text: &str) -> (String, Vec<String>) {
-    let mut kept = String::new();
-    let mut files = Vec::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        if line.trim() != "#[cfg(test)]" {
-            kept.push_str(line);
-        } else if let Some(name) = lines.next().and_then(|next| next.trim().strip_suffix(';')) {
-            files.push(name.split_whitespace().last().unwrap_or_default().to_owned());
-            kept.push('\n');
-        } else {
-            break;
-        }
-        kept.push('\n');
+impl<'ast> Visit<'ast> for Source {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.take_use(&item.tree, &mut Vec::new(), !matches!(item.vis, Visibility::Inherited));
     }
-    (kept, files)
-}
 
-/// Goes through a text once, and tells code from comments and strings.
-struct Scanner<'a> {
-    text: &'a str,
-    at: usize,
-    code: String,
-    strings: Vec<(usize, String)>,
-}
+    fn visit_path(&mut self, path: &'ast Path) {
+        self.paths.push(words(path));
+        visit::visit_path(self, path);
+    }
 
-impl Scanner<'_> {
-    fn run(&mut self) {
-        while self.at < self.text.len() {
-            let rest = &self.text[self.at..];
-            if rest.starts_with("//") {
-                self.blank(rest.find('\n').unwrap_or(rest.len()));
-            } else if rest.starts_with("/*") {
-                self.blank(rest.find("*/").map_or(rest.len(), |end| end + 2));
-            } else if let Some(length) = char_literal(rest) {
-                self.blank(length);
-            } else if let Some(length) = string(rest) {
-                let line = self.code.matches('\n').count() + 1;
-                self.strings.push((line, rest[..length].to_owned()));
-                self.blank(length);
-            } else {
-                let first = rest.chars().next().unwrap_or(' ');
-                self.code.push(first);
-                self.at += first.len_utf8();
+    fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
+        if let Expr::Path(path) = &*call.func {
+            self.calls.push(words(&path.path).join("::"));
+        }
+        visit::visit_expr_call(self, call);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        self.calls.push(call.method.to_string());
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_macro(&mut self, called: &'ast Macro) {
+        self.calls.push(format!("{}!", words(&called.path).join("::")));
+        if let Ok(args) = called.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated) {
+            // What is parsed here ends here, and a visitor keeps nothing of it.
+            args.iter().for_each(|arg| Source::visit_expr(self, arg));
+            return;
+        }
+        // Tokens of the macro's own: strings stand at every second place between the quotation marks.
+        for (index, part) in called.tokens.to_string().replace(" :: ", "::").split('"').enumerate() {
+            if index % 2 == 1 {
+                self.strings.push(part.to_owned());
+                continue;
             }
+            let paths = part.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+            let named =
+                paths.filter(|path| path.contains("::")).map(|path| path.split("::").map(str::to_owned).collect());
+            self.paths.extend(named);
         }
     }
 
-    fn blank(&mut self, length: usize) {
-        self.code.extend(self.text[self.at..self.at + length].chars().filter(|c| *c == '\n'));
-        self.code.push(' ');
-        self.at += length;
+    fn visit_field(&mut self, field: &'ast syn::Field) {
+        self.take_type(&field.ty);
+        visit::visit_field(self, field);
     }
+
+    fn visit_pat_type(&mut self, parameter: &'ast syn::PatType) {
+        self.take_type(&parameter.ty);
+        visit::visit_pat_type(self, parameter);
+    }
+
+    fn visit_lit_str(&mut self, literal: &'ast LitStr) {
+        self.strings.push(literal.value());
+    }
+
+    /// A doc comment says nothing that the program says.
+    fn visit_attribute(&mut self, _: &'ast Attribute) {}
 }
 
-/// The length of `'x'` or `'\n'` at the start; a lifetime is none.
-fn char_literal(text: &str) -> Option<usize> {
-    let inside = text.strip_prefix('\'')?;
-    if inside.starts_with('\\') {
-        return inside[2..].find('\'').map(|end| end + 4);
-    }
-    let first = inside.chars().next()?.len_utf8();
-    inside[first..].starts_with('\'').then_some(first + 2)
+fn words(path: &Path) -> Name {
+    path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
-/// The length of a string literal at the start, raw ones included.
-fn string(text: &str) -> Option<usize> {
-    let raw = text.strip_prefix('r').filter(|rest| rest.starts_with(['#', '"']));
-    if let Some(rest) = raw {
-        let hashes = rest.len() - rest.trim_start_matches('#').len();
-        rest[hashes..].strip_prefix('"')?;
-        let end = format!("\"{}", "#".repeat(hashes));
-        let body = 1 + hashes + 1;
-        return Some(text[body..].find(&end).map_or(text.len(), |at| body + at + end.len()));
-    }
-    let inside = text.strip_prefix('"')?;
-    let mut escaped = false;
-    for (at, character) in inside.char_indices() {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return Some(at + 2),
-            _ => {}
-        }
-    }
-    Some(text.len())
+fn is_for_tests(item: &Item) -> bool {
+    let attributes = match item {
+        Item::Mod(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Const(item) => &item.attrs,
+        _ => return false,
+    };
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg") && attribute.parse_args::<Path>().is_ok_and(|path| path.is_ident("test"))
+    })
 }

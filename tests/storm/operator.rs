@@ -15,7 +15,7 @@ use crate::judge::{Reason, Rule};
 use crate::run::Ended;
 use crate::shared::{Herald, Shared};
 use crate::stage::PASSWORD;
-use crate::support::{Run, idemctl};
+use crate::support::{Run, Runs, idemctl};
 
 /// What an operator does over and over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Operator {
         let mut command = self.command();
         command.args(&words).arg("--backup").arg(&backup);
         self.herald.say(What::Begins { operator: self.number, rule });
-        let ended = self.told(Run::of(command, &[]), Some(&backup));
+        let ended = self.told(command.run(), Some(&backup));
         let is_purged = matches!(rule, Rule::OldResults(_) | Rule::HotResults | Rule::LocksForEver);
         if is_purged && !ended.held.is_empty() {
             self.shared.backups.lock().unwrap().push(backup);
@@ -124,7 +124,7 @@ impl Operator {
         let mut command = self.command();
         command.arg("restore").arg(&backup).args(["--yes", "-o", "json"]);
         self.herald.say(What::Begins { operator: self.number, rule: Rule::Restore });
-        let ended = self.told(Run::of(command, &[]), None);
+        let ended = self.told(command.run(), None);
         self.herald.say(What::Ends { operator: self.number, ended });
     }
 

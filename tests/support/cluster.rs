@@ -1,8 +1,10 @@
 //! A cluster of the test's own: masters on ports of the loopback, each with a part of the slots.
 
+use std::process::Command;
+
 use redis::Connection;
 
-use crate::support::{Run, Server, free_port, until};
+use crate::support::{Run, Server, free_port, idemctl, until};
 
 /// How many slots a cluster has.
 const SLOTS: usize = 16_384;
@@ -212,11 +214,16 @@ impl Cluster {
         self.idemctl_at(0, words)
     }
 
+    /// The binary on the first node, before it runs.
+    pub fn command(&self) -> Command {
+        let mut command = idemctl(self.nodes[0].0.folder());
+        command.args(["-p", &self.port(0).to_string()]);
+        command
+    }
+
     /// The binary on a node.
     pub fn idemctl_at(&self, index: usize, words: &[&str]) -> Run {
-        let mut command = crate::support::idemctl(self.nodes[0].0.folder());
-        command.args(["-p", &self.port(index).to_string()]).args(words);
-        Run::of(command, &[])
+        self.nodes[0].0.at(self.port(index), words)
     }
 }
 

@@ -1,15 +1,14 @@
 //! Ways to a server that fail as networks and servers do, whatever is sent: nobody there, nobody answers, slow, cut off.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-pub use super::proxy::{Hook, fake, hooked, hooked_at, says};
+pub use super::proxy::{Hook, Talk, fake, hooked, hooked_at, says};
 use crate::support::Server;
 
 /// What is done to replies.
@@ -35,31 +34,68 @@ pub enum Fault {
 /// A port of the loopback that leads to the server, and what goes wrong there. Also how many bytes of requests and
 /// replies have passed.
 pub fn way(server: &Server, fault: Fault) -> (u16, Arc<[AtomicUsize; 2]>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
     let passed: Arc<[AtomicUsize; 2]> = Arc::default();
     let (socket, counts) = (server.socket(), Arc::clone(&passed));
-    thread::spawn(move || listener.incoming().for_each(|client| join(client.unwrap(), &socket, &fault, &counts)));
+    let port = fake(move |client| {
+        if let Ok(server) = UnixStream::connect(&socket) {
+            join(client, &server, &fault, &counts);
+        }
+    });
     (port, passed)
 }
 
-fn join(client: TcpStream, socket: &Path, fault: &Fault, passed: &Arc<[AtomicUsize; 2]>) {
-    let Ok(server) = UnixStream::connect(socket) else { return };
+/// A port that leads to another one, on which the last byte of the `which`th piece of what comes back is another.
+pub fn garbled(port: u16, which: usize) -> u16 {
+    let pieces = AtomicUsize::new(0);
+    let garble = move |piece: &mut [u8]| {
+        let is_the_one = pieces.fetch_add(1, Ordering::SeqCst) + 1 == which;
+        *piece.last_mut().unwrap() ^= u8::from(is_the_one);
+    };
+    let fault = Fault::Changed(Arc::new(garble));
+    fake(move |client| {
+        if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
+            join(client, &server, &fault, &Default::default());
+        }
+    })
+}
+
+/// Joins both ends, until one of them or a fault ends it.
+fn join<S: End>(client: &TcpStream, server: &S, fault: &Fault, passed: &[AtomicUsize; 2])
+where
+    for<'a> &'a S: Read + Write,
+{
     client.set_nodelay(true).unwrap();
-    for direction in 0..2 {
-        let (client, server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-        let (fault, passed) = (fault.clone(), Arc::clone(passed));
-        thread::spawn(move || {
-            let (mut from, mut to): (&mut dyn Read, &mut dyn Write) =
-                if direction == 0 { (&mut &client, &mut &server) } else { (&mut &server, &mut &client) };
-            let is_cut = pass(&mut from, &mut to, &fault, direction, &passed[direction]);
-            if is_cut || direction == 0 {
-                let _ = server.shutdown(if is_cut { Shutdown::Both } else { Shutdown::Write });
-            }
-            if is_cut || direction == 1 {
-                let _ = client.shutdown(if is_cut { Shutdown::Both } else { Shutdown::Write });
+    let end = |is_cut: bool, stream: &dyn End| stream.end(if is_cut { Shutdown::Both } else { Shutdown::Write });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let is_cut = pass(&mut &*client, &mut &*server, fault, 0, &passed[0]);
+            end(is_cut, server);
+            if is_cut {
+                end(true, client);
             }
         });
+        let is_cut = pass(&mut &*server, &mut &*client, fault, 1, &passed[1]);
+        end(is_cut, client);
+        if is_cut {
+            end(true, server);
+        }
+    });
+}
+
+/// What can be ended, in one direction or both.
+trait End: Sync {
+    fn end(&self, how: Shutdown);
+}
+
+impl End for TcpStream {
+    fn end(&self, how: Shutdown) {
+        let _ = self.shutdown(how);
+    }
+}
+
+impl End for UnixStream {
+    fn end(&self, how: Shutdown) {
+        let _ = self.shutdown(how);
     }
 }
 

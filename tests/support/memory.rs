@@ -1,9 +1,9 @@
 //! How much memory a run takes.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use crate::support::Run;
+use crate::support::{Run, Runs};
 
 /// How often a command that ended at once is started anew.
 const TRIES: u32 = 20;
@@ -14,7 +14,7 @@ const TRIES: u32 = 20;
 /// taken in the last one.
 pub fn peak_of(mut command: Command) -> (Run, u64) {
     for _ in 0..TRIES {
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command.start();
         let status = format!("/proc/{}/status", child.id());
         let output = std::thread::spawn(move || child.wait_with_output().unwrap());
         let mut peak = 0;

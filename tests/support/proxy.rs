@@ -14,6 +14,9 @@ use crate::support::Server;
 /// After so long without another byte, what came is a request, or a reply.
 const QUIET: Duration = Duration::from_millis(20);
 
+/// What is said, in the way of a server.
+pub type Talk = fn(&mut dyn Write) -> std::io::Result<()>;
+
 /// What is done with a request on its way.
 pub enum Hook {
     /// It is passed on, and so is its reply.
@@ -26,6 +29,8 @@ pub enum Hook {
     Cut,
     /// It gets this reply, and nobody hears of it.
     Answer(Vec<u8>),
+    /// It is talked to like this, and nobody hears of it.
+    Talk(Talk),
     /// It is passed on, and gets this reply in place of its own.
     Replace(Vec<u8>),
 }
@@ -103,6 +108,10 @@ fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &
             Hook::Cut => return,
             Hook::Answer(reply) => {
                 let _ = client.write_all(&reply);
+                continue;
+            }
+            Hook::Talk(talk) => {
+                let _ = talk(client);
                 continue;
             }
             _ => {}

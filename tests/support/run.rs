@@ -2,7 +2,9 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::server::Server;
 
@@ -11,6 +13,74 @@ pub fn idemctl(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_idemctl"));
     command.env_clear().env("HOME", home).env("USER", "tester").env("PATH", "/usr/bin:/bin").current_dir(home);
     command
+}
+
+/// The binary in a home of its own, with no server named.
+pub fn alone(words: &[&str]) -> Run {
+    idemctl(tempfile::tempdir().expect("a folder").path()).args(words).run()
+}
+
+/// Sends a process a signal.
+#[track_caller]
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id")).expect("a process id");
+    kill_process(pid, signal).expect("the process is there");
+}
+
+/// What a test does with a command.
+pub trait Runs {
+    /// Starts it with this for its stdin; what it writes waits in pipes.
+    fn start_with(&mut self, stdin: Stdio) -> Child;
+
+    /// Starts it with nothing on stdin.
+    fn start(&mut self) -> Child {
+        self.start_with(Stdio::null())
+    }
+
+    /// Runs it with nothing on stdin.
+    fn run(&mut self) -> Run {
+        self.start().ends()
+    }
+
+    /// Runs it with this on stdin.
+    fn fed(&mut self, stdin: &[u8]) -> Run {
+        let mut child = self.start_with(Stdio::piped());
+        let mut pipe = child.stdin.take().expect("stdin");
+        let stdin = stdin.to_vec();
+        // In a thread, for a large stdin and a large stdout would wait for each other.
+        let feeder = std::thread::spawn(move || {
+            let _ = pipe.write_all(&stdin);
+        });
+        let run = child.ends();
+        feeder.join().expect("the feeder ends");
+        run
+    }
+}
+
+impl Runs for Command {
+    fn start_with(&mut self, stdin: Stdio) -> Child {
+        self.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+    }
+}
+
+/// What a test does with a command that runs.
+pub trait Running {
+    /// Sends it a signal.
+    fn signal(&self, signal: Signal);
+
+    /// Waits for its end.
+    fn ends(self) -> Run;
+}
+
+impl Running for Child {
+    #[track_caller]
+    fn signal(&self, to_send: Signal) {
+        signal(self.id(), to_send);
+    }
+
+    fn ends(self) -> Run {
+        Run::from(self.wait_with_output().expect("the program ends"))
+    }
 }
 
 /// What a run of the binary gave.
@@ -24,25 +94,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs a command with this stdin.
-    pub fn of(mut command: Command, stdin: &[u8]) -> Self {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        let mut pipe = child.stdin.take().expect("stdin");
-        let stdin = stdin.to_vec();
-        // In a thread, for a large stdin and a large stdout would wait for each other.
-        let feeder = std::thread::spawn(move || {
-            let _ = pipe.write_all(&stdin);
-        });
-        let output = child.wait_with_output().expect("the binary ends");
-        feeder.join().expect("the feeder ends");
-        Self::from(output)
-    }
-
     /// stdout as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()

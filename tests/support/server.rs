@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::run::{Run, idemctl};
+use super::run::{Run, Runs, idemctl};
 use super::wait::until;
 
 /// A server that lives as long as the test: a unix socket in a private folder, nothing on disk, no port.
@@ -62,6 +62,11 @@ impl Server {
         self.folder.path().join("s")
     }
 
+    /// The URL that names the socket.
+    pub fn url(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+
     /// The private folder, also the home of the binary under test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -80,14 +85,12 @@ impl Server {
 
     /// A connection for plain commands.
     pub fn connect(&self) -> redis::Connection {
-        redis::Client::open(format!("unix://{}", self.socket().display()))
-            .and_then(|client| client.get_connection())
-            .expect("a connection")
+        redis::Client::open(self.url()).and_then(|client| client.get_connection()).expect("a connection")
     }
 
     /// Does something with a connection that logged in with this password.
     pub fn connect_as(&self, password: &str, work: impl FnOnce(&mut redis::Connection)) {
-        let client = redis::Client::open(format!("unix://{}?pass={password}", self.socket().display()));
+        let client = redis::Client::open(format!("{}?pass={password}", self.url()));
         work(&mut client.and_then(|client| client.get_connection()).expect("a connection"));
     }
 
@@ -105,10 +108,53 @@ impl Server {
         self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref(), b"PX", ttl_ms.to_string().as_bytes()]);
     }
 
+    /// `SET key value`, without expiry.
+    pub fn put(&self, key: &str, value: impl AsRef<[u8]>) {
+        self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref()]);
+    }
+
+    /// Sets many Redis keys at once; 0 is no TTL.
+    pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) {
+        fill(&mut self.connect(), entries, ttl_ms);
+    }
+
+    /// How many Redis keys there are.
+    pub fn size(&self) -> usize {
+        self.send(&[b"DBSIZE"])
+    }
+
+    /// The names of all Redis keys, in their order.
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.send(&[b"KEYS", b"*"]);
+        keys.sort();
+        keys
+    }
+
+    /// Which of these Redis keys are gone.
+    pub fn gone(&self, before: &[String]) -> Vec<String> {
+        let left = self.keys();
+        before.iter().filter(|key| !left.contains(key)).cloned().collect()
+    }
+
+    /// A file in the folder where idemctl keeps backups and the audit log.
+    pub fn state(&self, name: &str) -> PathBuf {
+        self.folder().join(".local/state/idemctl").join(name)
+    }
+
+    /// The lines of the audit log, the oldest first.
+    pub fn audited(&self) -> Vec<serde_json::Value> {
+        self.idemctl(&["audit", "-o", "jsonl", "--limit", "100000"]).json_lines()
+    }
+
+    /// A user with the password `pw`, who may do what these rules say.
+    pub fn add_user(&self, name: &str, rules: &str) {
+        let words = ["ACL", "SETUSER", name, "on", ">pw"].into_iter().chain(rules.split(' '));
+        self.send::<()>(&words.map(str::as_bytes).collect::<Vec<_>>());
+    }
+
     /// A user `reader` with the password `pw`, who may read and run scripts, and change nothing.
     pub fn add_reader(&self) {
-        let rules = ["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@read", "+@connection", "-@write", "+eval"];
-        self.send::<()>(&rules.map(str::as_bytes));
+        self.add_user("reader", "~* +@read +@connection -@write +eval");
     }
 
     /// `GET key`.
@@ -131,26 +177,49 @@ impl Server {
 
     /// Lets this deployment state TTLs, by schema: `[("express", "lock_ttl = \"30s\"")]`.
     pub fn states(&self, deployments: &[(&str, &str)]) {
-        let folder = self.folder().join(".config/idemctl");
-        std::fs::create_dir_all(&folder).unwrap();
         let of = |(schema, what): &(&str, &str)| format!("[contexts.here.deployment.{schema}]\n{what}\n");
         let deployments: Vec<_> = deployments.iter().map(of).collect();
-        let config = format!("default_context = \"here\"\n{}", deployments.concat());
+        self.configure(&format!("default_context = \"here\"\n{}", deployments.concat()));
+    }
+
+    /// Writes the config file.
+    pub fn configure(&self, config: &str) {
+        let folder = self.folder().join(".config/idemctl");
+        std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("config.toml"), config).unwrap();
     }
 
     /// The binary on this server.
     pub fn idemctl(&self, words: &[&str]) -> Run {
-        let mut command = self.command();
-        command.args(words);
-        Run::of(command, &[])
+        self.command().args(words).run()
     }
 
     /// The binary on this server, fed with stdin.
     pub fn idemctl_fed(&self, words: &[&str], stdin: &[u8]) -> Run {
-        let mut command = self.command();
-        command.args(words);
-        Run::of(command, stdin)
+        self.command().args(words).fed(stdin)
+    }
+
+    /// The binary in this home, by way of a port.
+    pub fn at(&self, port: u16, words: &[&str]) -> Run {
+        self.unnamed(&[&["-p", &port.to_string()], words].concat())
+    }
+
+    /// The binary in this home, by way of a socket.
+    pub fn through(&self, socket: &Path, words: &[&str]) -> Run {
+        self.unnamed(&[&["-s", &socket.display().to_string()], words].concat())
+    }
+
+    /// The binary in this home, with no server named but by these words.
+    pub fn unnamed(&self, words: &[&str]) -> Run {
+        idemctl(self.folder()).args(words).run()
+    }
+
+    /// The binary in this home, where the server is a context of this name of which this is said. The context has a config
+    /// file of its own: at one address the strictest of a file's contexts holds.
+    pub fn in_context(&self, name: &str, says: &str, words: &[&str]) -> Run {
+        let file = self.folder().join(name).with_extension("toml").display().to_string();
+        std::fs::write(&file, format!("[contexts.{name}]\nurl = \"{}\"\n{says}\n", self.url())).unwrap();
+        self.unnamed(&[&["--config", &file, "--context", name], words].concat())
     }
 
     /// The binary, set up for this server, its home in the private folder.
@@ -166,6 +235,23 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sets many Redis keys at once; 0 is no TTL.
+pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    connection: &mut redis::Connection,
+    entries: impl IntoIterator<Item = (K, V)>,
+    ttl_ms: u64,
+) {
+    let mut pipeline = redis::pipe();
+    for (key, value) in entries {
+        let set = pipeline.cmd("SET").arg(key.as_ref()).arg(value.as_ref());
+        if ttl_ms > 0 {
+            set.arg("PX").arg(ttl_ms);
+        }
+        set.ignore();
+    }
+    pipeline.exec(connection).expect("the keys are set");
 }
 
 /// The server program under test.

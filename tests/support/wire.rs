@@ -13,6 +13,27 @@ use tokio::runtime::Runtime;
 
 use crate::support::Server;
 
+/// Strings that are no record of any service: other text, other JSON, no JSON, other bytes.
+pub const STRAY: &[&[u8]] = &[
+    b"",
+    b"in-progress",
+    b"{",
+    b"{\"status\":\"PENDING\"",
+    b"{\"status\":\"PENDING\"} x",
+    b"null",
+    b"true",
+    b"7",
+    b"\"PENDING\"",
+    b"[]",
+    b"[\"PENDING\"]",
+    b"{}",
+    b"{\"status\":null}",
+    b"{\"status\":[]}",
+    b"{\"status\":\"pending\"}",
+    b"{\"status\":2}",
+    b"\xff\xfe\x00",
+];
+
 /// The schemas, as they are compiled in.
 pub fn built_in() -> Vec<Schema> {
     schemas::load(None, |_| Deployment::default()).unwrap()

@@ -111,7 +111,7 @@ fn lock_and_result_that_went_together_come_back_together() {
     let file = backup::only(&server);
     for (more, restored) in [(&["--dry-run"][..], 0), (&[], 2)] {
         restore(&server, &file, more).exits(0).says("estore").says("2 of 2 Redis keys");
-        assert_eq!(server.send::<i64>(&[b"DBSIZE"]), restored);
+        assert_eq!(server.size(), restored);
     }
     assert_eq!(server.get(RESULT).unwrap(), STORED.as_bytes());
     assert_eq!(server.get(LOCK).unwrap(), b"worker-1");

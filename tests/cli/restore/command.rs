@@ -8,22 +8,17 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::backup;
-use crate::support::{self, Run, Server};
+use crate::support::{Run, Runs, Server};
 
 /// Restores without being asked.
 pub(super) fn restore(server: &Server, file: &Path, more: &[&str]) -> Run {
     server.idemctl(&[&["restore", file.to_str().unwrap(), "--yes"], more].concat())
 }
 
-fn audit(server: &Server) -> Vec<Value> {
-    let log = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap_or_default();
-    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// Two lines for two Redis keys, which are gone then.
 fn two(server: &Server) -> [Value; 2] {
     server.set("idem:a", "value a", 60_000);
-    server.send::<()>(&[b"SET", b"idem:b", b"value b"]);
+    server.put("idem:b", "value b");
     let lines = [backup::line(server, "idem:a"), backup::line(server, "idem:b")];
     server.send::<()>(&[b"DEL", b"idem:a", b"idem:b"]);
     lines
@@ -36,11 +31,7 @@ fn a_record_that_was_unlocked_comes_back_identical_to_the_byte() {
     let redis_key = [b"idem:started:", key.as_bytes()].concat();
     let every_byte: Vec<u8> = (0..=255).collect();
     server.send::<()>(&[b"SET", &redis_key, &every_byte, b"PX", b"25000"]);
-    let run = |words: &[&str]| {
-        let mut command = server.command();
-        command.args(words).arg("--").arg(key);
-        Run::of(command, b"").exits(0)
-    };
+    let run = |words: &[&str]| server.command().args(words).arg("--").arg(key).run().exits(0);
     let inspect = || run(&["inspect", "--schema", "event-driven", "-o", "json"]).json()["records"][0].clone();
     let (before, dump): (_, Vec<u8>) = (inspect(), server.send(&[b"DUMP", &redis_key]));
     run(&["force-unlock", "--yes", "--schema", "event-driven"]);
@@ -71,7 +62,7 @@ fn brings_back_all_with_the_time_they_have_left_and_notes_it() {
     assert!(left > 30_000 && left <= 59_700, "{left}");
     assert_eq!(server.send::<i64>(&[b"PTTL", b"idem:b"]), -1);
     assert_eq!(server.get("idem:a").unwrap(), b"value a");
-    let audit = audit(&server);
+    let audit = server.audited();
     assert_eq!(audit.len(), 2);
     let entry = &audit[0];
     assert_eq!([&entry["command"], &entry["what"], &entry["key"]], ["restore", "restored", "a"]);
@@ -85,13 +76,11 @@ fn never_writes_over_what_is_there() {
     let file = backup::write(&server, &two(&server));
     server.set("idem:b", "taken anew", 70_000);
     let run = restore(&server, &file, &["-o", "json"]).exits(3).json();
-    assert_eq!(run["restored"], 1);
-    assert_eq!(run["present"], 1);
-    assert_eq!(run["complete"], true);
+    assert_eq!((&run["restored"], &run["present"], &run["complete"]), (&1.into(), &1.into(), &true.into()));
     assert_eq!(run["redis_keys"][1]["outcome"], "present");
     assert_eq!(server.get("idem:b").unwrap(), b"taken anew");
     restore(&server, &file, &[]).exits(3);
-    assert_eq!(audit(&server).len(), 1);
+    assert_eq!(server.audited().len(), 1);
 }
 
 #[test]
@@ -126,7 +115,7 @@ fn only_the_keys_asked_for() {
     restore(&server, &file, &["--only", "b", "--only", "nowhere"]).exits(0);
     assert_eq!(server.get("idem:a"), None);
     restore(&server, &file, &["--only", "idem:a"]).exits(0);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
 }
 
 #[test]
@@ -135,35 +124,18 @@ fn a_dry_run_tells_and_changes_nothing() {
     let file = backup::write(&server, &two(&server));
     server.set("idem:b", "taken anew", 70_000);
     let run = restore(&server, &file, &["--dry-run"]).exits(3);
-    run.says("Would restore 1 of 2").says("nothing was changed");
-    run.shows("would-restore").shows("present");
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 1);
-    assert!(audit(&server).is_empty());
+    run.says("Would restore 1 of 2").says("nothing was changed").shows("would-restore").shows("present");
+    assert_eq!(server.size(), 1);
+    assert!(server.audited().is_empty());
 }
 
 #[test]
-fn asks_first_and_heeds_contexts() {
+fn asks_first() {
     let server = Server::start();
     let file = backup::write(&server, &two(&server));
     let file = file.to_str().unwrap();
     server.idemctl(&["restore", file]).exits(2);
-    let url = format!("unix://{}", server.socket().display());
-    // A file for each: at one address the strictest of a file's contexts holds.
-    for (name, kept) in [("prod", "protected"), ("ro", "read_only")] {
-        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
-        fs::write(server.folder().join(name), config).unwrap();
-    }
-    let run = |words: &[&str]| {
-        let mut command = support::idemctl(server.folder());
-        command.args(["--config", words[0], "restore", file, "--yes", "--context"]).args(words);
-        Run::of(command, b"")
-    };
-    run(&["ro"]).exits(2);
-    run(&["prod"]).exits(2);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
-    run(&["ro", "--dry-run"]).exits(0);
-    run(&["prod", "--confirm", "prod"]).exits(0);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 0);
 }
 
 #[test]
@@ -224,7 +196,7 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
     }
     restore(&server, Path::new("/nowhere/backup"), &[]).exits(2).says("cannot read the backup /nowhere/backup");
     restore(&server, server.folder(), &[]).exits(2);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
 }
 
 /// A DUMP of a version no server knows yet, its checksum right.
@@ -237,8 +209,7 @@ fn a_server_that_does_not_know_the_format_says_so() {
     // "\0\x01x", version 0xfff0, and the checksum of that.
     line["dump_base64"] = NEWER.into();
     let run = restore(&server, &backup::write(&server, &[line]), &[]).exits(6);
-    run.says("does not know the format");
-    run.says("newer");
+    run.says("does not know the format").says("newer");
 }
 
 const NEWER: &str = "AAF48P/hToiCRzESUA==";
@@ -250,26 +221,21 @@ fn a_log_that_cannot_be_written_stops_it_before_anything_is_restored() {
     let state = server.folder().join(".local/state/idemctl");
     fs::create_dir_all(state.join("audit.jsonl")).unwrap();
     restore(&server, &file, &[]).exits(2).says("audit.jsonl");
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
 }
 
 #[test]
 fn many_go_in_batches() {
     let server = Server::start();
     let keys: Vec<_> = (0..350).map(|index| format!("idem:{index}")).collect();
-    let lines: Vec<_> = keys
-        .iter()
-        .map(|key| {
-            server.set(key, key, 60_000);
-            backup::line(&server, key)
-        })
-        .collect();
+    server.fill(keys.iter().map(|key| (key, key)), 60_000);
+    let lines: Vec<_> = keys.iter().map(|key| backup::line(&server, key)).collect();
     let file = backup::write(&server, &lines);
     server.send::<()>(&[b"FLUSHALL"]);
     let run = restore(&server, &file, &["-o", "json"]).exits(0).json();
     assert_eq!(run["restored"], 350);
     assert!(keys.iter().all(|key| server.get(key).unwrap() == key.as_bytes()));
-    assert_eq!(audit(&server).len(), 350);
+    assert_eq!(server.audited().len(), 350);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn purged(server: &Server) -> PathBuf {
         server.set(&format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#, 600_000);
     }
     server.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
     let file = backup::only(server);
     assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), KEYS + 1);
     file
@@ -105,7 +105,7 @@ fn whatever_is_at_the_end_costs_what_is_there_alone() {
         assert!(run.stderr.contains(says) && run.stderr.contains("left out"), "{tail}: {}", run.all());
         assert_eq!(run.stderr.contains("as by a crash"), code == 0, "{tail}: {}", run.all());
         assert_eq!((&run.json()["restored"], run.json()["lines_left_out"] != 0), (&KEYS.into(), code != 0), "{tail}");
-        assert_eq!(server.send::<usize>(&[b"DBSIZE"]), KEYS);
+        assert_eq!(server.size(), KEYS);
     }
 }
 
@@ -134,7 +134,7 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
     let run = restore(&server, &file, &[]).exits(2);
     run.says(":2: the line is damaged: its checksum does not hold");
     run.says("nothing was restored; --skip-damaged");
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
     let run = restore(&server, &file, &["--skip-damaged", "-o", "json"]).exits(3);
     run.says("line 2 of ").says("left out");
     // The damaged line may have been one that names another place.
@@ -186,5 +186,5 @@ fn a_line_that_lost_its_checksum_is_no_older_one() {
     let mut newer = lines.clone();
     newer[1] = newer[1].replace("\"crc64\"", "\"sum\"").replace("{\"format\":1", "{\"format\":2");
     assert!(refuse(&newer).stderr.contains("a newer one wrote it"));
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::command::restore;
-use crate::support::{self, Run, Server};
+use crate::support::Server;
 use crate::support::{backup, fault};
 
 /// Milliseconds by which time and TTL, read in one script, may differ from the expiry.
@@ -48,9 +48,7 @@ fn a_time_that_is_told_late_moves_no_expiry() {
     let server = Server::start();
     let (file, at) = removed(&server);
     let (port, _) = fault::way(&server, fault::misled(-30_000));
-    let mut command = support::idemctl(server.folder());
-    command.args(["-p", &port.to_string(), "restore", file.to_str().unwrap(), "--yes"]);
-    Run::of(command, b"").exits(0);
+    server.at(port, &["restore", file.to_str().unwrap(), "--yes"]).exits(0);
     let now_at = expires_at(&server, "idempotency:k");
     assert!((now_at - at).abs() <= READ_WITHIN, "{at}, and now {now_at}");
 }
@@ -65,14 +63,8 @@ fn what_is_over_when_it_arrives_is_said_to_have_expired() {
     line["expires_at_ms"] = (backup::now_ms(&server) - 5_000).into();
     let file = backup::write(&server, &[line]);
     let (port, _) = fault::way(&server, fault::misled(-30_000));
-    for through in [&["-p", &port.to_string()][..], &[]] {
-        let mut command = server.command();
-        if !through.is_empty() {
-            command = support::idemctl(server.folder());
-            command.args(through);
-        }
-        command.args(["restore", file.to_str().unwrap(), "--yes", "-o", "json"]);
-        let run = Run::of(command, b"").exits(0);
+    let words = ["restore", file.to_str().unwrap(), "--yes", "-o", "json"];
+    for run in [server.at(port, &words), server.idemctl(&words)].map(|run| run.exits(0)) {
         assert_eq!((&run.json()["expired"], &run.json()["restored"]), (&1.into(), &0.into()), "{}", run.all());
         assert_eq!(server.send::<i64>(&[b"EXISTS", b"idempotency:k"]), 0);
     }

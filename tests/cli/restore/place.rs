@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::sentinel::{SERVICE, Watched};
-use crate::support::{self, Run, Server, free_port};
+use crate::support::{Run, Runs, Server, free_port, idemctl};
 
 const REDIS_KEY: &str = "idempotency:k";
 const HELD: &str = r#"{"status":"PENDING"}"#;
@@ -16,17 +16,11 @@ const UNLOCK: [&str; 7] = ["force-unlock", "k", "--schema", "go-middleware", "--
 
 /// Backs a lock up to `b` in this home, through these options.
 fn back_up(home: &Path, server: &[&str]) {
-    idemctl(home, server, &UNLOCK).exits(0);
-}
-
-fn idemctl(home: &Path, server: &[&str], words: &[&str]) -> Run {
-    let mut command = support::idemctl(home);
-    command.args(server).args(words);
-    Run::of(command, b"")
+    idemctl(home).args(server).args(UNLOCK).run().exits(0);
 }
 
 fn restore(home: &Path, server: &[&str], more: &[&str]) -> Run {
-    idemctl(home, server, &[&["restore", "b", "--yes"], more].concat())
+    idemctl(home).args(server).args(["restore", "b", "--yes"]).args(more).run()
 }
 
 /// Where the backup in this home says that it was taken.
@@ -58,7 +52,7 @@ fn another_server_is_refused_unless_it_is_meant() {
         run.says(format!("taken from {here}/0 (run id {})", run_id(&server)));
         run.says(format!("here is {there}/0 (run id {})", run_id(&other)));
         run.says("hint: nothing was restored").says("--elsewhere");
-        assert_eq!(other.send::<usize>(&[b"DBSIZE"]), 0);
+        assert_eq!(other.size(), 0);
     }
     restore(server.folder(), &["-s", &there], &["--elsewhere"]).exits(0).says(&here).says(&there);
     assert_eq!(other.get(REDIS_KEY).unwrap(), HELD.as_bytes());

@@ -1,7 +1,7 @@
 //! `idemctl simulate`: every scenario ends well for a sound schema and badly for a broken one, so that no verdict comes
 //! from a table.
 
-mod variant;
+pub mod variant;
 
 mod attempts;
 mod command;

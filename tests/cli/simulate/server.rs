@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::variant::path;
-use crate::support::{Run, Server, until};
+use crate::support::{Running, Runs, Server, Signal, until};
 
 fn command(server: &Server, words: &[&str]) -> Command {
     let mut command = server.command();
@@ -23,7 +23,7 @@ fn nothing_is_left(server: &Server) {
 
 /// Waits until the simulation has written something.
 fn begins(server: &Server) {
-    until("the simulation begins", || server.send::<i64>(&[b"DBSIZE"]) > 0);
+    until("the simulation begins", || server.size() > 0);
 }
 
 /// The commands that a server gets while this happens, without those of scripts.
@@ -56,7 +56,7 @@ fn what_it_is_put_through_is_what_services_do() {
         server.set(key, "theirs", 600_000);
     }
     let sent = commands(&server, || {
-        let run = Run::of(command(&server, &["--all", "--schema", "all", "-o", "json"]), &[]).exits(1);
+        let run = command(&server, &["--all", "--schema", "all", "-o", "json"]).run().exits(1);
         assert_eq!(run.json()["cells"].as_array().unwrap().len(), 7 * 19);
     });
     let allowed = [
@@ -92,16 +92,12 @@ fn what_it_is_put_through_is_what_services_do() {
 
 #[test]
 fn interrupted_it_says_how_far_it_got_and_leaves_nothing() {
-    for signal in ["-INT", "-TERM"] {
+    for signal in [Signal::INT, Signal::TERM] {
         let server = Server::start();
-        let child = command(&server, &["--all", "--schema", "all"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = command(&server, &["--all", "--schema", "all"]).start();
         begins(&server);
-        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
-        let run = Run::from(child.wait_with_output().unwrap()).exits(130);
+        child.signal(signal);
+        let run = child.ends().exits(130);
         assert!(run.stderr.contains("of 133 cells; every key is removed"), "{}", run.stderr);
         assert_eq!(run.text(), "");
         nothing_is_left(&server);
@@ -116,8 +112,7 @@ fn keys_of_a_killed_simulation_live_minutes() {
     let server = Server::start();
     let mut seen = 0;
     for moment in 0..6 {
-        let mut command = command(&server, &["--all", "--schema", "all"]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command(&server, &["--all", "--schema", "all"]).start();
         begins(&server);
         std::thread::sleep(Duration::from_millis(moment * 300));
         child.kill().unwrap();
@@ -132,19 +127,21 @@ fn keys_of_a_killed_simulation_live_minutes() {
 fn a_server_that_goes_away_is_exit_status_5() {
     let mut server = Server::start();
     let words = ["crash-before-complete", "--schema", "all"];
-    let child = command(&server, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command(&server, &words).start();
     begins(&server);
     server.kill();
-    let run = Run::from(child.wait_with_output().unwrap()).exits(5);
+    let run = child.ends().exits(5);
     assert!(run.stderr.contains("may be left behind until their TTL ends"), "{}", run.stderr);
 }
 
 #[test]
 fn without_a_server_program_the_others_are_still_played() {
     let server = Server::start();
-    let mut command = command(&server, &["--all", "--schema", "reference", "-o", "json"]);
-    command.env("PATH", "/nowhere");
-    let document = Run::of(command, &[]).exits(1).json();
+    let document = command(&server, &["--all", "--schema", "reference", "-o", "json"])
+        .env("PATH", "/nowhere")
+        .run()
+        .exits(1)
+        .json();
     let private = |cell: &&Value| cell["why"].as_str().unwrap().starts_with("it takes a private server: ");
     let cells = document["cells"].as_array().unwrap();
     let skipped: Vec<_> = cells.iter().filter(private).map(|cell| cell["scenario"].as_str().unwrap()).collect();
@@ -160,9 +157,8 @@ fn without_a_server_program_the_others_are_still_played() {
 #[test]
 fn a_password_and_a_database_are_heeded() {
     let server = Server::start_with(&["requirepass s3cret"]);
-    let simulate = |words: &[&str]| {
-        Run::of(command(&server, &[&["first-then-retry", "--schema", "reference"], words].concat()), &[])
-    };
+    let simulate =
+        |words: &[&str]| command(&server, &[&["first-then-retry", "--schema", "reference"], words].concat()).run();
     simulate(&[]).exits(4);
     simulate(&["-a", "s3cret", "-n", "3"]).exits(0);
 }
@@ -170,6 +166,6 @@ fn a_password_and_a_database_are_heeded() {
 #[test]
 fn a_server_that_refuses_writes_is_no_verdict() {
     let server = Server::start_with(&["maxmemory 1", "maxmemory-policy noeviction"]);
-    let run = Run::of(command(&server, &["first-then-retry", "--schema", "go-chi"]), &[]);
+    let run = command(&server, &["first-then-retry", "--schema", "go-chi"]).run();
     assert!(run.code == 6 && run.stderr.contains("OOM"), "{}", run.all());
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::variant::{home, path, run};
 use crate::support::proxy::acts_at;
-use crate::support::{Run, Server, idemctl};
+use crate::support::{Runs, Server, idemctl};
 
 /// What may not change from one time to the next: all but the timeline.
 fn played() -> Vec<Value> {
@@ -34,11 +34,14 @@ fn a_machine_that_is_slower_than_a_lock_makes_no_verdict_worse() {
     let server = Server::start();
     // The result of whoever makes the payment first, `{"` in base64, is on its way for longer than the lock lives.
     let slow = acts_at(&server, "eyJ", || sleep(Duration::from_millis(1_200)));
-    let mut command = idemctl(server.folder());
-    command.env("PATH", path()).env("TMPDIR", server.folder());
-    command.args(["-u", &format!("unix://{}", slow.display()), "simulate", "crash-before-complete"]);
-    command.args(["--schema", "reference", "-o", "json"]);
-    let played = Run::of(command, &[]).exits(0).json();
+    let played = idemctl(server.folder())
+        .env("PATH", path())
+        .env("TMPDIR", server.folder())
+        .args(["-u", &format!("unix://{}", slow.display()), "simulate", "crash-before-complete"])
+        .args(["--schema", "reference", "-o", "json"])
+        .run()
+        .exits(0)
+        .json();
     let cell = &played["cells"][0];
     assert_eq!((&cell["verdict"], &cell["effects"]), (&"blocked".into(), &1.into()), "{cell:#}");
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::support::{Run, idemctl, program};
+use crate::support::{Run, Runs, idemctl, program};
 
 /// The name that a copy goes by.
 pub const MINE: &str = "mine";
@@ -171,9 +172,14 @@ pub fn path() -> String {
     format!("{}:/usr/bin:/bin", program().parent().unwrap().display())
 }
 
-/// The binary where it finds the server program.
-pub fn run(home: &Path, words: &[&str]) -> Run {
+/// The binary where it finds the server program, before it runs.
+pub fn command(home: &Path, words: &[&str]) -> Command {
     let mut command = idemctl(home);
     command.env("PATH", path()).env("TMPDIR", home).args(words);
-    Run::of(command, &[])
+    command
+}
+
+/// The binary where it finds the server program.
+pub fn run(home: &Path, words: &[&str]) -> Run {
+    command(home, words).run()
 }

@@ -1,24 +1,12 @@
-//! Which records are a schema's own: what services write is claimed in every form, what other programs keep under the same
-//! Redis keys is counted and left alone.
+//! What other programs keep under the Redis keys of a schema is counted and left alone.
 
-use std::collections::BTreeSet;
 use std::fs;
 
-use idemctl::domain::diagnosis::Thresholds;
-use idemctl::domain::record::Record;
-use idemctl::domain::record::claim::Claim;
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::Meaning;
-use idemctl::domain::schema::catalog::Catalog;
-use idemctl::domain::select::coverage::Coverage;
 use idemctl::domain::step::request::Request;
-use idemctl::schemas::{self, Deployment};
-use idemctl::store::read::records;
-use idemctl::store::{Head, Walk};
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 
-use crate::support::wire::{self, Library};
+use crate::support::wire;
 use crate::support::{Run, Server};
 
 const HOUR: u64 = 3_600_000;
@@ -80,22 +68,13 @@ const BARE: &[(&str, &str)] = &[
 ];
 
 fn put(server: &Server, values: &[(&str, &str)], expires: bool) {
-    for (key, value) in values {
-        server.send::<()>(&[b"SET", key.as_bytes(), value.as_bytes()]);
-        if expires {
-            server.send::<()>(&[b"PEXPIRE", key.as_bytes(), b"80000000"]);
-        }
-    }
-}
-
-fn keys(server: &Server) -> BTreeSet<String> {
-    server.send(&[b"KEYS", b"*"])
+    server.fill(values.iter().copied(), if expires { 80_000_000 } else { 0 });
 }
 
 fn left(server: &Server, words: &[&str]) -> Run {
-    let before = keys(server);
+    let before = server.keys();
     let run = server.idemctl(words).exits(0);
-    assert_eq!(keys(server), before, "{words:?}: {}", run.all());
+    assert_eq!(server.keys(), before, "{words:?}: {}", run.all());
     run
 }
 
@@ -127,7 +106,7 @@ fn records_of_other_libraries_are_left_alone() {
         let every = OTHERS.iter().map(|(key, _)| format!("{key}\n")).collect::<String>();
         let run = server
             .idemctl_fed(&["purge", "--key-file", "-", "--state", "in-progress,completed", "--yes"], every.as_bytes());
-        assert_eq!(keys(&server).len(), OTHERS.len(), "{}", run.exits(0).all());
+        assert_eq!(server.keys().len(), OTHERS.len(), "{}", run.exits(0).all());
     }
 }
 
@@ -169,8 +148,8 @@ fn an_own_schema_does_not_lead_to_bare_keys() {
     let toml = fs::read_to_string(wire::lua().join("go-middleware-v1/schema.toml")).unwrap();
     let toml = toml.replace("older_release_of = \"go-middleware\"\n", "").replace("go-middleware-v1", "orders");
     fs::write(folder.join("schema.toml"), toml.replace("idempotency:{key}", "orders:{key}")).unwrap();
-    server.send::<()>(&[b"SET", b"job:1", br#"{"status":0}"#]);
-    server.send::<()>(&[b"SET", b"job:2", br#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""}}"#]);
+    server.put("job:1", r#"{"status":0}"#);
+    server.put("job:2", r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""}}"#);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
     left(&server, &["purge", "--all", "--yes"]);
     let listed = left(&server, &["list", "-o", "json"]).json();
@@ -228,8 +207,8 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
 fn a_result_whose_key_looks_like_a_lock_is_spared() {
     let server = Server::start();
     let result = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{"id":7}}"#;
-    server.send::<()>(&[b"SET", b"idem:started:front-door", result.as_bytes()]);
-    server.send::<()>(&[b"SET", b"idem:lock:front-door", result.as_bytes()]);
+    server.put("idem:started:front-door", result);
+    server.put("idem:lock:front-door", result);
     let run = left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
     run.says("express reads a completed result there");
     let json = left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
@@ -264,7 +243,7 @@ fn a_field_at_the_end_of_a_long_value_spares_it() {
     let json = server.idemctl(&["purge", "--all", "--yes", "-o", "json"]).exits(0).json();
     assert_eq!(json["done"], 3, "{json}");
     let left = ["idempotency:other-200000", "idempotency:other-500", "idempotency:other-5000"];
-    assert_eq!(keys(&server).into_iter().collect::<Vec<_>>(), left, "{json}");
+    assert_eq!(server.keys(), left, "{json}");
     assert_eq!(json["left_foreign"], 3, "{json}");
 }
 
@@ -272,99 +251,13 @@ fn a_field_at_the_end_of_a_long_value_spares_it() {
 #[test]
 fn a_deployment_states_its_extra_fields() {
     let server = Server::start();
-    server.send::<()>(&[b"SET", b"idempotency:k", br#"{"status":"PENDING","traceId":"t"}"#]);
+    server.put("idempotency:k", r#"{"status":"PENDING","traceId":"t"}"#);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
     let config = "default_context = \"p\"\n[contexts.p.deployment.go-middleware]\nextra_fields = [\"/traceId\"]\n";
-    fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap_or_else(|_| {
-        fs::create_dir_all(server.folder().join(".config/idemctl")).unwrap();
-        fs::write(server.folder().join(".config/idemctl/config.toml"), config).unwrap();
-    });
+    server.configure(config);
     server.idemctl(&["config", "show"]).exits(0).shows("deployment.go-middleware.extra_fields");
     server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
-    assert!(keys(&server).is_empty());
-    let wrong = config.replace("/traceId", "traceId");
-    fs::write(server.folder().join(".config/idemctl/config.toml"), wrong).unwrap();
+    assert!(server.keys().is_empty());
+    server.configure(&config.replace("/traceId", "traceId"));
     server.idemctl(&["list"]).exits(2).says("is not a JSON pointer to a field");
-}
-
-/// Every record of a walk over the schema that is named, and what was left alone.
-fn walked(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
-    let all = schemas::load(None, |_| Deployment::default()).unwrap();
-    let catalog = Catalog::new(all, &[name.to_owned()]).unwrap();
-    let (mut records, mut coverage) = (Vec::new(), Coverage::default());
-    library.wait(async {
-        let mut walk = Walk::start(library.link().reader(), &catalog, Head::Bytes(0)).await.unwrap();
-        while let Some(page) =
-            records::next_page(&mut walk, &catalog, &Thresholds::default(), &mut coverage, |_| true).await.unwrap()
-        {
-            records.extend(page);
-        }
-    });
-    (records, coverage)
-}
-
-fn response() -> impl Strategy<Value = Response> {
-    let header = ("[A-Za-z-]{1,12}", "[ -~\u{e9}\u{2028}]{0,20}");
-    let body = prop_oneof![
-        prop::collection::vec(any::<u8>(), 0..3_000),
-        "\\PC{0,40}".prop_map(String::into_bytes),
-        prop::sample::select(vec!["null", "{\"status\":0}", "[1e400,{}]", "", "1"]).prop_map(|text| text.into()),
-    ];
-    (100..600_i64, prop::collection::vec(header, 0..5), body).prop_map(|(status, headers, body)| Response {
-        status: Some(status),
-        headers,
-        body,
-        whole: true,
-    })
-}
-
-/// Rule: whatever a service's own steps store of a response is the service's own record, as a lock and as a result.
-#[test]
-fn what_each_schemas_own_steps_store_is_claimed() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    let strategy = prop::collection::vec((response(), prop::option::of("\\PC{0,20}")), 12);
-    let config = Config { cases: 12, max_shrink_iters: 40, failure_persistence: None, ..Config::default() };
-    TestRunner::new(config)
-        .run(&strategy, |operations| {
-            let mut connection = server.connect();
-            for schema in wire::built_in() {
-                for (index, (response, error)) in operations.iter().enumerate() {
-                    let key = format!("k{index}");
-                    let mut request = Request::new(&schema, key.as_bytes(), "0d3f6f2e-58f5", response);
-                    (request.error, request.fingerprint) = (error.as_deref(), "f00d");
-                    prop_assert_eq!(wire::play(&mut connection, &schema.begin, &request).means(), Meaning::Acquired);
-                    // Every third stays a lock.
-                    if index % 3 > 0 {
-                        let stored = wire::play(&mut connection, &schema.complete, &request).means();
-                        prop_assert_eq!(stored, Meaning::Stored, "{}", &schema.name);
-                    }
-                }
-                let (records, coverage) = walked(&library, &schema.name);
-                let lost: Vec<_> = operations.iter().map(|(response, _)| response).collect();
-                prop_assert_eq!(coverage, Coverage::default(), "{}: {:?}", &schema.name, lost);
-                prop_assert_eq!(records.len(), operations.len(), "{}", &schema.name);
-                let whole = records.iter().map(|record| schema.redis_keys(&record.key)).collect::<Vec<_>>();
-                for (record, seen) in records.iter().zip(library.observe(&whole)) {
-                    let whole =
-                        Record::new(record.schema.clone(), record.key.clone(), seen.clone(), readings(record, &seen));
-                    prop_assert_eq!(whole.claim, Claim::Own, "{}: {:?}", &schema.name, seen);
-                }
-                for redis_key in whole.iter().flatten() {
-                    wire::ask(&mut connection, &[b"DEL", &redis_key[..]]);
-                }
-            }
-            Ok(())
-        })
-        .unwrap();
-}
-
-fn readings(
-    record: &Record,
-    seen: &idemctl::domain::record::observation::Observation,
-) -> Vec<idemctl::domain::record::decode::Reading> {
-    let read = |(slot, seen): (usize, &idemctl::domain::record::observation::SeenSlot)| {
-        idemctl::domain::record::decode::read(&record.schema, slot, &seen.content)
-    };
-    seen.slots.iter().enumerate().map(read).collect()
 }

@@ -1,26 +1,17 @@
-//! What changes, was looked at: a lock that was renewed, or released and taken anew with the same bytes, is another lock, and
-//! so is a result that was written anew. Each test names the rule it guards: without the rule the test fails.
+//! A record that is touched between the look and the change.
 
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
 use crate::support::fault::{self, Hook, says};
-use crate::support::{self, Run, Server};
+use crate::support::{Running, Runs, Server, until};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+
+pub(super) const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+
 const MINUTES: u64 = 600_000;
-
-fn started(server: &Server, words: &[&str]) -> Child {
-    let mut command = server.command();
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn ended(child: Child) -> Run {
-    Run::from(child.wait_with_output().unwrap())
-}
 
 /// Releases a lock and takes it anew, with the same bytes and the TTL of its service.
 fn retake(server: &Server, key: &str, value: &str, ttl_ms: u64) {
@@ -29,7 +20,7 @@ fn retake(server: &Server, key: &str, value: &str, ttl_ms: u64) {
 }
 
 /// Does something to the server right before idemctl's request that says this word gets there, once.
-fn right_before(server: &Server, word: &'static str, act: impl FnOnce() + Send + 'static) -> u16 {
+pub(super) fn right_before(server: &Server, word: &'static str, act: impl FnOnce() + Send + 'static) -> u16 {
     let act = Mutex::new(Some(act));
     fault::hooked(server, move |sent| {
         if says(sent, word)
@@ -44,7 +35,7 @@ fn right_before(server: &Server, word: &'static str, act: impl FnOnce() + Send +
 /// What is done to a record between the look and the change.
 type Touch = fn(&mut redis::Connection, &str, &str);
 
-fn query(connection: &mut redis::Connection, words: &[&str]) {
+pub(super) fn query(connection: &mut redis::Connection, words: &[&str]) {
     let mut command = redis::cmd(words[0]);
     command.arg(&words[1..]).query::<redis::Value>(connection).unwrap();
 }
@@ -87,14 +78,7 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
                     thread::sleep(Duration::from_millis(20));
                     let mut connection = server.connect();
                     let port = right_before(&server, word, move || touch(&mut connection, "idem:k", value));
-                    let mut command = support::idemctl(server.folder());
-                    let run = Run::of(
-                        {
-                            command.args(["-p", &port.to_string()]).args(words);
-                            command
-                        },
-                        b"",
-                    );
+                    let run = server.at(port, words);
                     let there: String = server.send(&[b"TYPE", b"idem:k"]);
                     assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
                     assert!(run.code == 8 || run.stderr.contains("eft alone"), "{words:?}, {what}: {}", run.all());
@@ -118,9 +102,7 @@ fn a_leftover_lock_stays_when_its_result_was_written_anew() {
     let port = right_before(&server, "UNLINK", move || {
         query(&mut connection, &["SET", "idem:result:k", r#"{"statusCode":200,"body":""}"#, "PX", "500000"]);
     });
-    let mut command = support::idemctl(server.folder());
-    command.args(["-p", &port.to_string(), "force-unlock", "k", "--schema", "event-driven", "--yes"]);
-    Run::of(command, b"").exits(8);
+    server.at(port, &["force-unlock", "k", "--schema", "event-driven", "--yes"]).exits(8);
     assert!(server.get("idem:started:k").is_some());
 }
 
@@ -139,9 +121,7 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
         let port = right_before(&server, "UNLINK", move || {
             query(&mut connection, &["SET", "idem:k", &anew, "KEEPTTL"]);
         });
-        let mut command = support::idemctl(server.folder());
-        command.args(["-p", &port.to_string()]).args(words);
-        let run = Run::of(command, b"");
+        let run = server.at(port, words);
         assert_eq!(server.get("idem:k"), Some(value("y").into_bytes()), "{}", run.all());
         run.says("left alone");
     }
@@ -155,7 +135,7 @@ fn sweeps_on_age_take_no_lock_that_workers_renew() {
     for index in 0..60 {
         server.set(&format!("idemkey:k{index}"), record(1_000), 30_000);
     }
-    let child = started(&server, &["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]);
+    let child = server.command().args(["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]).start();
     let mut connection = server.connect();
     for _ in 0..4 {
         thread::sleep(Duration::from_millis(700));
@@ -163,8 +143,8 @@ fn sweeps_on_age_take_no_lock_that_workers_renew() {
             query(&mut connection, &["PEXPIRE", &format!("idemkey:k{index}"), "30000"]);
         }
     }
-    let json = ended(child).exits(0).json();
-    assert_eq!((&json["done"], server.send::<usize>(&[b"DBSIZE"])), (&0.into(), 60), "{json}");
+    let json = child.ends().exits(0).json();
+    assert_eq!((&json["done"], server.size()), (&0.into(), 60), "{json}");
     assert_eq!((&json["total"], &json["left_to_expire"]), (&60.into(), &60.into()), "{json}");
 }
 
@@ -172,16 +152,19 @@ fn sweeps_on_age_take_no_lock_that_workers_renew() {
 #[test]
 fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
     let server = Server::start();
-    server.send::<()>(&[b"SET", b"idem:started:slow", b"dead"]);
-    server.send::<()>(&[b"SET", b"idempotency:beside", PENDING.as_bytes()]);
+    server.put("idem:started:slow", "dead");
+    server.put("idempotency:beside", PENDING);
     let ask = "sleep 4; exit 1";
-    let child = started(&server, &["sweep", "--orphaned", "--grace", "0", "--yes", "--owner-alive", ask, "-o", "json"]);
+    let child = server
+        .command()
+        .args(["sweep", "--orphaned", "--grace", "0", "--yes", "--owner-alive", ask, "-o", "json"])
+        .start();
     thread::sleep(Duration::from_millis(2_000));
     retake(&server, "idempotency:beside", PENDING, 300_000);
     retake(&server, "idem:started:slow", "dead", 30_000);
-    let json = ended(child).exits(0).json();
+    let json = child.ends().exits(0).json();
     assert_eq!((&json["done"], &json["renewed"]), (&0.into(), &2.into()), "{json}");
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 2);
+    assert_eq!(server.size(), 2);
 }
 
 /// Rule: whatever waited for its turn under --rate is looked at again right before the change.
@@ -192,21 +175,14 @@ fn locks_that_are_retaken_while_a_purge_goes_slowly_stay() {
         server.set(&format!("idem:k{index}"), LOCK, 28_800_000);
     }
     let words = ["purge", "--state", "in-progress", "--yes", "--rate", "4/s", "-o", "json"];
-    let child = started(&server, &[&words[..], &["--schema", "express"]].concat());
-    let mut connection = server.connect();
-    while query_size(&mut connection) == 12 {
-        thread::sleep(Duration::from_millis(2));
-    }
+    let child = server.command().args([&words[..], &["--schema", "express"]].concat()).start();
+    until("the first is purged", || server.size() < 12);
     let left: Vec<String> = server.send(&[b"KEYS", b"*"]);
     left.iter().for_each(|key| retake(&server, key, LOCK, 30_000));
-    let json = ended(child).exits(0).json();
+    let json = child.ends().exits(0).json();
     // The few that were in hand are among the removed.
-    assert!(query_size(&mut connection) >= left.len() - 4, "{json}");
+    assert!(server.size() >= left.len() - 4, "{json}");
     assert!(json["changed"].as_u64().unwrap() >= left.len() as u64 - 4, "{json}");
-}
-
-fn query_size(connection: &mut redis::Connection) -> usize {
-    redis::cmd("DBSIZE").query(connection).unwrap()
 }
 
 /// Rule: a value is compared whole, up to 4 KiB, and a longer one by its checksum, whatever its length and beginning.
@@ -222,101 +198,16 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
             server.set(&format!("idempotency:k{index}"), result("QQ=="), 80_000_000);
         }
         let words = ["purge", "--all", "--yes", "--rate", "4/s", "-o", "json", "--schema", "go-middleware"];
-        let child = started(&server, &words);
+        let child = server.command().args(words).start();
         let mut connection = server.connect();
-        while query_size(&mut connection) == 12 {
-            thread::sleep(Duration::from_millis(2));
-        }
+        until("the first is purged", || server.size() < 12);
         let left: Vec<String> = server.send(&[b"KEYS", b"*"]);
         for key in &left {
             query(&mut connection, &["SET", key, &result("Qg=="), "XX", "KEEPTTL"]);
         }
-        let json = ended(child).exits(0).json();
-        assert!(query_size(&mut connection) >= left.len() - 4, "{long}: {json}");
+        let json = child.ends().exits(0).json();
+        assert!(server.size() >= left.len() - 4, "{long}: {json}");
         assert!(json["changed"].as_u64().unwrap() >= left.len() as u64 - 4, "{long}: {json}");
-    }
-}
-
-/// A sweep of the locks that stay longer than express's lock TTL, which the deployment states.
-const SWEEP: [&str; 8] = ["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s", "--yes"];
-
-/// Rule: two sweeps at once remove no lock that was taken between the look of one and the removal of the other.
-#[test]
-fn two_sweeps_at_once_begin_no_operation_a_second_time() {
-    const LOCKS: usize = 3_000;
-    let server = Server::start();
-    let mut pipeline = redis::pipe();
-    for index in 0..LOCKS {
-        pipeline.cmd("SET").arg(format!("idem:k{index}")).arg(LOCK).arg("PX").arg(28_800_000).ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
-    let words = [&SWEEP[..], &["--grace", "300ms", "-o", "json"]].concat();
-    let mut sweeps = [started(&server, &words), started(&server, &words)];
-    // Retries take every lock that is free, with the same bytes, and hold it: a second time is one too many.
-    let mut connection = server.connect();
-    let (mut taken, mut again, mut is_over) = (vec![0_u8; LOCKS], 0, false);
-    while !is_over {
-        is_over = sweeps.iter_mut().all(|sweep| sweep.try_wait().unwrap().is_some());
-        let mut pipeline = redis::pipe();
-        for index in 0..LOCKS {
-            pipeline.cmd("SET").arg(format!("idem:k{index}")).arg(LOCK).arg("NX").arg("PX").arg(30_000);
-        }
-        let replies: Vec<Option<String>> = pipeline.query(&mut connection).unwrap();
-        for (count, reply) in taken.iter_mut().zip(replies) {
-            *count += u8::from(reply.is_some());
-            again += usize::from(*count > 1 && reply.is_some());
-        }
-    }
-    let done: u64 = sweeps.map(|child| ended(child).exits(0).json()["done"].as_u64().unwrap()).iter().sum();
-    assert_eq!(again, 0, "operations begun a second time");
-    assert_eq!(done, LOCKS as u64);
-    assert!(taken.iter().all(|count| *count == 1));
-}
-
-/// Rule: a lock that was retaken after another sweep removed the one that was seen is no longer that one.
-#[test]
-fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, 28_800_000);
-    let words = [&SWEEP[..], &["--grace", "0", "-o", "json"]].concat();
-    let mut other = server.command();
-    let mut connection = server.connect();
-    other.args(&words);
-    let port = right_before(&server, "UNLINK", move || {
-        let other = Run::of(other, b"").exits(0);
-        assert_eq!(other.json()["done"], 1);
-        query(&mut connection, &["SET", "idem:k", LOCK, "NX", "PX", "30000"]);
-    });
-    let mut command = support::idemctl(server.folder());
-    command.args(["-p", &port.to_string()]).args(words);
-    let json = Run::of(command, b"").exits(0).json();
-    assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
-    assert!((25_000..=30_000).contains(&server.send::<i64>(&[b"PTTL", b"idem:k"])));
-}
-
-/// Rule: what is left of a lock is counted from a time behind the reads: one that is renewed while it is read would have
-/// more left than its TTL otherwise.
-#[test]
-fn the_time_is_asked_behind_the_reads() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, 28_800_000);
-    let reads = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&reads);
-    let port = fault::hooked(&server, move |sent| {
-        // The look that waits out the grace is a script where PEXPIRETIME is not known.
-        if says(sent, "GETRANGE") && !says(sent, "UNLINK") && !says(sent, "redis.call") {
-            sink.lock().unwrap().push(sent.to_vec());
-        }
-        Hook::Pass
-    });
-    let mut command = support::idemctl(server.folder());
-    command.args(["-p", &port.to_string(), "--timeout", "5s"]).args(SWEEP).args(["--grace", "100ms"]);
-    Run::of(command, b"").exits(0);
-    let reads = reads.lock().unwrap();
-    let tells_exactly = redis::cmd("PEXPIRETIME").arg("gone").query::<i64>(&mut server.connect()).is_ok();
-    assert!(reads.len() >= if tells_exactly { 2 } else { 1 }, "the walk's page, and the look before the change");
-    for read in reads.iter() {
-        assert!(read.ends_with(b"*1\r\n$4\r\nTIME\r\n"), "{:?}", String::from_utf8_lossy(read));
     }
 }
 
@@ -365,7 +256,7 @@ fn a_token_is_of_the_lock_that_was_printed() {
     let second = token(&server);
     assert_ne!(first, second);
     unlock(&second).exits(0);
-    server.send::<()>(&[b"SET", b"idem:k", LOCK.as_bytes()]);
+    server.put("idem:k", LOCK);
     assert!(token(&server).ends_with("@none"));
     unlock(&second).exits(8);
     // The older form passes any lock with the same bytes, and says so.

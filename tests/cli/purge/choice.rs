@@ -1,25 +1,27 @@
-//! `idemctl purge` from the outside.
+//! What is chosen, what is refused, and what is told of both.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
-use crate::support::{self, Run, Server};
-use base64::Engine as _;
+use serde_json::Value;
+
+use crate::support::{Run, Runs, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+
+pub(super) const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+
 const RESULT: &str = r#"{"statusCode":200,"body":"ok"}"#;
-const DAY: u64 = 86_400_000;
+
+pub(super) const DAY: u64 = 86_400_000;
+
 const HOUR: u64 = 3_600_000;
 
 fn seeded() -> Server {
     let server = Server::start();
     server.set("idempotency:old", DONE, HOUR);
     server.set("idempotency:new", DONE, DAY);
-    server.send::<()>(&[b"SET", b"idempotency:kept", DONE.as_bytes()]);
+    server.put("idempotency:kept", DONE);
     server.set("idempotency:held", PENDING, 200_000);
     server.set("idempotency:broken", "garbage", 200_000);
     server.send::<()>(&[b"HSET", b"idempotency:hash", b"f", b"v"]);
@@ -34,28 +36,20 @@ fn seeded() -> Server {
     server
 }
 
-fn purge(server: &Server, words: &[&str]) -> Run {
+pub(super) fn purge(server: &Server, words: &[&str]) -> Run {
     server.idemctl(&[&["purge"], words].concat())
-}
-
-fn keys(server: &Server) -> BTreeSet<String> {
-    server.send(&[b"KEYS", b"*"])
 }
 
 /// The Redis keys that a purge removes.
 fn removed(words: &[&str], stdin: &[u8]) -> Vec<String> {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin).exits(0);
-    before.difference(&keys(&server)).cloned().collect()
+    server.gone(&before)
 }
 
-fn many(server: &Server, count: usize) {
-    let mut pipeline = redis::pipe();
-    for index in 0..count {
-        pipeline.cmd("SET").arg(format!("idempotency:k{index}")).arg(DONE).arg("EX").arg(80_000).ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
+pub(super) fn many(server: &Server, count: usize) {
+    server.fill((0..count).map(|index| (format!("idempotency:k{index}"), DONE)), 80_000_000);
 }
 
 #[test]
@@ -94,7 +88,7 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
 #[test]
 fn bad_input_is_refused_and_loses_nothing() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     let folder = server.folder().to_str().unwrap().to_owned();
     for words in [
         &[][..],
@@ -136,18 +130,16 @@ fn bad_input_is_refused_and_loses_nothing() {
         let run = purge(&server, &[&["--yes"], words].concat()).exits(2);
         assert!(run.stderr.contains("error:"), "{words:?}: {}", run.all());
     }
-    let mut command = server.command();
-    command.args(["purge", "--all", "--yes"]).env("XDG_STATE_HOME", "/proc");
-    Run::of(command, &[]).exits(2);
+    server.command().args(["purge", "--all", "--yes"]).env("XDG_STATE_HOME", "/proc").run().exits(2);
     purge(&server, &["--all"]).exits(2).says("no terminal").says("--confirm");
-    assert_eq!(keys(&server), before);
+    assert_eq!(server.keys(), before);
 }
 
 #[test]
 fn a_disk_that_is_full_or_read_only_loses_nothing() {
     let server = seeded();
-    let before = keys(&server);
-    let backups = server.folder().join(".local/state/idemctl/backups");
+    let before = server.keys();
+    let backups = server.state("backups");
     fs::create_dir_all(backups.parent().unwrap()).unwrap();
     fs::write(&backups, "a file where the folder should be").unwrap();
     purge(&server, &["--all", "--yes"]).exits(2);
@@ -158,10 +150,15 @@ fn a_disk_that_is_full_or_read_only_loses_nothing() {
         server.socket().display(),
         server.folder().join("backup").display()
     );
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(script).env_clear().env("HOME", server.folder());
-    Run::of(command, &[]).exits(2).says("cannot write");
-    assert_eq!(keys(&server), before);
+    Command::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .env_clear()
+        .env("HOME", server.folder())
+        .run()
+        .exits(2)
+        .says("cannot write");
+    assert_eq!(server.keys(), before);
 }
 
 #[test]
@@ -169,7 +166,7 @@ fn limits_refuse_and_are_never_passed() {
     let server = Server::start();
     many(&server, 20);
     server.set("idempotency:held", PENDING, 200_000);
-    let left = || server.send::<usize>(&[b"DBSIZE"]);
+    let left = || server.size();
     purge(&server, &["--all", "--yes", "--max", "19"]).exits(2).says("20 records are chosen, but --max allows 19");
     purge(&server, &["--match", "k1*", "--yes", "--max-percent", "50"]).exits(2);
     purge(&server, &["--all", "--yes", "--max", "0"]).exits(2);
@@ -183,18 +180,16 @@ fn limits_refuse_and_are_never_passed() {
 #[test]
 fn a_dry_run_counts_and_changes_nothing() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     let run = purge(&server, &["--all", "--dry-run"]).exits(0);
     run.shows("go-middleware").shows("completed");
     let json = purge(&server, &["--all", "--dry-run", "-o", "json"]).exits(0).json();
     assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &5.into()));
     let group = &json["found"][0];
-    assert_eq!(
-        (&group["schema"], &group["state"], &group["count"]),
-        (&"event-driven".into(), &"completed".into(), &2.into())
-    );
+    assert_eq!((&group["schema"], &group["state"]), (&"event-driven".into(), &"completed".into()));
+    assert_eq!(group["count"], 2);
     assert!(group["oldest_ms"].as_u64().unwrap() >= DAY - HOUR);
-    assert_eq!(keys(&server), before);
+    assert_eq!(server.keys(), before);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
 
@@ -203,35 +198,6 @@ fn the_name_is_asked_for_and_may_be_given() {
     let server = seeded();
     let name = format!("{}/0", server.socket().display());
     purge(&server, &["--match", "old", "--confirm", &name]).exits(0);
-    assert_eq!(server.get("idempotency:old"), None);
-}
-
-#[test]
-fn contexts_protect() {
-    let server = seeded();
-    let before = keys(&server);
-    let url = format!("unix://{}", server.socket().display());
-    // A file for each: at one address the strictest of a file's contexts holds.
-    for (name, kept) in [("prod", "protected = true"), ("audit", "read_only = true"), ("dev", "")] {
-        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept}\n");
-        fs::write(server.folder().join(name), config).unwrap();
-    }
-    let run = |context: &str, more: &[&str]| {
-        let mut command = support::idemctl(server.folder());
-        command.args(["--config", context, "--context", context, "purge", "--match", "old"]).args(more);
-        Run::of(command, b"")
-    };
-    run("audit", &["--yes"]).exits(2);
-    run("audit", &["--dry-run"]).exits(0);
-    run("prod", &["--yes"]).exits(2);
-    run("prod", &["--yes", "--confirm", "dev"]).exits(2);
-    run("prod", &["--confirm", &format!("{}/0", server.socket().display())]).exits(2);
-    run("dev", &["--confirm", "prod"]).exits(2);
-    assert_eq!(keys(&server), before);
-    run("dev", &["--confirm", "dev"]).exits(0);
-    assert_eq!(server.get("idempotency:old"), None);
-    server.set("idempotency:old", DONE, HOUR);
-    run("prod", &["--confirm", "prod"]).exits(0);
     assert_eq!(server.get("idempotency:old"), None);
 }
 
@@ -245,80 +211,11 @@ fn large_values_are_compared_whole_and_every_removal_is_logged() {
     }
     let json = purge(&server, &["--all", "--yes", "-o", "json", "--reason", "GDPR"]).exits(0).json();
     assert_eq!((&json["done"], &json["outcome"]), (&40.into(), &"done".into()));
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
-    let audit = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
-    assert_eq!(audit.lines().count(), 40);
-    for line in audit.lines() {
-        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!(
-            (&entry["command"], &entry["what"], &entry["reason"]),
-            (&"purge".into(), &"purged".into(), &"GDPR".into())
-        );
-    }
-}
-
-/// The Redis keys a backup holds, those taken back left out.
-fn backed_up(file: &str) -> BTreeSet<String> {
-    let decode = |text: &serde_json::Value| {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(text.as_str().unwrap()).unwrap();
-        String::from_utf8(bytes).unwrap()
-    };
-    let mut keys = BTreeSet::new();
-    for line in fs::read_to_string(file).unwrap().lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        match line["void"].as_array() {
-            Some(void) => void.iter().for_each(|key| assert!(keys.remove(&decode(key)), "taken back, but not there")),
-            None => assert!(keys.insert(decode(&line["redis_key_base64"])), "a Redis key twice"),
-        }
-    }
-    keys
-}
-
-#[test]
-fn ctrl_c_ends_the_batch_in_hand_and_says_how_to_go_on() {
-    ends_in_good_order("INT");
-}
-
-#[test]
-fn how_it_ended_is_told_though_nobody_reads_stdout() {
-    let server = Server::start();
-    many(&server, 400);
-    let mut command = server.command();
-    command.args(["purge", "--all", "--yes", "--rate", "200/s"]).stdin(Stdio::null());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    while server.send::<usize>(&[b"DBSIZE"]) == 400 {
-        thread::sleep(Duration::from_millis(5));
-    }
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    Run::from(child.wait_with_output().unwrap()).exits(130).says("records purged; backup: ");
-}
-
-#[test]
-fn so_does_sigterm() {
-    ends_in_good_order("TERM");
-}
-
-fn ends_in_good_order(signal: &str) {
-    let server = Server::start();
-    many(&server, 2_000);
-    let before = keys(&server);
-    let mut command = server.command();
-    command.args(["purge", "--all", "--yes", "--rate", "200/s", "-o", "json"]).stdin(Stdio::null());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while server.send::<usize>(&[b"DBSIZE"]) > 1_900 {
-        thread::sleep(Duration::from_millis(5));
-    }
-    Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
-    let run = Run::from(child.wait_with_output().unwrap()).exits(130);
-    run.says("records purged; backup: ").says("again");
-    let gone: BTreeSet<_> = before.difference(&keys(&server)).cloned().collect();
-    assert!((100..1_000).contains(&gone.len()), "{}", gone.len());
-    let json = run.json();
-    assert_eq!((&json["outcome"], &json["done"]), (&"interrupted".into(), &gone.len().into()));
-    assert_eq!(backed_up(json["backup"].as_str().unwrap()), gone);
-    purge(&server, &["--all", "--yes"]).exits(0);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
+    let audit = server.audited();
+    assert_eq!(audit.len(), 40);
+    let noted = |entry: &Value| ["command", "what", "reason"].map(|field| entry[field].clone());
+    assert!(audit.iter().all(|entry| noted(entry) == ["purge", "purged", "GDPR"]), "{audit:?}");
 }
 
 #[test]
@@ -330,29 +227,6 @@ fn a_number_that_makes_no_sense_is_explained() {
     says(&["--all", "--max", "-1"], "a number of records is whole, and 0 or more");
     says(&["--older-than", "-1h"], "write 90s, 10m or 24h");
     says(&["--key-file", "/nowhere"], "nothing was changed");
-}
-
-#[test]
-fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
-    let server = Server::start();
-    many(&server, 40);
-    let mut command = server.command();
-    command.args(["purge", "--all", "--yes", "--rate", "20/s", "-o", "json"]).stdin(Stdio::null());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while server.send::<usize>(&[b"DBSIZE"]) == 40 {
-        thread::sleep(Duration::from_millis(5));
-    }
-    let left: Vec<_> = keys(&server).into_iter().take(8).collect();
-    left[..3].iter().for_each(|key| server.send::<()>(&[b"DEL", key.as_bytes()]));
-    left[3..].iter().for_each(|key| server.set(key, DONE, DAY));
-    let run = Run::from(child.wait_with_output().unwrap()).exits(0);
-    let json = run.json();
-    let number = |name: &str| json[name].as_u64().unwrap();
-    // The few that the purge took in between are among the removed.
-    assert_eq!(number("done") + number("gone") + number("changed"), 40, "{}", run.all());
-    assert!((1..=3).contains(&number("gone")) && (1..=5).contains(&number("changed")), "{}", run.all());
-    run.says(" gone already").says(" left alone");
-    assert_eq!(server.send::<u64>(&[b"DBSIZE"]), number("changed"));
 }
 
 #[test]
@@ -377,22 +251,12 @@ fn records_are_walked_once_whether_somebody_is_asked_or_not() {
 }
 
 #[test]
-fn a_rate_is_kept() {
-    let server = Server::start();
-    many(&server, 100);
-    let started = std::time::Instant::now();
-    purge(&server, &["--all", "--yes", "--rate", "100"]).exits(0);
-    assert!(started.elapsed() > Duration::from_millis(900), "{:?}", started.elapsed());
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
-}
-
-#[test]
 fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     server.add_reader();
     purge(&server, &["--user", "reader", "-a", "pw", "--all", "--yes"]).exits(4);
-    assert_eq!(keys(&server), before);
+    assert_eq!(server.keys(), before);
 }
 
 /// Rule: what a record is, is told by as much of its value as that takes, also at the look right before the change.

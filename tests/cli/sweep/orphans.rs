@@ -1,53 +1,42 @@
-//! `idemctl sweep` from the outside.
+//! Which locks are swept, and what is told of them.
 
 use std::fs;
-use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{self, Run, Server};
+use crate::support::{Run, Running, Runs, Server, Signal};
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
-const WITHOUT_GRACE: [&str; 4] = ["--orphaned", "--yes", "--grace", "0"];
+pub(super) const PENDING: &str = r#"{"status":"PENDING"}"#;
 
-fn set_for_ever(server: &Server, key: &str, value: &str) {
-    server.send::<()>(&[b"SET", key.as_bytes(), value.as_bytes()]);
-}
+pub(super) const WITHOUT_GRACE: [&str; 4] = ["--orphaned", "--yes", "--grace", "0"];
 
 /// One lock of each finding, beside sound records.
 fn seeded() -> Server {
     let server = Server::start();
-    set_for_ever(&server, "idempotency:stuck", PENDING);
+    server.put("idempotency:stuck", PENDING);
     server.set("idempotency:long", PENDING, 80_000_000);
     server.set("idempotency:slow", PENDING, 100_000);
     server.set("idempotency:fresh", PENDING, 299_000);
     server.set("idempotency:broken", "garbage", 100_000);
-    set_for_ever(&server, "idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#);
+    server.put("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#);
     server.set("idem:started:left", "worker-1", 20_000);
     server.set("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000);
-    set_for_ever(&server, "idem:started:beside", "worker-2");
+    server.put("idem:started:beside", "worker-2");
     server.set("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000);
-    set_for_ever(&server, "idem:result:broken", "{");
+    server.put("idem:result:broken", "{");
     server
 }
 
-fn sweep(server: &Server, words: &[&str]) -> Run {
+pub(super) fn sweep(server: &Server, words: &[&str]) -> Run {
     server.idemctl(&[&["sweep"], words].concat())
-}
-
-fn keys(server: &Server) -> Vec<String> {
-    let mut keys: Vec<String> = server.send(&[b"KEYS", b"*"]);
-    keys.sort();
-    keys
 }
 
 /// The Redis keys that a sweep removes.
 fn removed(words: &[&str]) -> Vec<String> {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     sweep(&server, words).exits(0);
-    let after = keys(&server);
-    before.into_iter().filter(|key| !after.contains(key)).collect()
+    server.gone(&before)
 }
 
 #[test]
@@ -86,7 +75,7 @@ fn a_lock_that_ends_by_itself_stays_and_is_counted() {
     let ask = ["--owner-alive", "[ \"$1\" = alive ]"];
     let json = sweep(&server, &[&words[..], &ask].concat()).exits(0).json();
     assert_eq!((&json["done"], &json["skipped_alive"], &json["left_to_expire"]), (&1.into(), &1.into(), &1.into()));
-    assert_eq!(keys(&server), ["idem:done:passed", "idem:lock:passed", "idem:started:alive"]);
+    assert_eq!(server.keys(), ["idem:done:passed", "idem:lock:passed", "idem:started:alive"]);
 }
 
 /// Rule: whether a lock ends by itself is judged on the look right before the change.
@@ -99,7 +88,7 @@ fn a_lock_that_comes_to_end_by_itself_during_the_grace_stays() {
     let run = sweep(&server, &["--older-than", "10m", "--yes", "--grace", "3s", "-o", "json"]).exits(0);
     let json = run.json();
     assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&1.into(), &0.into(), &1.into()), "{json}");
-    assert_eq!(keys(&server), ["idemkey:k"]);
+    assert_eq!(server.keys(), ["idemkey:k"]);
 }
 
 /// Rule: a lock that the rule no longer chooses at the look right before the change stays, though nobody touched that lock.
@@ -111,13 +100,13 @@ fn a_lock_that_is_no_longer_in_excess_after_the_grace_stays() {
     let stated = ["--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s"];
     let json = sweep(&server, &[&stated[..], &["--yes", "--grace", "3s", "-o", "json"]].concat()).exits(0).json();
     assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
-    assert_eq!(keys(&server), ["idem:k"]);
+    assert_eq!(server.keys(), ["idem:k"]);
 }
 
 #[test]
 fn a_selector_is_needed_and_has_to_make_sense() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     for words in [
         &["--yes"][..],
         &["--orphaned", "oversized", "--yes"],
@@ -141,13 +130,13 @@ fn a_selector_is_needed_and_has_to_make_sense() {
     ] {
         sweep(&server, words).exits(2);
     }
-    assert_eq!(keys(&server), before);
+    assert_eq!(server.keys(), before);
 }
 
 #[test]
 fn a_check_is_one_line_for_monitoring_and_changes_nothing() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
     let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s", "--check"];
     let run = sweep(&server, &[&sought[..], &stated].concat()).exits(1);
@@ -160,20 +149,19 @@ fn a_check_is_one_line_for_monitoring_and_changes_nothing() {
     assert!(sound.text().ends_with("| orphaned=0;0;0 no_expiry=0\n"), "{}", sound.all());
     let json = sweep(&server, &["--orphaned", "--check", "-o", "jsonl"]).exits(1);
     assert_eq!(json.json_lines()[0]["found"]["no-expiry"]["count"], 2);
-    assert_eq!(keys(&server), before);
+    assert_eq!(server.keys(), before);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
 
 #[test]
 fn a_dry_run_shows_and_changes_nothing() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     let run = sweep(&server, &["--orphaned", "--yes", "--dry-run"]).exits(0);
-    run.shows("no-expiry").shows("stuck (go-middleware)");
-    run.says("nothing was changed");
+    run.shows("no-expiry").shows("stuck (go-middleware)").says("nothing was changed");
     let json = sweep(&server, &["--orphaned", "--dry-run", "-o", "json"]).exits(0).json();
     assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &2.into()));
-    assert_eq!(keys(&server), before);
+    assert_eq!(server.keys(), before);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
 
@@ -188,8 +176,7 @@ fn reports_backs_up_and_audits() {
     assert_eq!(json["found"]["no-expiry"]["oldest_ms"], serde_json::Value::Null);
     let backup = fs::read_to_string(json["backup"].as_str().unwrap()).unwrap();
     assert_eq!(backup.lines().filter(|line| line.contains("redis_key_base64\":\"")).count(), 2);
-    let audit = fs::read_to_string(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
-    let entries: Vec<serde_json::Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let entries = server.audited();
     assert_eq!(entries.len(), 2);
     for entry in entries {
         assert_eq!((&entry["command"], &entry["what"]), (&"sweep".into(), &"swept".into()));
@@ -220,12 +207,11 @@ fn what_changed_or_was_renewed_between_the_looks_stays() {
     for key in ["renewed", "gained", "completed", "retaken", "gone", "stuck"] {
         server.set(&format!("idempotency:{key}"), PENDING, 80_000_000);
     }
-    set_for_ever(&server, "idempotency:gained", PENDING);
+    server.put("idempotency:gained", PENDING);
     server.set("idem:started:retaken", "worker-1", 80_000_000);
     server.states(&[("go-middleware", "lock_ttl = \"300s\""), ("event-driven", "lock_ttl = \"30s\"")]);
-    let mut command = server.command();
-    command.args(["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "5s", "-o", "json"]);
-    let running = thread::spawn(move || Run::of(command, &[]));
+    let words = ["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "5s", "-o", "json"];
+    let running = server.command().args(words).start();
     thread::sleep(Duration::from_millis(2_000));
     server.set("idempotency:renewed", PENDING, 86_000_000);
     server.set("idempotency:gained", PENDING, 300_000);
@@ -233,66 +219,24 @@ fn what_changed_or_was_renewed_between_the_looks_stays() {
     server.set("idempotency:retaken", "in-progress", 300_000);
     server.set("idem:started:retaken", "worker-2", 30_000);
     server.send::<()>(&[b"DEL", b"idempotency:gone"]);
-    let json = running.join().unwrap().exits(0).json();
+    let json = running.ends().exits(0).json();
     assert_eq!((&json["total"], &json["done"]), (&7.into(), &1.into()), "{json}");
     assert_eq!((&json["renewed"], &json["changed"]), (&2.into(), &4.into()), "{json}");
     assert_eq!(server.get("idempotency:stuck"), None);
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 5);
-}
-
-#[test]
-fn a_lock_whose_owner_is_alive_stays() {
-    let server = Server::start();
-    for owner in ["alive", "dead", "odd 'name'; rm -rf $HOME", "slow"] {
-        set_for_ever(&server, &format!("idem:started:{owner}"), owner);
-        set_for_ever(&server, &format!("idem:started:{owner}-too"), owner);
-    }
-    set_for_ever(&server, "idempotency:unknown", PENDING);
-    let calls = server.folder().join("calls");
-    let ask = format!(
-        "echo \"$1|$IDEMCTL_OWNER\" >> {}; case $1 in alive) exit 0;; slow) sleep 60;; *) exit 1;; esac",
-        calls.display()
-    );
-    let started = Instant::now();
-    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat()).exits(0);
-    assert!(started.elapsed() < Duration::from_secs(30), "one that hangs is not waited for");
-    let json = run.json();
-    assert_eq!((&json["done"], &json["skipped_alive"]), (&5.into(), &4.into()), "{json}");
-    let left = ["idem:started:alive", "idem:started:alive-too", "idem:started:slow", "idem:started:slow-too"];
-    assert_eq!(keys(&server), left);
-    let mut asked: Vec<_> = fs::read_to_string(calls).unwrap().lines().map(str::to_owned).collect();
-    asked.sort();
-    let odd = "odd 'name'; rm -rf $HOME";
-    assert_eq!(
-        asked,
-        ["alive|alive", "dead|dead", &format!("{odd}|{odd}"), "slow|slow"],
-        "each owner is asked about once"
-    );
-}
-
-#[test]
-fn a_command_that_cannot_be_run_makes_no_owner_dead() {
-    let server = Server::start();
-    set_for_ever(&server, "idem:started:a", "worker-1");
-    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "no-such-command"]].concat()).exits(2);
-    run.says("cannot be run");
-    sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "kill -9 $$"]].concat()).exits(0);
-    assert!(server.get("idem:started:a").is_some());
+    assert_eq!(server.size(), 5);
 }
 
 #[test]
 fn nothing_is_removed_when_it_cannot_be_backed_up_or_logged() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     let existing = server.folder().join("exists");
     fs::write(&existing, "mine").unwrap();
     for backup in [existing.to_str().unwrap(), "/proc/backup", "/dev/full/backup"] {
         sweep(&server, &[&WITHOUT_GRACE[..], &["--backup", backup]].concat()).exits(2);
     }
-    let mut command = server.command();
-    command.args(["sweep"]).args(WITHOUT_GRACE).env("XDG_STATE_HOME", "/proc");
-    Run::of(command, &[]).exits(2);
-    assert_eq!(keys(&server), before);
+    server.command().args(["sweep"]).args(WITHOUT_GRACE).env("XDG_STATE_HOME", "/proc").run().exits(2);
+    assert_eq!(server.keys(), before);
 }
 
 #[test]
@@ -309,61 +253,30 @@ fn a_large_value_that_does_not_decode_goes_and_comes_back_whole() {
 }
 
 #[test]
-fn contexts_protect() {
-    let server = seeded();
-    let before = keys(&server);
-    let url = format!("unix://{}", server.socket().display());
-    // A file for each: at one address the strictest of a file's contexts holds.
-    for (name, kept) in [("prod", "protected"), ("audit", "read_only")] {
-        let config = format!("[context.{name}]\nurl = \"{url}\"\n{kept} = true\n");
-        fs::write(server.folder().join(name), config).unwrap();
-    }
-    let run = |context: &str, more: &[&str]| {
-        let mut command = support::idemctl(server.folder());
-        command.args(["--config", context, "--context", context, "sweep"]).args(WITHOUT_GRACE).args(more);
-        Run::of(command, b"")
-    };
-    run("audit", &[]).exits(2);
-    run("audit", &["--check"]).exits(1);
-    run("audit", &["--dry-run"]).exits(0);
-    run("prod", &[]).exits(2);
-    run("prod", &["--confirm", "staging"]).exits(2);
-    assert_eq!(keys(&server), before);
-    run("prod", &["--confirm", "prod"]).exits(0);
-    assert_eq!(keys(&server).len(), before.len() - 2);
-}
-
-#[test]
 fn ctrl_c_during_the_grace_changes_nothing() {
     let server = seeded();
-    let before = keys(&server);
-    let mut command = server.command();
-    command.args(["sweep", "--orphaned", "--yes", "--grace", "1m"]).stdin(Stdio::null());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let before = server.keys();
+    let child = server.command().args(["sweep", "--orphaned", "--yes", "--grace", "1m"]).start();
     thread::sleep(Duration::from_millis(2_000));
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    Run::from(child.wait_with_output().unwrap()).exits(130).says("0 of 2 locks done").says("again");
-    assert_eq!(keys(&server), before);
+    child.signal(Signal::INT);
+    child.ends().exits(130).says("0 of 2 locks done").says("again");
+    assert_eq!(server.keys(), before);
 }
 
 #[test]
 fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
     let server = seeded();
-    let before = keys(&server);
+    let before = server.keys();
     server.add_reader();
     sweep(&server, &[&["--user", "reader", "-a", "pw"], &WITHOUT_GRACE[..]].concat()).exits(4);
-    assert_eq!(keys(&server), before);
+    assert_eq!(server.keys(), before);
 }
 
 #[test]
 fn more_locks_than_are_acted_on_at_a_time_all_go() {
     let server = Server::start();
-    let mut pipeline = redis::pipe();
-    for index in 0..10_050 {
-        pipeline.cmd("SET").arg(format!("idempotency:k{index}")).arg(PENDING).ignore();
-    }
-    pipeline.exec(&mut server.connect()).unwrap();
+    server.fill((0..10_050).map(|index| (format!("idempotency:k{index}"), PENDING)), 0);
     let json = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "jsonl"]].concat()).exits(0).json();
     assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
-    assert_eq!(server.send::<usize>(&[b"DBSIZE"]), 0);
+    assert_eq!(server.size(), 0);
 }

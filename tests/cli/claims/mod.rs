@@ -1,0 +1,4 @@
+//! Which records are a schema's own.
+
+mod foreign;
+mod own;

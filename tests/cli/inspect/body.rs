@@ -1,0 +1,64 @@
+//! The body of a stored response, written as the client would get it.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::record::{COMPLETED, TWO_HOURS};
+use crate::support::Server;
+
+#[test]
+fn a_body_is_written_as_the_client_would_get_it() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
+    assert_eq!(run.stdout, br#"{"id":"order-1","total":12345678901234567890123}"#);
+    server.idemctl(&["inspect", "order-1", "--body", "out.json"]).exits(0);
+    assert_eq!(std::fs::read(server.folder().join("out.json")).unwrap(), run.stdout);
+}
+
+#[test]
+fn a_body_is_its_owners_and_takes_the_place_of_nothing() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let out = server.folder().join("out");
+    let write = |words: &[&str]| server.idemctl(&[&["inspect", "order-1", "--body", "out"], words].concat());
+    write(&[]).exits(0);
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::write(&out, "kept").unwrap();
+    let run = write(&[]).exits(2);
+    assert!(run.stderr.contains("out is there already") && run.stderr.contains("--force"), "{}", run.stderr);
+    assert_eq!(std::fs::read(&out).unwrap(), b"kept");
+    std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o644)).unwrap();
+    write(&["--force"]).exits(0);
+    assert!(std::fs::read(&out).unwrap().starts_with(b"{\"id\""));
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_body_is_not_written_through_a_link() {
+    let server = Server::start();
+    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let in_folder = |name: &str| server.folder().join(name);
+    std::fs::write(in_folder("kept"), "kept").unwrap();
+    symlink(in_folder("kept"), in_folder("link")).unwrap();
+    symlink(in_folder("nowhere"), in_folder("loose")).unwrap();
+    for link in ["link", "loose"] {
+        server.idemctl(&["inspect", "order-1", "--body", link]).exits(2);
+        server.idemctl(&["inspect", "order-1", "--body", link, "--force"]).exits(0);
+        assert!(std::fs::symlink_metadata(in_folder(link)).unwrap().is_file(), "{link} was replaced");
+    }
+    assert_eq!(std::fs::read(in_folder("kept")).unwrap(), b"kept");
+    assert!(!in_folder("nowhere").exists());
+    for no_file in ["/dev/null", "."] {
+        server.idemctl(&["inspect", "order-1", "--body", no_file, "--force"]).exits(2);
+    }
+    server.idemctl(&["inspect", "order-1", "--force"]).exits(2);
+}
+
+#[test]
+fn a_body_goes_through_a_pipe_byte_for_byte() {
+    let server = Server::start();
+    let body = b"\x1b[31mred\x1b[0m \xff\x00 \xc2\x9b31m";
+    server.put("idem:done:order-1", body);
+    let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
+    assert_eq!(run.stdout, body);
+}

@@ -1,0 +1,4 @@
+//! `idemctl inspect` from the outside: the binary against a real server.
+
+mod body;
+mod record;

@@ -1,0 +1,88 @@
+//! What a read-only or a protected context keeps from every command that changes records.
+
+use crate::support::{Home, Server, program};
+
+const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
+
+/// Every command that changes records, on what [`seeded`] puts there.
+const CHANGES: [&[&str]; 7] = [
+    &["force-unlock", "stuck", "--schema", "express"],
+    &["begin", "new", "--schema", "express"],
+    &["complete", "stuck", "--schema", "express", "--status", "201", "--body", "ok"],
+    &["release", "stuck", "--schema", "express"],
+    &["sweep", "--orphaned", "--grace", "0s"],
+    &["purge", "--all"],
+    &["restore", "backup"],
+];
+
+const READ_ONLY: &str = "read_only = true";
+const PROTECTED: &str = "protected = true";
+
+/// A lock without expiry, a result, and a backup of a lock that is gone.
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idem:gone", LOCK, 1_000_000);
+    server.idemctl(&["force-unlock", "gone", "--schema", "express", "--yes", "--backup", "backup"]).exits(0);
+    server.put("idem:stuck", LOCK);
+    server.set("idem:done", DONE, 1_000_000);
+    server
+}
+
+fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>)> {
+    server.keys().into_iter().map(|key| (key.clone(), server.get(&key))).collect()
+}
+
+#[test]
+fn a_read_only_context_opens_no_door_to_a_change() {
+    let server = seeded();
+    let before = contents(&server);
+    let run = |words: &[&str]| server.in_context("audit", READ_ONLY, words);
+    let says = "context `audit` is read-only: nothing may be changed through it";
+    for words in CHANGES {
+        for consent in [&["--yes"][..], &["--yes", "--confirm", "audit"]] {
+            run(&[words, consent].concat()).exits(2).says(says);
+        }
+        run(&[words, &["--dry-run"]].concat()).exits(0);
+    }
+    for words in [&["race", "--rounds", "1"][..], &["simulate", "first-then-retry"]] {
+        run(words).exits(2).says(says);
+    }
+    run(&["list"]).exits(0);
+    run(&["sweep", "--orphaned", "--check"]).exits(1);
+    run(&["release", "nowhere", "--schema", "event-consumer", "--yes"]).exits(1);
+    assert_eq!(contents(&server), before);
+}
+
+#[test]
+fn a_throw_away_server_may_be_changed_whatever_the_default_context_says() {
+    let home = Home::with("default_context = \"audit\"\n[contexts.audit]\nread_only = true\nprotected = true\n");
+    let path = program().parent().unwrap().display().to_string();
+    let words = ["--sandbox", "race", "--rounds", "1", "--schema", "express"];
+    home.run_with(&[("PATH", &path)], &words).exits(0).shows("none in ");
+}
+
+/// Rule: a change through a protected context takes the name of the context, and nothing else will do.
+#[test]
+fn a_protected_context_wants_its_own_name() {
+    for words in CHANGES {
+        let server = seeded();
+        let before = contents(&server);
+        let address = format!("{}/0", server.socket().display());
+        for more in [&["--yes"][..], &["--yes", "--confirm", "dev"], &["--confirm", "dev"], &["--confirm", &address]] {
+            server.in_context("prod", PROTECTED, &[words, more].concat()).exits(2);
+        }
+        server.in_context("prod", PROTECTED, &[words, &["--dry-run"]].concat()).exits(0);
+        server.in_context("dev", "", &[words, &["--confirm", "prod"]].concat()).exits(2);
+        assert_eq!(contents(&server), before, "{words:?}");
+        server.in_context("prod", PROTECTED, &[words, &["--confirm", "prod"]].concat()).exits(0);
+        assert_ne!(contents(&server), before, "{words:?}");
+    }
+}
+
+#[test]
+fn the_name_of_any_context_confirms_a_purge_through_it() {
+    let server = seeded();
+    server.in_context("dev", "", &["purge", "--all", "--confirm", "dev"]).exits(0);
+    assert_eq!(server.get("idem:done"), None);
+}

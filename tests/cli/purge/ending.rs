@@ -1,0 +1,73 @@
+//! A purge that takes its time: interrupted, watched, and records that change before their turn.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use super::choice::{DAY, DONE, many, purge};
+use crate::support::{Running, Runs, Server, Signal, backup, until};
+
+#[test]
+fn ctrl_c_and_sigterm_end_the_batch_in_hand_and_say_how_to_go_on() {
+    ends_in_good_order(Signal::INT);
+    ends_in_good_order(Signal::TERM);
+}
+
+#[test]
+fn how_it_ended_is_told_though_nobody_reads_stdout() {
+    let server = Server::start();
+    many(&server, 400);
+    let mut child = server.command().args(["purge", "--all", "--yes", "--rate", "200/s"]).start();
+    drop(child.stdout.take());
+    until("something is purged", || server.size() < 400);
+    child.signal(Signal::INT);
+    child.ends().exits(130).says("records purged; backup: ");
+}
+
+fn ends_in_good_order(signal: Signal) {
+    let server = Server::start();
+    many(&server, 2_000);
+    let before = server.keys();
+    let child = server.command().args(["purge", "--all", "--yes", "--rate", "200/s", "-o", "json"]).start();
+    until("a hundred are purged", || server.size() <= 1_900);
+    child.signal(signal);
+    let run = child.ends().exits(130);
+    run.says("records purged; backup: ").says("again");
+    let gone = server.gone(&before);
+    assert!((100..1_000).contains(&gone.len()), "{}", gone.len());
+    let json = run.json();
+    assert_eq!((&json["outcome"], &json["done"]), (&"interrupted".into(), &gone.len().into()));
+    let held = backup::held(Path::new(json["backup"].as_str().unwrap()));
+    assert_eq!(held, gone.iter().map(|key| key.clone().into_bytes()).collect::<BTreeSet<_>>());
+    purge(&server, &["--all", "--yes"]).exits(0);
+    assert_eq!(server.size(), 0);
+}
+
+#[test]
+fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
+    let server = Server::start();
+    many(&server, 40);
+    let child = server.command().args(["purge", "--all", "--yes", "--rate", "20/s", "-o", "json"]).start();
+    until("something is purged", || server.size() < 40);
+    let left: Vec<_> = server.keys().into_iter().take(8).collect();
+    left[..3].iter().for_each(|key| server.send::<()>(&[b"DEL", key.as_bytes()]));
+    left[3..].iter().for_each(|key| server.set(key, DONE, DAY));
+    let run = child.ends().exits(0);
+    let json = run.json();
+    let number = |name: &str| json[name].as_u64().unwrap();
+    // The few that the purge took in between are among the removed.
+    assert_eq!(number("done") + number("gone") + number("changed"), 40, "{}", run.all());
+    assert!((1..=3).contains(&number("gone")) && (1..=5).contains(&number("changed")), "{}", run.all());
+    run.says(" gone already").says(" left alone");
+    assert_eq!(server.size() as u64, number("changed"));
+}
+
+#[test]
+fn a_rate_is_kept() {
+    let server = Server::start();
+    many(&server, 100);
+    let started = std::time::Instant::now();
+    purge(&server, &["--all", "--yes", "--rate", "100"]).exits(0);
+    assert!(started.elapsed() > Duration::from_millis(900), "{:?}", started.elapsed());
+    assert_eq!(server.size(), 0);
+}

@@ -1,0 +1,4 @@
+//! `idemctl purge` from the outside.
+
+mod choice;
+mod ending;

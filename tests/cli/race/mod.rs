@@ -1,0 +1,5 @@
+//! `idemctl race`, against a real server.
+
+mod server;
+mod verdict;
+mod void;

@@ -1,0 +1,4 @@
+//! `idemctl sandbox` from the outside.
+
+mod seed;
+mod server;

@@ -1,0 +1,79 @@
+//! What a sandbox is filled with.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use idemctl::domain::diagnosis::{FindingCode, Thresholds};
+use idemctl::domain::record::locate;
+use idemctl::domain::schema::catalog::Catalog;
+use idemctl::sim::seed;
+use idemctl::store::connect;
+use idemctl::store::{Address, Entry, Head, Sandbox, Target};
+
+use crate::simulate::variant::{home, path, run};
+use crate::support::wire;
+
+/// When seeded records were begun.
+const NOW_MS: u64 = 1_700_000_000_000;
+
+#[test]
+fn seeding_says_what_it_wrote() {
+    let home = home();
+    let run = run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0);
+    run.says("holds 5 records of 1 schemas (5 Redis keys)");
+}
+
+/// Every schema, as deployed by default.
+fn catalog() -> Catalog {
+    Catalog::new(wire::built_in(), &[]).unwrap()
+}
+
+/// The codes of all findings on a server filled with so many records a schema, as a plain scan sees them.
+async fn codes(count: u64) -> BTreeSet<FindingCode> {
+    let catalog = catalog();
+    let folders: Vec<_> = std::env::split_paths(&path()).collect();
+    let sandbox = Sandbox::start(&folders, Path::new("/tmp")).await.unwrap();
+    let like = Target::new(Address::Unix(PathBuf::new()));
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let entries: Vec<Entry> = seed::entries(catalog.chosen(), count, now.try_into().unwrap()).collect();
+    sandbox.fill(&like, entries.clone().into_iter()).await.unwrap();
+    let mut reader = connect(&sandbox.target(&like)).await.unwrap().reader();
+    let thresholds = Thresholds { overdue_ms: Some(20_000), ..Thresholds::default() };
+    let mut codes = BTreeSet::new();
+    for entry in entries {
+        let Some((candidate, _)) = locate::for_redis_key(&catalog, &entry.redis_key) else { continue };
+        if candidate.schemas.iter().any(|schema| !schema.has_prefix()) {
+            continue;
+        }
+        let seen = reader.observe(std::slice::from_ref(&candidate.redis_keys), Head::Bytes(65_536)).await.unwrap();
+        for record in locate::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds) {
+            codes.extend(record.findings.iter().map(|finding| finding.code));
+        }
+    }
+    codes
+}
+
+#[test]
+fn every_finding_occurs_in_a_seed_of_three() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for count in [3, 8, 20] {
+        assert_eq!(runtime.block_on(codes(count)), FindingCode::ALL.iter().copied().collect(), "--seed {count}");
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_every_time_and_no_key_occurs_twice() {
+    let catalog = catalog();
+    let all: Vec<_> = seed::entries(catalog.chosen(), 300, NOW_MS).collect();
+    assert_eq!(all, seed::entries(catalog.chosen(), 300, NOW_MS).collect::<Vec<_>>());
+    let keys: BTreeSet<_> = all.iter().map(|entry| &entry.redis_key).collect();
+    assert_eq!(keys.len(), all.len());
+}
+
+#[test]
+fn a_seeded_schema_of_ones_own_gets_its_ailments_too() {
+    let express: Vec<_> = catalog().all().iter().filter(|schema| schema.name == "express").map(Arc::clone).collect();
+    let values: BTreeSet<_> = seed::entries(&express, 16, NOW_MS).map(|entry| entry.ttl_ms).collect();
+    assert!(values.contains(&None), "a lock or a result without expiry is among them");
+}

@@ -1,0 +1,4 @@
+//! `idemctl sweep` from the outside.
+
+mod orphans;
+mod owners;

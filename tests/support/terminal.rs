@@ -1,0 +1,38 @@
+//! A terminal of the test's own, and keys pressed as a person does.
+
+use std::process::Command;
+
+use rexpect::process::WaitStatus;
+use rexpect::session::{PtySession, spawn_command};
+
+/// Longer than anything takes, in milliseconds.
+const LIMIT: u64 = 60_000;
+
+/// Starts a command on a terminal.
+pub fn on_terminal(mut command: Command, words: &[&str]) -> PtySession {
+    command.args(words).env("TERM", "xterm");
+    spawn_command(command, Some(LIMIT)).unwrap()
+}
+
+/// Waits for a question, and presses keys.
+#[track_caller]
+pub fn press(session: &mut PtySession, question: &str, keys: &str) {
+    session.exp_string(question).unwrap();
+    session.send(keys).unwrap();
+    session.flush().unwrap();
+}
+
+/// Waits for the end: what is shown until then, and the exit code.
+#[track_caller]
+pub fn ends(mut session: PtySession) -> (String, i32) {
+    let shown = session.exp_eof().unwrap();
+    let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else { panic!("killed: {shown}") };
+    (shown, code)
+}
+
+/// Waits for the question, presses keys, and gives what is shown after and the exit code.
+#[track_caller]
+pub fn answered(mut session: PtySession, question: &str, keys: &str) -> (String, i32) {
+    press(&mut session, question, keys);
+    ends(session)
+}
