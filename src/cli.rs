@@ -8,8 +8,8 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, begin, check, complete, completions, config, context as contexts, force_unlock, inspect, list, man, purge,
-    race, release, restore, sandbox, schema, simulate, stats, sweep,
+    audit, begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, man,
+    purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
 };
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::health::Status;
@@ -66,6 +66,8 @@ enum Command {
     Check(check::Args),
     /// Remove a lock that nobody will release, so that the next request executes
     ForceUnlock(force_unlock::Args),
+    /// Give locks more time, so that no retry executes while somebody finds out what became of the operation
+    Extend(extend::Args),
     /// Store the response of an operation whose worker could not, so that retries get it
     Complete(complete::Args),
     /// Give a lock up as the service does, so that the next request executes
@@ -162,6 +164,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Stats(args) => stats::run(context, args).await,
         Command::Check(args) => interruptible(check::run(context, args)).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
+        Command::Extend(args) => extend::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,
         Command::Release(args) => release::run(context, args).await,
         Command::Begin(args) => begin::run(context, args).await,

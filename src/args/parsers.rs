@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::domain::duration::parse_duration;
 
 /// A duration longer than zero.
-pub(super) fn parse_ttl(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         Duration::ZERO => Err("a TTL is longer than zero".to_owned()),
         ttl => Ok(ttl),

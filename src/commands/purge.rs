@@ -27,9 +27,9 @@ use crate::render::{change, coverage};
 /// completes, is renewed or taken anew between look and removal stays. A record's state is told by the beginning of its
 /// value, as `list` tells it. Without --state only completed records are
 /// purged: locks are left alone unless --state in-progress is said, unreadable values unless --state unreadable or
-/// --finding unreadable is, with --schema and --prefix, a --match that has a literal part, or --key-file. A value of a
+/// --finding unreadable is, with --schema and --prefix, a --match that has a literal part, or keys. A value of a
 /// form that the schema does not write is never purged. Schemas without a literal prefix (go-chi) are purged only when
-/// named with --schema, and with --prefix, such a --match or --key-file.
+/// named with --schema, and with --prefix, such a --match or keys. Exit status 3 where a key that is named has no record.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -77,7 +77,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     if args.change.confirmed.dry_run || limit == 0 {
         report(context, &args, &choice, &purge)?;
-        return purge.end_unchanged(context);
+        let absent = purge.found.coverage.named.absent;
+        return purge.end_unchanged(context).map(|exit| exit_of(exit, absent));
     }
     confirm(context, &args, &purge)?;
     let how = How {
@@ -93,7 +94,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if purge.account.outcome == Ended::Shown {
         return ended.map(|()| Exit::Done);
     }
-    account(context, &args, &choice, &purge, ended)
+    let exit = account(context, &args, &choice, &purge, ended)?;
+    Ok(exit_of(exit, purge.found.coverage.named.absent))
+}
+
+/// Keys that were named and not found make what is done a part of what was asked for.
+fn exit_of(exit: Exit, absent: u64) -> Exit {
+    if absent > 0 && exit == Exit::Done { Exit::Partial } else { exit }
 }
 
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.

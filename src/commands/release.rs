@@ -68,7 +68,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
             Stop::usage(format!("{name}: {why}")).hint("`idemctl force-unlock` removes a lock that nobody needs")
         }
         Refusal::Completed => Stop::usage(format!("{key}: {why}: a stored result is never released"))
-            .hint("`idemctl purge --key-file` removes results"),
+            .hint("`idemctl purge KEY` removes a result"),
         Refusal::Unreadable(_) => {
             Stop::usage(format!("{key}: {why}")).hint("`idemctl force-unlock` removes what nobody can read")
         }

@@ -8,6 +8,7 @@ use super::{document, escape};
 use crate::domain::duration;
 use crate::domain::schema::{Catalog, Schema, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
+use crate::domain::select::named_keys::NamedKeys;
 use crate::domain::select::{Coverage, Missing};
 
 /// Why a schema is left out of a walk unless the schema is named.
@@ -32,7 +33,20 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     });
     let unproven = coverage.unproven.counts().map(|(missing, count)| unproven(missing, count));
     let contradicted = [TtlOf::Lock, TtlOf::Result].into_iter().filter_map(|of| contradicted(coverage, of));
-    foreign.chain(spared).chain(unproven).chain(contradicted).collect()
+    foreign.chain(spared).chain(unproven).chain(contradicted).chain(named_keys(&coverage.named)).collect()
+}
+
+/// The keys of the operator that were not found, by name, and how many the filters left out.
+fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
+    let told: Vec<_> = keys.told.iter().map(|key| escape::text(key)).collect();
+    let more = keys.absent - told.len() as u64;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let absent = (keys.absent > 0).then(|| format!("no record was found of {}{more}", told.join(", ")));
+    let passed = keys.passed.iter().map(|(state, count)| match count {
+        1 => format!("1 of the keys was left alone: it is {state} and not chosen"),
+        count => format!("{count} of the keys were left alone: they are {state} and not chosen"),
+    });
+    absent.into_iter().chain(passed)
 }
 
 /// A line with the names of the schemas that were left out; `None` where no schema was.
@@ -59,6 +73,8 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<S
         "spared": coverage.spared,
         "left_out": left_out.collect::<Vec<_>>(),
         "unproven": unproven,
+        "keys_not_found": coverage.named.absent,
+        "not_found": coverage.named.told.iter().map(|key| escape::text(key)).collect::<Vec<_>>(),
         "contradicted_defaults": coverage.contradictions.iter().map(shown).collect::<Vec<_>>(),
     }))
 }

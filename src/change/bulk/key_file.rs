@@ -1,9 +1,12 @@
 //! Keys from a file or stdin, read twice: once to count, once to act.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use crate::args::KeysArgs;
 use crate::exit::Stop;
 use crate::files;
 
@@ -21,6 +24,38 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
+    /// The keys that the options name; `None` where they name none.
+    ///
+    /// # Errors
+    /// Usage: the keys cannot be read, or stdin is named beside others.
+    pub fn of(args: &KeysArgs, temp_dir: &Path) -> Result<Option<Self>, Stop> {
+        if let Some(path) = &args.key_file {
+            return Self::open(path, args.null, temp_dir).map(Some);
+        }
+        match args.keys.as_slice() {
+            [] => Ok(None),
+            [only] if only == "-" => Self::open(Path::new("-"), args.null, temp_dir).map(Some),
+            keys if keys.iter().any(|key| key == "-") => {
+                Err(Stop::usage("`-` for keys from stdin stands alone, without other keys"))
+            }
+            keys => Self::of_words(keys, temp_dir).map(Some),
+        }
+    }
+
+    fn of_words(keys: &[OsString], temp_dir: &Path) -> Result<Self, Stop> {
+        let mut list = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            // A key that is named twice is one.
+            if !key.is_empty() && !keys[..index].contains(key) {
+                list.extend_from_slice(key.as_bytes());
+                list.push(0);
+            }
+        }
+        let name = "the command line".to_owned();
+        let file = keep(&list[..], 0, temp_dir).map_err(|error| cannot_read(&name, &error))?;
+        Ok(Self { file: BufReader::new(file), name, end: 0 })
+    }
+
     /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied into a file without a name
     /// in `temp_dir`.
     pub fn open(path: &Path, null: bool, temp_dir: &Path) -> Result<Self, Stop> {

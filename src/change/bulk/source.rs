@@ -84,12 +84,13 @@ impl<'a> Source<'a> {
             Err(error) => return self.end_with(error).map(|()| None),
         };
         let count = records.len();
-        let coverage = &mut self.coverage;
+        let (coverage, is_named) = (&mut self.coverage, matches!(self.from, Origin::Keys { .. }));
         let chosen = records.into_iter().filter_map(|record| {
             coverage.contradictions.note(&record);
             match rule.choose(&record) {
                 Verdict::Chosen(chosen) => return Some((record, chosen)),
                 Verdict::Unproven(missing) => coverage.unproven.add(missing),
+                Verdict::Passed if is_named => coverage.named.add_passed(record.state),
                 Verdict::Passed => {}
             }
             None
@@ -143,6 +144,9 @@ impl<'a> Source<'a> {
                 let found = lookup.find(reader, &scope.catalog, keys).await?;
                 let silent = found.iter().find_map(|found| found.silent().cloned());
                 self.missed = self.missed.take().or(silent);
+                for key in found.iter().filter(|found| found.records.is_empty() && found.unread.is_none()) {
+                    coverage.named.add_absent(&key.key);
+                }
                 let scanned = scope.catalog.scanned();
                 let is_scanned = |record: &Record| scanned.iter().any(|schema| schema.name == record.schema.name);
                 let mut known = HashSet::new();

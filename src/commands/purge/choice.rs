@@ -1,10 +1,8 @@
 //! Which records a purge is about.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
-use crate::args::{SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
+use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
 use crate::change::bulk::{Chosen, KeyFile, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan::ORPHANED;
@@ -24,13 +22,8 @@ pub(super) struct ChoiceArgs {
     #[command(flatten)]
     select: SelectArgs,
 
-    /// Only the records of the idempotency keys or Redis keys in this file (`-`: stdin), one a line
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-
-    /// Keys in the file end with NUL instead of a newline
-    #[arg(short = '0', long, requires = "key_file")]
-    null: bool,
+    #[command(flatten)]
+    pub(super) keys: KeysArgs,
 
     /// All records that are completed, where nothing else chooses
     #[arg(long)]
@@ -38,10 +31,9 @@ pub(super) struct ChoiceArgs {
 }
 
 impl ChoiceArgs {
-    /// The file that names keys, where there is one.
+    /// The keys that are named, where any are.
     pub(super) fn open_key_file(&self, context: &Context) -> Result<Option<KeyFile>, Stop> {
-        let temp_dir = context.settings.environment().temp_dir();
-        self.key_file.as_ref().map(|path| KeyFile::open(path, self.null, &temp_dir)).transpose()
+        KeyFile::of(&self.keys, &context.settings.environment().temp_dir())
     }
 
     /// Says where `--match` seems to be meant for something else.
@@ -51,11 +43,11 @@ impl ChoiceArgs {
 
     /// Passes where an option says which records are meant.
     fn check(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
-        if self.select.narrows() || !schemas.schema.is_empty() || self.key_file.is_some() || self.all {
+        if self.select.narrows() || !schemas.schema.is_empty() || self.keys.are_given() || self.all {
             return Ok(());
         }
         Err(Stop::usage("nothing says which records to purge")
-            .hint("choose with --state, --older-than, --match, --schema, --finding or --key-file; --all takes all that are completed"))
+            .hint("name keys, or choose with --state, --older-than, --match, --schema, --finding or --key-file; --all takes all that are completed"))
     }
 
     /// The states that are purged: completed, unless said otherwise; locks only where their state is named.
@@ -116,7 +108,7 @@ impl Choice {
     /// Passes where the choice is narrow enough to be changed.
     pub(super) fn check_narrow(&self, args: &ChoiceArgs, schemas: &SchemaArgs) -> Result<(), Stop> {
         let glob = self.selection.key_glob.as_deref();
-        let narrowing = Narrowing { glob, has_key_file: args.key_file.is_some(), schemas };
+        let narrowing = Narrowing { glob, has_key_file: args.keys.are_given(), schemas };
         narrowing.check(&self.scope.catalog, self.selection.states.contains(&State::Unreadable))
     }
 

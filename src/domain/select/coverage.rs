@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::contradiction::Contradictions;
+use super::named_keys::NamedKeys;
 use super::unproven::Unproven;
 use crate::domain::record::{Claim, Record};
 
@@ -16,6 +17,7 @@ pub struct Coverage {
     /// Records that were left out, because nothing proves what was asked of them.
     pub(crate) unproven: Unproven,
     pub(crate) contradictions: Contradictions,
+    pub(crate) named: NamedKeys,
 }
 
 impl Coverage {

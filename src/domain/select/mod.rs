@@ -3,6 +3,7 @@
 pub(crate) mod contradiction;
 pub mod coverage;
 pub mod glob;
+pub(crate) mod named_keys;
 pub(crate) mod rate;
 pub(crate) mod selection;
 pub(crate) mod status_class;

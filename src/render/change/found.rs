@@ -20,6 +20,11 @@ pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
     table::grid(view, 0, &["SCHEMA", "STATE", "COUNT", "OLDEST", "SAMPLE"], rows)
 }
 
+/// What becomes of each key that was named.
+pub fn named(heading: &[&str], rows: impl Iterator<Item = Vec<String>>, view: View) -> String {
+    table::grid(view, 0, heading, rows)
+}
+
 fn row(names: &[&str], group: &Group, mut sample: Vec<String>) -> Vec<String> {
     if group.count > sample.len() as u64 {
         sample.push("…".to_owned());

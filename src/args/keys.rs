@@ -1,0 +1,28 @@
+//! Keys that are named one by one.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Keys that are named one by one: as words, in a file, or on stdin.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct KeysArgs {
+    /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
+    #[arg(value_name = "KEY")]
+    pub(crate) keys: Vec<OsString>,
+
+    /// File with idempotency keys or Redis keys (`-`: stdin), one a line
+    #[arg(long, value_name = "FILE", conflicts_with = "keys")]
+    pub(crate) key_file: Option<PathBuf>,
+
+    /// Keys in the file, or on stdin, end with NUL instead of a newline
+    #[arg(short = '0', long)]
+    pub(crate) null: bool,
+}
+
+impl KeysArgs {
+    pub(crate) fn are_given(&self) -> bool {
+        !self.keys.is_empty() || self.key_file.is_some()
+    }
+}

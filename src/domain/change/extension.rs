@@ -1,0 +1,60 @@
+//! Which locks may be given more time.
+
+use crate::domain::record::{Expiry, Record};
+use crate::domain::schema::State;
+
+/// Why a lock gets no more time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needless {
+    /// The lock has no expiry: any TTL would be less.
+    ForEver,
+    /// The lock has this many milliseconds left, which is as long or longer.
+    Longer(u64),
+}
+
+/// The slot of the lock that may be extended.
+///
+/// # Errors
+/// Why no lock of the record may be: there is none, or the value is another program's.
+pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
+    if let Some(why) = record.claim.foreign_because() {
+        return Err(format!("it is not {}'s lock: {why}", record.schema.name));
+    }
+    match record.state {
+        State::InProgress => Ok(record.schema.lock_slot()),
+        State::Completed => Err("it is completed: no lock is held".to_owned()),
+        State::Absent => Err("there is no record".to_owned()),
+        State::Unreadable => Err("its value cannot be read, so nobody knows that it is a lock".to_owned()),
+    }
+}
+
+/// Whether a lock lives at least this many milliseconds as it is.
+pub(crate) fn is_needless(record: &Record, slot: usize, millis: u64) -> Option<Needless> {
+    match record.seen.slots[slot].expiry {
+        Expiry::Never => Some(Needless::ForEver),
+        Expiry::In(left) if left >= millis => Some(Needless::Longer(left)),
+        Expiry::In(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
+
+    /// Rule: an extension never takes time from a lock.
+    #[test]
+    fn a_lock_with_as_much_time_needs_none() {
+        let lock = |expiry| is_needless(&chi(CHI_LOCK, expiry), 0, 5_000);
+        assert_eq!(lock(Expiry::In(4_999)), None);
+        assert_eq!(lock(Expiry::In(5_000)), Some(Needless::Longer(5_000)));
+        assert_eq!(lock(Expiry::Never), Some(Needless::ForEver));
+    }
+
+    #[test]
+    fn only_a_lock_that_is_held_is_extended() {
+        assert_eq!(extendable(&chi(CHI_LOCK, Expiry::In(9))), Ok(0));
+        assert!(extendable(&chi(CHI_RESULT, Expiry::In(9))).unwrap_err().contains("completed"));
+        assert!(extendable(&chi("garbage", Expiry::In(9))).is_err());
+    }
+}
