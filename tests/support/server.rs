@@ -201,12 +201,12 @@ impl Server {
 
     /// The binary in this home, by way of a port.
     pub fn at(&self, port: u16, words: &[&str]) -> Run {
-        self.unnamed(&[&["-p", &port.to_string()], words].concat())
+        self.unnamed(&[&["-p", &port.to_string()], patience(words), words].concat())
     }
 
     /// The binary in this home, by way of a socket.
     pub fn through(&self, socket: &Path, words: &[&str]) -> Run {
-        self.unnamed(&[&["-s", &socket.display().to_string()], words].concat())
+        self.unnamed(&[&["-s", &socket.display().to_string()], patience(words), words].concat())
     }
 
     /// The binary in this home, with no server named but by these words.
@@ -228,6 +228,11 @@ impl Server {
         command.arg("-s").arg(self.socket());
         command
     }
+}
+
+/// The time for a reply, where the words say nothing of it: a proxy is slow, and so is a busy machine.
+fn patience(words: &[&str]) -> &'static [&'static str] {
+    if words.contains(&"--timeout") { &[] } else { &["--timeout", "20s"] }
 }
 
 impl Drop for Server {

@@ -1,6 +1,7 @@
 //! The wire as a service uses it: commands, scripts, and the steps of a schema, with replies as schemas speak of them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
@@ -171,7 +172,9 @@ impl Library {
     /// Connects.
     pub fn on(server: &Server) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let target = Target::new(Address::Unix(server.socket()));
+        let mut target = Target::new(Address::Unix(server.socket()));
+        // A busy machine is slow.
+        target.timeout = Duration::from_secs(20);
         let link = runtime.block_on(store::connect(&target)).unwrap();
         Self { runtime, link }
     }
