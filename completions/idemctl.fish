@@ -61,6 +61,7 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the 
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "stats" -d 'Count records by schema and state: how many, how large, how old'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "check" -d 'Say in one line whether locks are stuck, for monitoring'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "extend" -d 'Give locks more time, so that no retry executes while somebody finds out what became of the operation'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "complete" -d 'Store the response of an operation whose worker could not, so that retries get it'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "release" -d 'Give a lock up as the service does, so that the next request executes'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "begin" -d 'Take a key\'s lock as the service does, or learn what a request gets'
@@ -368,6 +369,54 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l help -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l dry-run -d 'Show what would be done and change nothing'
 complete -c idemctl -n "__fish_idemctl_using_subcommand force-unlock" -l no-backup -d 'Remove without a backup'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l cacertdir -d 'Folder with such files' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l key -d 'The client\'s private key, PEM' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l key-file -d 'File with idempotency keys or Redis keys (`-`: stdin), one a line' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l for -d 'How long the locks live from now on' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s o -l output -d 'How to show what was done; both kinds of JSON are one object, jsonl in one line' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l confirm -d 'Name of the protected context, or of a purge\'s server: for scripts, what a person would have to type' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l reason -d 'Why, for the audit log' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l wait-replicas -d 'After each batch of changes wait until this many replicas have it; exit status 3 when they have not' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l wait-timeout -d 'How long to wait for them [default: 1s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s 0 -l null -d 'Keys in the file, or on stdin, end with NUL instead of a newline'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -s y -l yes -d 'Go ahead without asking'
+complete -c idemctl -n "__fish_idemctl_using_subcommand extend" -l dry-run -d 'Show what would be done and change nothing'
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand complete" -s p -l port -d 'Server port [default: 6379]' -r
@@ -633,7 +682,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l ttl-above -d '
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l owner -d 'Only locks whose owner matches this glob' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l key-file -d 'Only the records of the idempotency keys or Redis keys in this file (`-`: stdin), one a line' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l key-file -d 'File with idempotency keys or Redis keys (`-`: stdin), one a line' -r -F
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l max -d 'Refuse when more records are chosen than this, and never remove more' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l max-percent -d 'Refuse when more than this part of the schemas\' records is chosen, and never remove more' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l rate -d 'Remove at most so many records a second, e.g. 500/s' -r
@@ -660,7 +709,7 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l tls -d 'Speak 
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l no-expiry -d 'Only records without expiry'
-complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s 0 -l null -d 'Keys in the file end with NUL instead of a newline'
+complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s 0 -l null -d 'Keys in the file, or on stdin, end with NUL instead of a newline'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l all -d 'All records that are completed, where nothing else chooses'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -s y -l yes -d 'Go ahead without asking'
 complete -c idemctl -n "__fish_idemctl_using_subcommand purge" -l dry-run -d 'Show what would be done and change nothing'

@@ -1,5 +1,6 @@
 //! `idemctl extend`: gives locks more time, while somebody finds out what became of their operations.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -73,10 +74,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn keys(context: &Context, args: &Args) -> Result<Vec<Vec<u8>>> {
     let named = KeyFile::of(&args.keys, &context.settings.environment().temp_dir())?;
     let mut file = named.ok_or_else(|| Stop::usage("which locks? name their keys, or give --key-file"))?;
-    let keys = file.next(MOST + 1)?;
+    let mut keys = file.next(MOST + 1)?;
     if keys.len() > MOST {
         return Err(Stop::usage(format!("more than {MOST} keys at a time are more than anybody reads")).into());
     }
+    // A key that is named twice is one.
+    let mut known = HashSet::new();
+    keys.retain(|key| known.insert(key.clone()));
     Ok(keys)
 }
 

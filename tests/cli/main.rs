@@ -17,6 +17,7 @@ mod complete;
 mod completions;
 mod contexts;
 mod evidence;
+mod extend;
 mod force_unlock;
 mod hostile_keys;
 mod identity;

@@ -33,7 +33,9 @@ impl KeyFile {
             return Self::open(path, args.null, temp_dir).map(Some);
         }
         match args.keys.as_slice() {
+            [] if args.null => Err(Stop::usage("-0 tells how keys end in a file or on stdin, and there is none")),
             [] => Ok(None),
+            keys if keys.iter().any(|key| key.is_empty()) => Err(Stop::usage("a key is empty")),
             [only] if only == "-" => Self::open(Path::new("-"), args.null, temp_dir).map(Some),
             keys if keys.iter().any(|key| key == "-") => {
                 Err(Stop::usage("`-` for keys from stdin stands alone, without other keys"))
@@ -46,7 +48,7 @@ impl KeyFile {
         let mut list = Vec::new();
         for (index, key) in keys.iter().enumerate() {
             // A key that is named twice is one.
-            if !key.is_empty() && !keys[..index].contains(key) {
+            if !keys[..index].contains(key) {
                 list.extend_from_slice(key.as_bytes());
                 list.push(0);
             }

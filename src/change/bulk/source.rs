@@ -8,7 +8,7 @@ use super::key_file::KeyFile;
 use super::rule::{Chosen, Rule, Verdict};
 use crate::domain::record::Record;
 use crate::domain::select::Coverage;
-use crate::store::read::records::{self, Lookup};
+use crate::store::read::records::{self, Found, Lookup};
 use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
 
 /// Keys of a file that are looked up in one round trip.
@@ -144,11 +144,10 @@ impl<'a> Source<'a> {
                 let found = lookup.find(reader, &scope.catalog, keys).await?;
                 let silent = found.iter().find_map(|found| found.silent().cloned());
                 self.missed = self.missed.take().or(silent);
-                for key in found.iter().filter(|found| found.records.is_empty() && found.unread.is_none()) {
-                    coverage.named.add_absent(&key.key);
-                }
                 let scanned = scope.catalog.scanned();
                 let is_scanned = |record: &Record| scanned.iter().any(|schema| schema.name == record.schema.name);
+                let is_absent = |found: &&Found| found.unread.is_none() && !found.records.iter().any(is_scanned);
+                found.iter().filter(is_absent).for_each(|found| coverage.named.add_absent(&found.key));
                 let mut known = HashSet::new();
                 let is_new = |record: &Record| known.insert(record.seen.slots[0].redis_key.clone());
                 let records = found.into_iter().flat_map(|found| found.records).filter(is_scanned).filter(is_new);

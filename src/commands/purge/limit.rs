@@ -12,7 +12,7 @@ pub(super) struct LimitArgs {
     pub(super) max: Option<u64>,
 
     /// Refuse when more than this part of the schemas' records is chosen, and never remove more
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with = "key_file", allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with_all = ["key_file", "keys"], allow_negative_numbers = true)]
     pub(super) max_percent: Option<f64>,
 }
 

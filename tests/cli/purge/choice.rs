@@ -44,7 +44,8 @@ pub(super) fn purge(server: &Server, words: &[&str]) -> Run {
 fn removed(words: &[&str], stdin: &[u8]) -> Vec<String> {
     let server = seeded();
     let before = server.keys();
-    server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin).exits(0);
+    let run = server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin);
+    assert_eq!(run.code, if run.stderr.contains("no record was found of") { 3 } else { 0 }, "{}", run.all());
     server.gone(&before)
 }
 
@@ -83,11 +84,30 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
     assert_eq!(removed(&["--key-file", "-", "-0", "--state", "in-progress"], b"old\0held"), ["idempotency:held"]);
     assert_eq!(removed(&["--key-file", "-"], b"bare\nunrelated\nbroken\nhash\n"), [""; 0]);
     assert_eq!(removed(&["--key-file", "-", "--older-than", "20h"], b"old\nnew\nold\n"), ["idempotency:old"]);
+    assert_eq!(removed(&["--key-file", "-"], b"old\r\nnew\r\n"), ["idempotency:new", "idempotency:old"]);
+    assert_eq!(removed(&["old", "idem:result:one", "old"], b""), ["idem:result:one", "idempotency:old"]);
+    assert_eq!(removed(&["-"], b"old\n"), ["idempotency:old"]);
+    assert_eq!(removed(&["held"], b""), [""; 0]);
+    assert_eq!(removed(&["held", "--state", "in-progress"], b""), ["idempotency:held"]);
+}
+
+#[test]
+fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
+    let server = seeded();
+    let run = purge(&server, &["old", "nowhere", "held", "bare", "--yes"]).exits(3);
+    run.says("1 of 1 records purged").says("no record was found of nowhere, bare");
+    run.says("1 of the keys was left alone: it is in-progress and not chosen");
+    let run = purge(&server, &["nowhere", "--dry-run", "-o", "json"]).exits(3).json();
+    assert_eq!((&run["keys_not_found"], &run["not_found"][0]), (&1.into(), &"nowhere".into()));
 }
 
 #[test]
 fn bad_input_is_refused_and_loses_nothing() {
     let server = seeded();
+    // Nothing is to end by itself while all these commands run.
+    for key in server.keys() {
+        server.send::<()>(&[b"PERSIST", key.as_bytes()]);
+    }
     let before = server.keys();
     let folder = server.folder().to_str().unwrap().to_owned();
     for words in [
@@ -122,6 +142,10 @@ fn bad_input_is_refused_and_loses_nothing() {
         &["--key-file", "missing"],
         &["--key-file", &folder],
         &["-0", "--all"],
+        &["old", "-"],
+        &["old", "--key-file", "-"],
+        &["--max-percent", "5", "old"],
+        &[""],
         &["--schema", "nosuch"],
         &["--all", "--backup", "/proc/backup"],
         &["--all", "--backup", "/dev/full/backup"],

@@ -1,0 +1,90 @@
+//! `idemctl extend` from the outside.
+
+use crate::support::Server;
+use crate::support::proxy::acts_at;
+
+const PENDING: &str = r#"{"status":"PENDING"}"#;
+
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 20_000);
+    server.set("idempotency:b", PENDING, 20_000);
+    server.set("idempotency:long", PENDING, 7_200_000);
+    server.put("idempotency:stuck", PENDING);
+    server.set("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 20_000);
+    server.set("idempotency:stranger", r#"{"status":"PENDING","owner":"somebody else"}"#, 20_000);
+    server
+}
+
+fn pttl(server: &Server, key: &str) -> i64 {
+    server.send(&[b"PTTL", format!("idempotency:{key}").as_bytes()])
+}
+
+#[test]
+fn a_lock_lives_as_long_as_is_said_from_now_on_and_the_change_is_noted() {
+    let server = seeded();
+    server.idemctl(&["extend", "a", "--for", "1h", "--yes", "--reason", "INC-9"]).exits(0).says("Extended 1 lock");
+    assert!((3_500_000..=3_600_000).contains(&pttl(&server, "a")), "{}", pttl(&server, "a"));
+    assert_eq!(server.get("idempotency:a").unwrap(), PENDING.as_bytes());
+    assert!(pttl(&server, "b") <= 20_000);
+    let entry = server.audited().remove(0);
+    let noted = ["command", "action", "key", "reason"].map(|field| entry[field].as_str().unwrap_or_default());
+    assert_eq!((noted[0], noted[2], noted[3]), ("extend", "a", "INC-9"), "{entry}");
+}
+
+/// Rule: an extension never takes time from a lock, and changes nothing but locks.
+#[test]
+fn what_is_no_lock_or_lives_longer_stays_as_it_is() {
+    let server = seeded();
+    server.idemctl(&["extend", "long", "--for", "1h", "--yes"]).exits(0);
+    assert!(pttl(&server, "long") > 7_000_000);
+    for (key, code, says) in [
+        ("stuck", 2, "it has no expiry"),
+        ("done", 2, "it is completed"),
+        ("stranger", 2, "not go-middleware's lock"),
+        ("nowhere", 1, "no record"),
+    ] {
+        let before = pttl(&server, key);
+        server.idemctl(&["extend", key, "--for", "1h", "--yes"]).exits(code).says(says);
+        assert!(pttl(&server, key) <= before, "{key}");
+    }
+    assert!(server.audited().is_empty());
+}
+
+#[test]
+fn several_locks_are_extended_with_one_question_and_the_others_are_named() {
+    let server = seeded();
+    let keys = "a\r\nb\r\nnowhere\r\nlong\r\na\r\n";
+    let words = ["extend", "--key-file", "-", "--for", "1h", "-o", "json", "--yes"];
+    let run = server.idemctl_fed(&words, keys.as_bytes()).exits(3);
+    run.says("1 of 4 locks were not extended");
+    let locks = run.json()["locks"].as_array().unwrap().clone();
+    let outcomes: Vec<_> =
+        locks.iter().map(|lock| ["key", "outcome"].map(|field| lock[field].as_str().unwrap())).collect();
+    assert_eq!(outcomes, [["a", "extended"], ["b", "extended"], ["nowhere", "not-found"], ["long", "enough"]]);
+    assert!(pttl(&server, "a") > 3_000_000 && pttl(&server, "b") > 3_000_000);
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_without_leave_nothing_changes() {
+    let server = seeded();
+    let run = server.idemctl(&["extend", "a", "stuck", "--for", "1h", "--dry-run"]).exits(3);
+    run.says("dry run: nothing was changed").shows("it has no expiry");
+    server.idemctl(&["extend", "a", "--for", "1h"]).exits(2).says("no terminal to ask on");
+    server.idemctl(&["extend", "--for", "1h", "--yes"]).exits(2).says("which locks?");
+    server.idemctl(&["extend", "a", "--for", "0", "--yes"]).exits(2);
+    assert!(pttl(&server, "a") <= 20_000 && server.audited().is_empty());
+}
+
+/// Rule: only the lock that was shown gets more time.
+#[test]
+fn a_lock_that_was_taken_anew_since_it_was_shown_gets_no_more_time() {
+    let server = seeded();
+    let socket = server.socket();
+    let way = acts_at(&server, "idempotency:a\r\n$20\r\n{\"status\"", move || {
+        let mut other = redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
+        redis::cmd("SET").arg("idempotency:a").arg(PENDING).arg("PX").arg(15_000).exec(&mut other).unwrap();
+    });
+    server.through(&way, &["extend", "a", "--for", "1h", "--yes"]).exits(8).says("changed since it was shown");
+    assert!(pttl(&server, "a") <= 15_000);
+}
