@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Run, Server};
+use crate::support::{Run, Server, until};
 
 /// Two hours and a bit, so that the text says `2h` for a while.
 pub(super) const TWO_HOURS: u64 = 7_230_000;
@@ -163,9 +163,13 @@ fn watch_ends_with_the_state_it_waits_for() {
     server.set("idempotency:order-1", PENDING, 60_000);
     let socket = server.socket();
     let worker = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(300));
         let mut connection =
             redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
+        until("the lock is shown", || {
+            let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
+            let calls = |line: &str| line.starts_with("cmdstat_eval") && !line.contains("calls=1,");
+            info.lines().any(calls)
+        });
         redis::cmd("SET").arg("idempotency:order-1").arg(COMPLETED).arg("EX").arg(9_000).exec(&mut connection).unwrap();
     });
     let run =
