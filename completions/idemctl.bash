@@ -2389,7 +2389,7 @@ _idemctl() {
             return 0
             ;;
         idemctl__subcmd__list)
-            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --state --older-than --no-expiry --status --body-contains --finding --since --newer-than --ttl-below --ttl-above --owner --fingerprint --match --limit --sort --full --reveal --read-from --rate --scan-count --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
+            opts="-u -h -p -s -n -c -a -o --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --output --columns --no-header --sort --reverse --state --older-than --no-expiry --status --body-contains --finding --since --newer-than --ttl-below --ttl-above --owner --fingerprint --match --limit --full --reveal --read-from --rate --scan-count --overdue --schema --schema-dir --prefix --lock-ttl --result-ttl"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2508,11 +2508,19 @@ _idemctl() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide csv tsv name json jsonl" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide csv tsv name json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                --columns)
+                    COMPREPLY=($(compgen -W "key schema state owner ttl age size created-at expires-at status fingerprint findings redis-keys" -- "${cur}"))
+                    return 0
+                    ;;
+                --sort)
+                    COMPREPLY=($(compgen -W "age ttl size key" -- "${cur}"))
                     return 0
                     ;;
                 --state)
@@ -2565,10 +2573,6 @@ _idemctl() {
                     ;;
                 --limit)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --sort)
-                    COMPREPLY=($(compgen -W "age ttl size key" -- "${cur}"))
                     return 0
                     ;;
                 --read-from)

@@ -149,9 +149,30 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sni -d 'Name to
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people: as many columns as fit; a line a record where stdout is no terminal'
+wide\t'For people: every column, however long the lines'
+csv\t'Comma-separated values, for a spreadsheet: times in milliseconds, sizes in bytes'
+tsv\t'The same, separated by tabs'
+name\t'Idempotency keys alone, one a line, for `purge -`'
 json\t'One JSON document'
 jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l columns -d 'Columns of a table, csv or tsv, in this order' -r -f -a "key\t''
+schema\t''
+state\t''
+owner\t''
+ttl\t''
+age\t''
+size\t''
+created-at\t''
+expires-at\t''
+status\t''
+fingerprint\t''
+findings\t''
+redis-keys\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sort -d 'Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key' -r -f -a "age\t'Oldest first'
+ttl\t'Soonest to expire first'
+size\t'Largest first'
+key\t'By idempotency key'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l state -d 'Only records in this state' -r -f -a "in-progress\t'A lock is held'
 completed\t'A result is stored'
 unreadable\t'The schema cannot read it'"
@@ -175,10 +196,6 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l owner -d 'Only 
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l limit -d 'End after this many records' -r
-complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sort -d 'Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key' -r -f -a "age\t'Oldest first'
-ttl\t'Soonest to expire first'
-size\t'Largest first'
-key\t'By idempotency key'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
 replica\t'A replica of each master'"
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l rate -d 'Look at no more than so many Redis keys a second, e.g. 5000/s' -r
@@ -196,6 +213,8 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l sandbox -d 'Sta
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-header -d 'Leave the heading out'
+complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reverse -d 'The other end of --sort first'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'

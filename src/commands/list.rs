@@ -3,10 +3,10 @@
 mod rows;
 
 use anyhow::Result;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 
 use self::rows::{Kept, Rows};
-use crate::args::{Output, SchemaArgs, SelectArgs, ThresholdArgs, WalkArgs};
+use crate::args::{Format, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs, WalkArgs};
 use crate::change::say_coverage;
 use crate::context::Context;
 use crate::domain::diagnosis::{self, FindingCode, Thresholds};
@@ -30,9 +30,8 @@ const SORTED_ROWS: usize = 1_000;
 /// --full. A record that is written or removed during the walk may be missed or shown in its older state.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// How to show the records
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    #[command(flatten)]
+    show: ShowArgs,
 
     #[command(flatten)]
     select: SelectArgs,
@@ -40,10 +39,6 @@ pub struct Args {
     /// End after this many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-
-    /// Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key
-    #[arg(long, value_name = "BY", value_enum)]
-    sort: Option<Sort>,
 
     /// Read values whole, response bodies included
     #[arg(long)]
@@ -63,30 +58,6 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// `--sort`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Sort {
-    /// Oldest first.
-    Age,
-    /// Soonest to expire first.
-    Ttl,
-    /// Largest first.
-    Size,
-    /// By idempotency key.
-    Key,
-}
-
-impl From<Sort> for Order {
-    fn from(sort: Sort) -> Self {
-        match sort {
-            Sort::Age => Self::Age,
-            Sort::Ttl => Self::Ttl,
-            Sort::Size => Self::Size,
-            Sort::Key => Self::Key,
-        }
-    }
-}
-
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
@@ -100,7 +71,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let walk = Walk::start(reader, &catalog, head).await?;
     let walk = if chooses_by_size(&args) { walk } else { walk.without_lengths() };
     let thresholds = args.thresholds.thresholds();
-    let mut rows = Rows::new(context, &catalog, args.output, args.reveal, kept(&args));
+    let mut rows = Rows::new(context, &catalog, &args.show, args.reveal, kept(&args));
     let mut listing = Listing { catalog: &catalog, selection, thresholds, walk, coverage: Coverage::default() };
     let ended = listing.show(context, &mut rows).await?;
     let Listing { walk, coverage, .. } = listing;
@@ -117,6 +88,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             coverage::left_out(&catalog).iter().for_each(|line| context.ui.status(line));
         }
         Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {}; --limit shows more", rows.shown())),
+        Ended::Whole if matches!(args.show.output, Format::Table | Format::Wide) => {
+            context.ui.status(&format!("{} records among {} keys of {server}", rows.shown(), walk.looked_at()));
+        }
         Ended::Whole => {}
         Ended::Interrupted => return Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
         Ended::Broken(error) if walk.looked_at() == 0 || error.is_permission() => return Err(error.into()),
@@ -190,12 +164,12 @@ impl Listing<'_> {
 
 /// True when the lengths of values decide which records are shown: each length has to be asked for then.
 fn chooses_by_size(args: &Args) -> bool {
-    matches!(args.sort, Some(Sort::Size)) || args.select.finding.contains(&FindingCode::Oversized)
+    matches!(args.show.sort, Some(Sort::Size)) || args.select.finding.contains(&FindingCode::Oversized)
 }
 
 fn kept(args: &Args) -> Kept {
     let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    match args.sort {
+    match args.show.sort {
         Some(sort) => Kept::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
         None => Kept::First(limit.unwrap_or(usize::MAX)),
     }

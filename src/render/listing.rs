@@ -1,10 +1,12 @@
 //! The table of `list`: columns of fixed width, so that rows can be shown as they come; the key last, whole.
 
 use comfy_table::{Cell, Color};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::style::{Palette, View};
+use super::columns::Column;
+use super::escape;
+use super::style::{Palette, View, severity_style};
 use super::table::{GAP, Table, colored};
-use super::{escape, words};
 use crate::domain::diagnosis::Severity;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
@@ -20,73 +22,95 @@ const LAYOUTS: [&[Column]; 4] = [
     &[Column::State, Column::Schema, Column::Ttl],
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    State,
-    Schema,
-    Ttl,
-    Age,
-    Size,
-    Owner,
-    Findings,
-}
-
-impl Column {
-    fn name(self) -> &'static str {
-        match self {
-            Self::State => "STATE",
-            Self::Schema => "SCHEMA",
-            Self::Ttl => "TTL",
-            Self::Age => "AGE",
-            Self::Size => "SIZE",
-            Self::Owner => "OWNER",
-            Self::Findings => "FINDINGS",
-        }
-    }
-
-    fn width(self, schema_columns: usize) -> usize {
-        match self {
-            Self::State => "in-progress".len(),
-            Self::Schema => schema_columns,
-            Self::Ttl => "23h 59m".len(),
-            Self::Age => "~23h 59m".len(),
-            Self::Size => "999.9 KiB".len(),
-            Self::Owner => 36,
-            Self::Findings => "~short-result-ttl".len(),
-        }
+/// Columns that a cell takes at least; longer ones move the columns behind them where lines have no end.
+fn width_of(column: Column, schema_columns: usize) -> usize {
+    match column {
+        Column::State => "in-progress".len(),
+        Column::Schema => schema_columns,
+        Column::Ttl => "23h 59m".len(),
+        Column::Age => "~23h 59m".len(),
+        Column::Size => "999.9 KiB".len(),
+        Column::Findings => "~short-result-ttl".len(),
+        Column::Status => "STATUS".len(),
+        Column::CreatedAt | Column::ExpiresAt => "2026-01-01T00:00:00.000Z".len(),
+        Column::Key | Column::Owner | Column::Fingerprint | Column::RedisKeys => KEY_COLUMNS,
     }
 }
 
-/// Lays out rows for a width. Where there is no room for a column of findings, the findings stand below the key.
+/// Lays out rows. On a terminal the rows fit its width: where there is no room for a column of findings, the findings stand
+/// below the key. Elsewhere, and for columns that the operator names, each record is one line, and nothing is cut.
 #[derive(Debug, Clone)]
 pub struct Listing {
     palette: Palette,
-    columns: &'static [Column],
+    columns: Vec<Column>,
     widths: Vec<usize>,
+    /// Columns of the key; `None` for lines without end.
     key_width: Option<usize>,
 }
 
 impl Listing {
-    /// Chooses the layout for schema names of at most `schema_columns` columns.
+    /// Chooses the layout that fits for schema names of at most `schema_columns` columns.
     pub fn new(view: View, schema_columns: usize) -> Self {
-        let View { palette, width } = view;
-        let taken = |columns: &[Column]| columns.iter().map(|column| column.width(schema_columns) + GAP).sum::<usize>();
-        let fits = |columns: &&&[Column]| width.is_none_or(|width| taken(columns) + KEY_COLUMNS <= width);
-        let columns = LAYOUTS.iter().find(fits).unwrap_or(&LAYOUTS[LAYOUTS.len() - 1]);
+        let Some(width) = view.width else {
+            return Self::of(view.palette, &[LAYOUTS[0], &[Column::Key]].concat(), schema_columns);
+        };
+        let width_of = |column: &Column| width_of(*column, schema_columns);
+        let taken = |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>();
+        let columns = LAYOUTS.iter().find(|columns| taken(columns) + KEY_COLUMNS <= width);
+        let columns = columns.unwrap_or(&LAYOUTS[LAYOUTS.len() - 1]);
         Self {
-            palette,
-            columns,
-            widths: columns.iter().map(|column| column.width(schema_columns)).collect(),
-            key_width: width.map(|width| width.saturating_sub(taken(columns)).max(KEY_COLUMNS / 2)),
+            palette: view.palette,
+            columns: columns.to_vec(),
+            widths: columns.iter().map(width_of).collect(),
+            key_width: Some(width.saturating_sub(taken(columns)).max(KEY_COLUMNS / 2)),
         }
     }
 
+    /// These columns, however long the lines.
+    pub fn of(palette: Palette, columns: &[Column], schema_columns: usize) -> Self {
+        let widths = columns.iter().map(|column| width_of(*column, schema_columns)).collect();
+        Self { palette, columns: columns.to_vec(), widths, key_width: None }
+    }
+
     pub fn heading(&self) -> String {
-        self.lay_out(|table| table.heading(self.columns.iter().map(|column| column.name()).chain(["KEY"])))
+        let names: Vec<_> = self.columns.iter().map(|column| column.heading()).collect();
+        match self.key_width {
+            Some(width) => self.lay_out(width, |table| table.heading(names.iter().map(String::as_str).chain(["KEY"]))),
+            None => self.line(names.into_iter().map(|name| (self.palette.bold(&name), name))),
+        }
     }
 
     pub fn rows(&self, records: &[Record]) -> String {
-        self.lay_out(|table| records.iter().for_each(|record| table.row(self.row(record))))
+        match self.key_width {
+            Some(width) => self.lay_out(width, |table| records.iter().for_each(|record| table.row(self.row(record)))),
+            None => records
+                .iter()
+                .map(|record| self.line(self.columns.iter().map(|of| self.painted(*of, record))))
+                .collect(),
+        }
+    }
+
+    /// Cells, each as it is written and as wide as its plain text, padded to their columns.
+    fn line(&self, cells: impl Iterator<Item = (String, String)>) -> String {
+        let mut line = String::new();
+        for ((painted, plain), width) in cells.zip(&self.widths) {
+            line.push_str(&painted);
+            let room = width.saturating_sub(plain.width()) + GAP;
+            line.extend(std::iter::repeat_n(' ', room));
+        }
+        line.truncate(line.trim_end().len());
+        line + "\n"
+    }
+
+    fn painted(&self, column: Column, record: &Record) -> (String, String) {
+        let plain = column.shown(record);
+        let worst = record.findings.iter().map(|finding| finding.severity).max();
+        let painted = match (column, worst) {
+            (Column::State, _) => self.palette.state(record.state),
+            (Column::Findings, Some(worst)) => self.palette.paint(severity_style(worst), &plain),
+            _ => plain.clone(),
+        };
+        (painted, plain)
     }
 
     fn row(&self, record: &Record) -> Vec<Cell> {
@@ -94,7 +118,7 @@ impl Listing {
         let mut key = escape::text(&record.key);
         if !self.columns.contains(&Column::Findings) && !record.findings.is_empty() {
             key.push_str("\n  ");
-            key.push_str(&codes(record));
+            key.push_str(&Column::Findings.shown(record));
         }
         cells.push(Cell::new(key));
         cells
@@ -103,32 +127,19 @@ impl Listing {
     fn cell(&self, column: Column, record: &Record) -> Cell {
         match column {
             Column::State => colored(self.palette, record.state.as_str(), state_color(record.state)),
-            Column::Schema => Cell::new(&record.schema.name),
-            Column::Ttl => Cell::new(record.expiry().map_or_else(|| "-".to_owned(), words::expiry)),
-            Column::Age => Cell::new(record.age.map_or_else(|| "-".to_owned(), words::short_age)),
-            Column::Size => Cell::new(record.size_bytes().map_or_else(|| "-".to_owned(), words::bytes)),
-            Column::Owner => {
-                Cell::new(record.owner().map_or_else(|| "-".to_owned(), |owner| cut(&escape::text(owner), 36)))
-            }
-            Column::Findings => colored(self.palette, codes(record), worst_color(record)),
+            Column::Findings => colored(self.palette, column.shown(record), worst_color(record)),
+            Column::Owner => Cell::new(cut(&column.shown(record), KEY_COLUMNS)),
+            other => Cell::new(other.shown(record)),
         }
     }
 
-    fn lay_out(&self, fill: impl FnOnce(&mut Table)) -> String {
+    fn lay_out(&self, key_width: usize, fill: impl FnOnce(&mut Table)) -> String {
         let mut table = Table::new(self.palette);
         fill(&mut table);
         self.widths.iter().enumerate().for_each(|(column, width)| table.fix_width(column, width + GAP));
-        if let Some(width) = self.key_width {
-            table.fix_width(self.widths.len(), width);
-        }
+        table.fix_width(self.widths.len(), key_width);
         table.text(0)
     }
-}
-
-fn codes(record: &Record) -> String {
-    let codes: Vec<_> =
-        record.findings.iter().map(|finding| [finding.evidence.mark(), finding.code.as_str()].concat()).collect();
-    if codes.is_empty() { "-".to_owned() } else { codes.join(" ") }
 }
 
 fn worst_color(record: &Record) -> Option<Color> {

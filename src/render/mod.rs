@@ -4,6 +4,7 @@ pub mod audit;
 mod bar;
 pub mod body;
 pub mod change;
+pub mod columns;
 pub mod coverage;
 pub mod document;
 pub mod escape;

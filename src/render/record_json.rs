@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::document::{base64_unless_text, text};
-use super::escape;
+use super::{columns, escape};
 use crate::domain::diagnosis::Finding;
 use crate::domain::record::response::is_secret_header;
 use crate::domain::record::{Expiry, Record, SeenSlot, response};
@@ -59,6 +59,8 @@ pub struct RecordJson<'a> {
     age_ms: Option<u64>,
     age_source: Option<&'static str>,
     age_evidence: Option<&'static str>,
+    created_at: Option<String>,
+    expires_at: Option<String>,
     size_bytes: Option<u64>,
     memory_bytes: Option<u64>,
     idle_seconds: Option<u64>,
@@ -130,6 +132,8 @@ impl<'a> RecordJson<'a> {
             age_ms: record.age.map(|age| age.millis),
             age_source: record.age.map(|age| age.source.as_str()),
             age_evidence: record.age.map(|age| age.evidence.as_str()),
+            created_at: columns::created_at(record),
+            expires_at: columns::expires_at(record),
             size_bytes: record.size_bytes(),
             memory_bytes: record.memory_bytes(),
             idle_seconds: record.idle().map(|idle| idle.as_secs()),

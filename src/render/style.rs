@@ -106,7 +106,7 @@ fn state_style(state: State) -> Style {
     }
 }
 
-fn severity_style(severity: Severity) -> Style {
+pub(super) fn severity_style(severity: Severity) -> Style {
     match severity {
         Severity::Info => AnsiColor::Cyan.on_default(),
         Severity::Warning => AnsiColor::Yellow.on_default(),

@@ -162,7 +162,9 @@ fn json_says_what_was_there_what_was_answered_and_what_is_there_now() {
     json["backup"] = "FILE".into();
     for record in ["/records/0", "/now"] {
         let record = json.pointer_mut(record).unwrap();
-        for volatile in ["lock_ttl_ms", "result_ttl_ms", "age_ms", "memory_bytes", "idle_seconds"] {
+        for volatile in
+            ["lock_ttl_ms", "result_ttl_ms", "age_ms", "created_at", "expires_at", "memory_bytes", "idle_seconds"]
+        {
             record[volatile] = "…".into();
         }
         record["next_request"]["until_ms"] = "…".into();

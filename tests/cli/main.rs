@@ -34,6 +34,7 @@ mod restore;
 mod sandbox;
 mod schema;
 mod select;
+mod show;
 mod simulate;
 mod stats;
 mod sweep;

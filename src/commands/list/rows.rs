@@ -4,14 +4,15 @@ use std::io;
 
 use serde_json::{Map, Value};
 
-use crate::args::Output;
+use crate::args::{Format, ShowArgs};
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
 use crate::domain::select::top_n::{Order, Top};
+use crate::render::columns::{self, Column, csv, tsv};
 use crate::render::document::Streamed;
 use crate::render::listing::Listing;
-use crate::render::record_json;
+use crate::render::{escape, record_json};
 
 /// Which rows are kept.
 pub(super) enum Kept {
@@ -20,7 +21,9 @@ pub(super) enum Kept {
 }
 
 pub(super) struct Rows {
-    output: Output,
+    output: Format,
+    has_header: bool,
+    columns: Vec<Column>,
     reveal: bool,
     listing: Listing,
     document: Streamed,
@@ -33,15 +36,21 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(context: &Context, catalog: &Catalog, output: Output, reveal: bool, kept: Kept) -> Self {
+    pub(super) fn new(context: &Context, catalog: &Catalog, show: &ShowArgs, reveal: bool, kept: Kept) -> Self {
         let schema_columns = catalog.chosen().iter().map(|schema| schema.name.len()).max().unwrap_or(0).max(6);
         let (limit, top) = match kept {
             Kept::First(limit) => (limit, None),
-            Kept::Sorted(order, limit) => (limit, Some(Top::new(order, limit))),
+            Kept::Sorted(order, limit) => (limit, Some(Top::new(order, show.reverse, limit))),
         };
-        let listing = Listing::new(context.ui.view(), schema_columns);
-        let document = Streamed::new("records");
-        Self { output, reveal, listing, document, top, limit, shown: 0, cut: false, page: String::new() }
+        let (view, output) = (context.ui.view(), show.output);
+        let columns = if show.columns.is_empty() { columns::ALL.to_vec() } else { show.columns.clone() };
+        let listing = match output {
+            Format::Table if show.columns.is_empty() => Listing::new(view, schema_columns),
+            _ => Listing::of(view.palette, &columns, schema_columns),
+        };
+        let (has_header, document) = (!show.no_header, Streamed::new("records"));
+        let page = String::new();
+        Self { output, has_header, columns, reveal, listing, document, top, limit, shown: 0, cut: false, page }
     }
 
     pub(super) fn shown(&self) -> usize {
@@ -75,7 +84,7 @@ impl Rows {
             self.cut = top.was_cut();
             self.show(context, &top.into_sorted())?;
         }
-        if self.output == Output::Json {
+        if self.output == Format::Json {
             covered.insert("complete".to_owned(), whole.into());
             context.ui.data(self.document.end(&covered))?;
         }
@@ -87,18 +96,21 @@ impl Rows {
             return Ok(());
         }
         match self.output {
-            Output::Table => {
-                if self.shown == 0 {
+            Format::Table | Format::Wide => {
+                if self.shown == 0 && self.has_header {
                     context.ui.data(self.listing.heading())?;
                 }
                 context.ui.data(self.listing.rows(records))?;
             }
-            Output::Json => {
+            Format::Csv => self.separated(context, records, csv)?,
+            Format::Tsv => self.separated(context, records, tsv)?,
+            Format::Name => records.iter().try_for_each(|record| context.ui.data(name(context, record)))?,
+            Format::Json => {
                 context.ui.data(self.document.before_value())?;
                 self.page = record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
             }
-            Output::Jsonl => {
+            Format::Jsonl => {
                 self.page = record_json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
                 context.ui.data("\n")?;
@@ -108,4 +120,26 @@ impl Rows {
         // Each page goes out at once: the first row is seen while the walk goes on.
         context.ui.flush()
     }
+
+    /// Rows of fields for programs, below the names of the fields.
+    fn separated(
+        &self,
+        context: &mut Context,
+        records: &[Record],
+        row: fn(&mut dyn Iterator<Item = String>) -> String,
+    ) -> io::Result<()> {
+        if self.shown == 0 && self.has_header {
+            context.ui.data(row(&mut self.columns.iter().map(|column| column.field().to_owned())))?;
+        }
+        let fields = |record: &Record| row(&mut self.columns.iter().map(|column| column.plain(record)));
+        records.iter().try_for_each(|record| context.ui.data(fields(record)))
+    }
+}
+
+/// The idempotency key as it is, for other programs; on a terminal escaped.
+fn name(context: &Context, record: &Record) -> Vec<u8> {
+    let is_terminal = context.ui.view().width.is_some();
+    let mut name = if is_terminal { escape::text(&record.key).into_bytes() } else { record.key.clone() };
+    name.push(b'\n');
+    name
 }

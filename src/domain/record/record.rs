@@ -56,8 +56,17 @@ impl Record {
 
     /// The expiry that decides how long the record stays in its state.
     pub fn expiry(&self) -> Option<Expiry> {
-        let slot = if self.state == State::Completed { self.result() } else { self.lock().or_else(|| self.result()) };
-        slot.map(|slot| slot.expiry)
+        self.deciding().map(|slot| slot.expiry)
+    }
+
+    fn deciding(&self) -> Option<&SeenSlot> {
+        if self.state == State::Completed { self.result() } else { self.lock().or_else(|| self.result()) }
+    }
+
+    /// When the record ends by itself, in milliseconds since the epoch by the server's clock; `None` where it never does, or
+    /// nobody may ask.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.deciding()?.deadline.millis()
     }
 
     /// Bytes of all values together, where every value's length is known.

@@ -211,14 +211,13 @@ mod tests {
 
     #[test]
     fn the_response_has_a_status_and_a_body() {
-        let result = || chi(CHI_RESULT, Expiry::In(9));
-        let status = result().response().unwrap().status.unwrap().to_string();
-        assert!(passes(&result(), |s| s.statuses = vec![status.parse().unwrap()]));
-        assert!(!passes(&result(), |s| s.statuses = vec!["5xx".parse().unwrap()]));
-        assert!(!passes(&lock(), |s| s.statuses = vec![status.parse().unwrap()]), "a lock has no response");
-        let body = result().response().unwrap().body.clone();
-        assert!(passes(&result(), |s| s.body_contains = Some(body[1..].to_vec())));
-        assert!(!passes(&result(), |s| s.body_contains = Some([&body[..], b"!"].concat())));
+        let of = |status: &str| vec![status.parse().unwrap()];
+        let stored = text(r#"{"statusCode":201,"body":"paid 10"}"#);
+        let result = record("event-driven", &[(Content::Absent, Expiry::In(0)), (stored, Expiry::In(9))]);
+        assert!(passes(&result, |s| s.statuses = of("2xx")) && !passes(&result, |s| s.statuses = of("5xx")));
+        assert!(!passes(&lock(), |s| s.statuses = of("201")), "a lock has no response");
+        assert!(passes(&result, |s| s.body_contains = Some(b"id 1".to_vec())));
+        assert!(!passes(&result, |s| s.body_contains = Some(b"paid 11".to_vec())));
     }
 
     #[test]

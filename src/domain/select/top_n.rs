@@ -18,14 +18,16 @@ pub(crate) enum Order {
 /// Keeps the first records of an order, at most `limit`.
 pub(crate) struct Top {
     order: Order,
+    /// True for the last of the order first.
+    is_reversed: bool,
     limit: usize,
     kept: BTreeMap<Rank, Record>,
     added: usize,
 }
 
 impl Top {
-    pub(crate) fn new(order: Order, limit: usize) -> Self {
-        Self { order, limit, kept: BTreeMap::new(), added: 0 }
+    pub(crate) fn new(order: Order, is_reversed: bool, limit: usize) -> Self {
+        Self { order, is_reversed, limit, kept: BTreeMap::new(), added: 0 }
     }
 
     pub(crate) fn add(&mut self, record: Record) {
@@ -33,7 +35,11 @@ impl Top {
         self.kept.insert((number, key, self.added), record);
         self.added += 1;
         if self.kept.len() > self.limit {
-            self.kept.pop_last();
+            if self.is_reversed {
+                self.kept.pop_first()
+            } else {
+                self.kept.pop_last()
+            };
         }
     }
 
@@ -42,7 +48,11 @@ impl Top {
     }
 
     pub(crate) fn into_sorted(self) -> Vec<Record> {
-        self.kept.into_values().collect()
+        let mut sorted: Vec<_> = self.kept.into_values().collect();
+        if self.is_reversed {
+            sorted.reverse();
+        }
+        sorted
     }
 }
 

@@ -49,7 +49,7 @@ impl Stats {
 
     /// Counts the records of a page. Gives the indices of those whose memory is to be weighed: some of each group.
     pub(crate) fn add(&mut self, page: &[Record]) -> Vec<usize> {
-        let mut sampled: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut sampled: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         let mut wanted = Vec::new();
         for (index, record) in page.iter().enumerate() {
             self.count_owner(record);
@@ -59,7 +59,7 @@ impl Stats {
                 row.add(record);
                 is_light |= row.weighed() < MOST_WEIGHED;
             }
-            let of_page = sampled.entry(record.state.as_str()).or_default();
+            let of_page = sampled.entry((&record.schema.name, record.state.as_str())).or_default();
             if is_light && *of_page < WEIGHED_OF_A_PAGE {
                 *of_page += 1;
                 wanted.push(index);

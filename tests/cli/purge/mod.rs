@@ -2,3 +2,4 @@
 
 mod choice;
 mod ending;
+mod keys;

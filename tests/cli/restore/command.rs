@@ -44,7 +44,8 @@ fn a_record_that_was_unlocked_comes_back_identical_to_the_byte() {
     let passed = i64::try_from(began.elapsed().as_millis()).unwrap();
     assert!((0..=passed).contains(&(ttl(&before) - ttl(&after))), "{before} {after}");
     let timeless = |mut record: Value| {
-        for field in ["lock_ttl_ms", "age_ms", "idle_seconds", "memory_bytes", "next_request", "findings"] {
+        for field in ["lock_ttl_ms", "age_ms", "created_at", "idle_seconds", "memory_bytes", "next_request", "findings"]
+        {
             record[field].take();
         }
         record

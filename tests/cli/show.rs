@@ -1,0 +1,82 @@
+//! How `list` shows records: for people, spreadsheets and programs.
+
+use crate::support::Server;
+
+fn seeded() -> Server {
+    let server = Server::start();
+    server.set("idem:started:a", "worker-7-with-a-name-that-is-longer-than-any-column", 20_000);
+    server.set("idem:result:b,\"c\"", r#"{"statusCode":201,"body":"paid"}"#, 80_000_000);
+    server.put("idem:started:stuck", "worker-8");
+    server
+}
+
+fn sorted(server: &Server, options: &[&str]) -> String {
+    server.idemctl(&[&["list", "--schema", "event-driven", "--sort", "key"], options].concat()).exits(0).text()
+}
+
+#[test]
+fn each_record_is_one_whole_line_where_stdout_is_no_terminal() {
+    let server = seeded();
+    let text = sorted(&server, &[]);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(lines[0].starts_with("STATE ") && lines[0].ends_with(" KEY"), "{text}");
+    assert!(text.contains(" worker-7-with-a-name-that-is-longer-than-any-column "), "nothing is cut: {text}");
+    assert!(lines[3].ends_with(" no-expiry          stuck"), "{text}");
+    server.idemctl(&["list"]).exits(0).says("3 records among 3 keys of");
+}
+
+#[test]
+fn a_spreadsheet_gets_numbers_and_moments() {
+    let server = seeded();
+    let columns = ["--columns", "key,state,ttl,owner,status,expires-at,findings"];
+    let text = sorted(&server, &[&columns[..], &["-o", "csv"]].concat());
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines[0], ["key", "state", "ttl_ms", "owner", "status", "expires_at", "findings"]);
+    assert_eq!((lines[1][0], lines[1][1]), ("a", "in-progress"));
+    assert!((1..=20_000).contains(&lines[1][2].parse::<u64>().unwrap()), "{text}");
+    assert!(lines[1][5].starts_with("20") && lines[1][5].ends_with('Z'), "{text}");
+    assert!(text.contains("\n\"b,\"\"c\"\"\",completed,"), "{text}");
+    assert_eq!(lines[3], ["stuck", "in-progress", "", "worker-8", "", "", "no-expiry"]);
+    let text = sorted(&server, &[&columns[..], &["-o", "tsv", "--no-header"]].concat());
+    assert_eq!(text.lines().next().unwrap().split('\t').next(), Some("a"));
+    assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn names_are_what_purge_reads() {
+    let server = seeded();
+    let names = sorted(&server, &["-o", "name"]);
+    assert_eq!(names, "a\nb,\"c\"\nstuck\n");
+    let run =
+        server.idemctl_fed(&["purge", "-", "--state", "in-progress,completed", "--yes"], names.as_bytes()).exits(0);
+    run.says("3 of 3 records purged");
+}
+
+#[test]
+fn every_column_has_its_place_and_the_other_end_may_come_first() {
+    let server = seeded();
+    let wide = sorted(&server, &["-o", "wide"]);
+    for heading in ["STATE", "CREATED AT", "EXPIRES AT", "REDIS KEYS", "FINGERPRINT"] {
+        assert!(wide.lines().next().unwrap().contains(heading), "{wide}");
+    }
+    assert_eq!(sorted(&server, &["-o", "name", "--reverse"]), "stuck\nb,\"c\"\na\n");
+    assert_eq!(sorted(&server, &["-o", "name", "--reverse", "--limit", "1"]), "stuck\n");
+    server.idemctl(&["list", "--reverse"]).exits(2);
+    server.idemctl(&["list", "--columns", "nosuch"]).exits(2).says("expires-at");
+}
+
+#[test]
+fn json_has_the_moments_beside_the_times() {
+    let server = seeded();
+    let words = ["list", "--schema", "event-driven", "--lock-ttl", "30s", "--sort", "key", "-o", "jsonl"];
+    let lines = server.idemctl(&words).exits(0).json_lines();
+    let moment =
+        |line: usize, field: &str| lines[line][field].as_str().map(|text| humantime::parse_rfc3339(text).unwrap());
+    let (created, expires) = (moment(0, "created_at").unwrap(), moment(0, "expires_at").unwrap());
+    let lives = expires.duration_since(created).unwrap().as_millis();
+    assert!((29_900..=30_100).contains(&lives), "{lives}: {}", lines[0]);
+    assert_eq!((moment(2, "created_at"), moment(2, "expires_at")), (None, None));
+    let estimated = server.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0).json();
+    assert_eq!(estimated["records"][0]["created_at"], serde_json::Value::Null, "an estimate is no moment");
+}
