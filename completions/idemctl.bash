@@ -43,10 +43,16 @@ _idemctl() {
             idemctl,force-unlock)
                 cmd="idemctl__subcmd__force__subcmd__unlock"
                 ;;
+            idemctl,get)
+                cmd="idemctl__subcmd__inspect"
+                ;;
             idemctl,inspect)
                 cmd="idemctl__subcmd__inspect"
                 ;;
             idemctl,list)
+                cmd="idemctl__subcmd__list"
+                ;;
+            idemctl,ls)
                 cmd="idemctl__subcmd__list"
                 ;;
             idemctl,man)
@@ -107,7 +113,7 @@ _idemctl() {
 
     case "${cmd}" in
         idemctl)
-            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect list stats check force-unlock extend complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
+            opts="-u -h -p -s -n -c -a -V --url --host --port --socket --sentinel --master-name --sentinel-user --sentinel-pass-file --db --cluster --user --pass --askpass --pass-file --no-auth-warning --context --config --timeout --connect-timeout --sandbox --tls --cacert --cacertdir --cert --key --sni --insecure --color --help --version inspect get list ls stats check force-unlock extend complete release begin sweep purge restore audit race simulate sandbox schema context config completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

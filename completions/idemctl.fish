@@ -57,7 +57,9 @@ complete -c idemctl -n "__fish_idemctl_needs_command" -l insecure -d 'Do not che
 complete -c idemctl -n "__fish_idemctl_needs_command" -l help -d 'Print help'
 complete -c idemctl -n "__fish_idemctl_needs_command" -s V -l version -d 'Print version'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "inspect" -d 'Show a key\'s records, what is wrong with them, and what the next request with the key gets'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "get" -d 'Show a key\'s records, what is wrong with them, and what the next request with the key gets'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "list" -d 'List the records of the chosen schemas'
+complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "ls" -d 'List the records of the chosen schemas'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "stats" -d 'Count records by schema and state: how many, how large, how old'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "check" -d 'Say in one line whether locks are stuck, for monitoring'
 complete -c idemctl -n "__fish_idemctl_needs_command" -f -a "force-unlock" -d 'Remove a lock that nobody will release, so that the next request executes'
@@ -125,6 +127,54 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -s 0 -l null -d
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l full -d 'Read values of any size whole; without it 64 KiB'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
 complete -c idemctl -n "__fish_idemctl_using_subcommand inspect" -l force -d 'Let --body replace a file that is there; a link is replaced, never followed'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l cacertdir -d 'Folder with such files' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l key -d 'The client\'s private key, PEM' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l body -d 'Write the response\'s body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and nothing else)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l watch -d 'Follow the record, looking every INTERVAL [default: 1s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l until -d 'Follow the record until it is in this state, then end' -r -f -a "completed\t'A result is stored'
+absent\t'Nothing is left'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -s 0 -l null -d 'Keys on stdin end with NUL instead of a newline'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l full -d 'Read values of any size whole; without it 64 KiB'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand get" -l force -d 'Let --body replace a file that is there; a link is replaced, never followed'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -s p -l port -d 'Server port [default: 6379]' -r
@@ -218,6 +268,99 @@ complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reverse -d 'The
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l no-expiry -d 'Only records without expiry'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l full -d 'Read values whole, response bodies included'
 complete -c idemctl -n "__fish_idemctl_using_subcommand list" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s p -l port -d 'Server port [default: 6379]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s s -l socket -d 'Unix socket of the server' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l sentinel -d 'Sentinels that know the service\'s master' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l master-name -d 'Name of the service at the Sentinels' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l sentinel-user -d 'ACL user at the Sentinels, which have a log-in of their own; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l sentinel-pass-file -d 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s n -l db -d 'Database number [default: 0]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l user -d 'ACL user; needs a password' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s a -l pass -d 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l pass-file -d 'File with the password in its one line (`-`: the first line of stdin)' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l context -d 'Context of the config file [env: IDEMCTL_CONTEXT]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l config -d 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l timeout -d 'How long each reply may take [default: 5s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l connect-timeout -d 'How long connecting may take, and the TLS handshake again [default: 2s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l cacert -d 'Certificates of the issuers to trust, PEM, in place of the system\'s' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l cacertdir -d 'Folder with such files' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l cert -d 'The client\'s certificate, PEM, for a server that wants one; with --key' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l key -d 'The client\'s private key, PEM' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l sni -d 'Name to ask for and to find in the server\'s certificate [default: the host]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l color -d 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s o -l output -d 'How to show the records' -r -f -a "table\t'For people: as many columns as fit; a line a record where stdout is no terminal'
+wide\t'For people: every column, however long the lines'
+csv\t'Comma-separated values, for a spreadsheet: times in milliseconds, sizes in bytes'
+tsv\t'The same, separated by tabs'
+name\t'Idempotency keys alone, one a line, for `purge -`'
+json\t'One JSON document'
+jsonl\t'One JSON object a line'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l columns -d 'Columns of a table, csv or tsv, in this order' -r -f -a "key\t''
+schema\t''
+state\t''
+owner\t''
+ttl\t''
+age\t''
+size\t''
+created-at\t''
+expires-at\t''
+status\t''
+fingerprint\t''
+findings\t''
+redis-keys\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l sort -d 'Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key' -r -f -a "age\t'Oldest first'
+ttl\t'Soonest to expire first'
+size\t'Largest first'
+key\t'By idempotency key'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l state -d 'Only records in this state' -r -f -a "in-progress\t'A lock is held'
+completed\t'A result is stored'
+unreadable\t'The schema cannot read it'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l older-than -d 'Only records at least this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l status -d 'Only stored responses with this HTTP status, such as 201, or 5xx for all of a class' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l body-contains -d 'Only stored responses whose body holds this text, which is compared byte by byte; values are read whole' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l finding -d 'Only records with this finding' -r -f -a "no-expiry\t''
+excess-ttl\t''
+overdue\t''
+leftover-lock\t''
+unreadable\t''
+foreign-schema\t''
+wrong-type\t''
+result-no-expiry\t''
+short-result-ttl\t''
+oversized\t''"
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l newer-than -l since -d 'Only records at most this old' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l ttl-below -d 'Only records with less than this left' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l ttl-above -d 'Only records with more than this left, those without expiry included' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l owner -d 'Only locks whose owner matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l fingerprint -d 'Only records whose fingerprint of the payload matches this glob' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l match -d 'Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\\` escapes)' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l limit -d 'End after this many records' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l read-from -d 'Walk replicas in place of masters, where there are any: they may be behind' -r -f -a "master\t'The masters'
+replica\t'A replica of each master'"
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l rate -d 'Look at no more than so many Redis keys a second, e.g. 5000/s' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l scan-count -d 'Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and up to 2000 where the server is far away]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l overdue -d 'Report locks held longer than this as `overdue`' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l schema -d 'Schemas to work on; `idemctl schema list` names them [default: all, or the context\'s]' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l schema-dir -d 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]' -r -F
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l prefix -d 'Prefix of this deployment\'s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l lock-ttl -d 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l result-ttl -d 'Result TTL of this deployment for the one schema that is named' -r
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -s c -l cluster -d 'Refuse to work on a server that is no cluster\'s node; clusters are recognised without it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l askpass -d 'Ask for the password'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l no-auth-warning -d 'Do not warn of a password on the command line'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l sandbox -d 'Start a private throw-away server and work on it'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l tls -d 'Speak TLS (1.2 or 1.3), as a rediss:// URL does'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l insecure -d 'Do not check the server\'s certificate: whoever is on the way can read and change everything'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l help -d 'Print help'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l no-header -d 'Leave the heading out'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l reverse -d 'The other end of --sort first'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l no-expiry -d 'Only records without expiry'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l full -d 'Read values whole, response bodies included'
+complete -c idemctl -n "__fish_idemctl_using_subcommand ls" -l reveal -d 'Show Authorization, Cookie, Set-Cookie and their like'
 complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s u -l url -d 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s h -l host -d 'Server host [default: 127.0.0.1]' -r
 complete -c idemctl -n "__fish_idemctl_using_subcommand stats" -s p -l port -d 'Server port [default: 6379]' -r

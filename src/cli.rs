@@ -1,9 +1,11 @@
 //! The root parser and dispatch.
 
+mod familiar;
+
 use std::ffi::OsString;
 
 use anyhow::Result;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::args::{ConnectionArgs, DisplayArgs};
@@ -57,8 +59,10 @@ struct Options {
 #[command(defer = true)]
 enum Command {
     /// Show a key's records, what is wrong with them, and what the next request with the key gets
+    #[command(visible_alias = "get")]
     Inspect(inspect::Args),
     /// List the records of the chosen schemas
+    #[command(visible_alias = "ls")]
     List(list::Args),
     /// Count records by schema and state: how many, how large, how old
     Stats(stats::Args),
@@ -95,6 +99,7 @@ enum Command {
     /// Show what flags, variables and the config file come to
     Config(config::Args),
     /// Print a shell's completion script
+    #[command(alias = "completion")]
     Completions(completions::Args),
     /// Write the manual pages, one for each command
     Man(man::Args),
@@ -109,7 +114,7 @@ pub fn command() -> clap::Command {
 
 /// Runs a command line and says how it ended.
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
-    let words: Vec<_> = words.collect();
+    let words = familiar::in_own_words(words.collect());
     let root = match parse(&words) {
         Ok(root) => root,
         Err(error) => return usage(&error, &words),
@@ -134,10 +139,14 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 /// first gets only the commands whose names are among the words. Where that fails, clap gets all commands.
 fn parse(words: &[OsString]) -> Result<Root, clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
-    let named = all.get_subcommands().filter(|command| words.iter().any(|word| word == command.get_name()));
+    let named = all.get_subcommands().filter(|command| words.iter().any(|word| is_named(command, word)));
     let short = Options::augment_args(clap::Command::new("idemctl")).subcommand_required(true).subcommands(named);
     let parsed = short.try_get_matches_from(words).and_then(|matches| Root::from_arg_matches(&matches));
     parsed.or_else(|_| Root::try_parse_from(words))
+}
+
+fn is_named(command: &clap::Command, word: &OsString) -> bool {
+    word == command.get_name() || command.get_all_aliases().any(|alias| word == alias)
 }
 
 fn settings(root: &Root) -> Result<Settings, Stop> {
@@ -185,6 +194,14 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
 
 /// Help and version are answers; everything else is a usage error.
 fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
+    if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(hint) = familiar::hint(command)
+    {
+        let mut ui = Ui::new(Color::Auto);
+        ui.error(&format!("there is no command `{command}`"));
+        ui.hint(hint);
+        return Exit::Usage;
+    }
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     // A closed pipe on `--help | head` is no error.
     let _ = error.print();

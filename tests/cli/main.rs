@@ -18,6 +18,7 @@ mod completions;
 mod contexts;
 mod evidence;
 mod extend;
+mod familiar;
 mod force_unlock;
 mod hostile_keys;
 mod identity;

@@ -11,9 +11,9 @@ fn result(status: u16, body: &str) -> String {
 /// Results of event-driven, of which the schema's default TTL is a day, and locks of two owners.
 fn seeded() -> Server {
     let server = Server::start();
-    server.set("idem:result:ok", &result(201, "paid"), 20 * HOUR);
-    server.set("idem:result:bad", &result(503, "try later"), 23 * HOUR);
-    server.set("idem:result:odd", &result(500, "boom"), 23 * HOUR);
+    server.set("idem:result:ok", result(201, "paid"), 20 * HOUR);
+    server.set("idem:result:bad", result(503, "try later"), 23 * HOUR);
+    server.set("idem:result:odd", result(500, "boom"), 23 * HOUR);
     server.set("idem:started:a", "worker-7", 20_000);
     server.set("idem:started:b", "batch-1", 20_000);
     server
@@ -99,8 +99,8 @@ fn a_purge_of_new_records_needs_a_stated_ttl() {
 fn a_body_is_searched_whole() {
     let server = Server::start();
     let long = format!("{}needle", "x".repeat(300_000));
-    server.set("idem:result:long", &result(200, &long), HOUR);
-    server.set("idem:result:short", &result(200, "xx"), HOUR);
+    server.set("idem:result:long", result(200, &long), HOUR);
+    server.set("idem:result:short", result(200, "xx"), HOUR);
     assert_eq!(listed(&server, &["--body-contains", "needle"]), ["long"]);
     let words = ["purge", "--schema", "event-driven", "--body-contains", "needle", "--yes"];
     server.idemctl(&words).exits(0).says("1 records purged");
