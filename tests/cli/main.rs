@@ -22,6 +22,7 @@ mod familiar;
 mod force_unlock;
 mod hostile_keys;
 mod identity;
+mod incidents;
 mod inspect;
 mod list;
 mod own_schema;

@@ -20,7 +20,8 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     text.push_str(&chart("Time left", &total.ttl, &[("no expiry", total.no_expiry)], view));
     text.push_str(&chart("Age", &total.age, &[("unknown", total.ageless)], view));
     let top = stats.top_owners(owners);
-    if !top.is_empty() && stats.by() != By::Owner {
+    // Where each owner holds one lock, no owner tells anything.
+    if top.first().is_some_and(|(_, locks)| *locks > 1) && stats.by() != By::Owner {
         text.push_str("\nOwners with most locks\n");
         let rows = top.iter().map(|(owner, locks)| vec![escape::text(owner), locks.to_string()]);
         text.push_str(&grid(view, 2, &[], rows));

@@ -54,7 +54,7 @@ fn removed(words: &[&str], stdin: &[u8]) -> Vec<String> {
     let server = seeded();
     let before = server.keys();
     let run = server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin);
-    assert_eq!(run.code, if run.stderr.contains("no record was found of") { 3 } else { 0 }, "{}", run.all());
+    assert_eq!(run.code, if run.stderr.contains("not found: ") { 3 } else { 0 }, "{}", run.all());
     server.gone(&before)
 }
 

@@ -1,0 +1,61 @@
+//! `docs/incidents.md`: every command in there does what the document says, on a real server.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Runs, Server, program};
+
+const HOUR: u64 = 3_600_000;
+
+/// A server in the state that the document speaks of.
+fn seeded() -> Server {
+    let server = Server::start();
+    for key in ["order-1", "order-2"] {
+        server.put(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#);
+    }
+    for key in ["order-3", "order-4"] {
+        server.set(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#, HOUR);
+    }
+    let stored = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+    server.set("idempotency:order-5", stored, 20 * HOUR);
+    server.set("idem:result:bad", r#"{"statusCode":503,"body":"try later"}"#, 24 * HOUR - 60_000);
+    server.set("idem:result:old", r#"{"statusCode":503,"body":"try later"}"#, HOUR);
+    server.set("idem:started:pay-1", "worker-7", HOUR / 2);
+    server
+}
+
+/// The commands of the document, each with the exit status that the document gives.
+fn commands() -> Vec<(String, i32)> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/incidents.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let status = |line: &str| match line.rsplit_once("# exit status ") {
+        Some((command, code)) => (command.trim().to_owned(), code.trim().parse().unwrap()),
+        None => (line.to_owned(), 0),
+    };
+    text.lines().filter_map(|line| line.strip_prefix("$ ")).map(status).collect()
+}
+
+#[test]
+fn each_command_does_what_the_document_says() {
+    let server = seeded();
+    let commands = commands();
+    assert!(commands.len() > 20, "{commands:?}");
+    let binary = Path::new(env!("CARGO_BIN_EXE_idemctl")).parent().unwrap();
+    let path = format!("{}:{}:/usr/bin:/bin", binary.display(), program().parent().unwrap().display());
+    for (line, code) in commands {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).env_clear().env("PATH", &path).env("HOME", server.folder());
+        // A race and a simulation go to a server of their own.
+        if !line.contains("--sandbox") {
+            shell.env("IDEMCTL_URL", server.url());
+        }
+        let run = shell.current_dir(server.folder()).env("USER", "ana").run();
+        assert_eq!(run.code, code, "{line}\n{}", run.all());
+        assert!(!run.stderr.contains("no such records"), "{line} finds what it speaks of: {}", run.all());
+    }
+    assert_eq!(server.keys(), ["idem:result:old", "idem:result:pay-1"]);
+    assert!(
+        std::fs::read_to_string(server.folder().join("records.csv")).unwrap().starts_with("key,schema,state,owner,")
+    );
+    assert!(std::fs::read_to_string(server.folder().join("idemctl.prom")).unwrap().contains("idemctl_records{"));
+}
