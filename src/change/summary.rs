@@ -10,6 +10,7 @@ use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::exit::{self, Stop};
 use crate::render::{coverage, document};
+use crate::store::Reader;
 
 /// Writes what was found and done, where JSON is wanted: one object, which is one line with `jsonl`.
 pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
@@ -26,6 +27,15 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
 pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     for line in coverage::lines(of, catalog) {
         context.ui.status(&line);
+    }
+}
+
+/// Says in which other databases of the server Redis keys are, where none that are sought are in this one.
+pub async fn say_elsewhere(context: &mut Context, reader: &Reader) {
+    for (db, keys) in reader.keys_elsewhere().await {
+        let (keys, are) =
+            if keys == 1 { ("1 Redis key".to_owned(), "is") } else { (format!("{keys} Redis keys"), "are") };
+        context.ui.hint(&format!("{keys} {are} in database {db}: -n {db}"));
     }
 }
 

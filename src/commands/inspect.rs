@@ -13,6 +13,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
+use crate::change;
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::{Catalog, State};
@@ -129,6 +130,9 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         None => show(context, &found, &args)?,
     }
     tell(context, &catalog, &reader, &found);
+    if found.iter().all(|found| found.records.is_empty() && found.strangers.is_empty()) {
+        change::say_elsewhere(context, &reader).await;
+    }
     Ok(exit)
 }
 

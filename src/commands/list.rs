@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 
 use self::rows::{Kept, Rows};
 use crate::args::{Format, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs, WalkArgs};
-use crate::change::say_coverage;
+use crate::change::{say_coverage, say_elsewhere};
 use crate::context::Context;
 use crate::domain::diagnosis::{self, FindingCode, Thresholds};
 use crate::domain::record::Record;
@@ -67,7 +67,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
     let head = if args.full || selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
     let reader = context.reader().await?.walking(args.walk.gait());
-    let server = reader.name();
+    let (server, elsewhere) = (reader.name(), reader.clone());
     let walk = Walk::start(reader, &catalog, head).await?;
     let walk = if chooses_by_size(&args) { walk } else { walk.without_lengths() };
     let thresholds = args.thresholds.thresholds();
@@ -86,6 +86,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Ended::Whole if rows.shown() == 0 => {
             context.ui.status(&format!("no such records among {} keys of {server}", walk.looked_at()));
             coverage::left_out(&catalog).iter().for_each(|line| context.ui.status(line));
+            say_elsewhere(context, &elsewhere).await;
         }
         Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {}; --limit shows more", rows.shown())),
         Ended::Whole if matches!(args.show.output, Format::Table | Format::Wide) => {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{Output, SchemaArgs, SelectArgs, ThresholdArgs, WalkArgs};
-use crate::change::say_coverage;
+use crate::change::{say_coverage, say_elsewhere};
 use crate::context::Context;
 use crate::domain::diagnosis;
 use crate::domain::record::Record;
@@ -92,13 +92,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
     let head = if selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
     let reader = context.reader().await?.walking(args.walk.gait());
-    let server = reader.name();
+    let (server, elsewhere) = (reader.name(), reader.clone());
     let walk = Walk::start(reader, &catalog, head).await?;
     let (stats, coverage) = (Stats::new(By::from(args.by)), Coverage::default());
     let mut census = Census { catalog: &catalog, selection, args: &args, walk, stats, coverage };
     let ended = census.take(context, &Interrupt::listen()?).await;
     if ended.is_ok() || census.walk.looked_at() > 0 {
         census.show(context, ended.is_ok())?;
+        if census.stats.total().records == 0 {
+            say_elsewhere(context, &elsewhere).await;
+        }
     }
     ended.map(|()| Exit::Done).map_err(|early| early.of(&server, census.walk.looked_at()))
 }

@@ -193,3 +193,14 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
         server.idemctl(&[&["list"][..], &wrong].concat()).exits(2);
     }
 }
+
+#[test]
+fn what_is_not_here_may_be_in_another_database() {
+    let server = Server::start();
+    server.put("idempotency:here", r#"{"status":"PENDING"}"#);
+    for words in [&["list"][..], &["stats"], &["inspect", "here"]] {
+        let run = server.idemctl(&[&["-n", "3"], words].concat());
+        run.says("1 Redis key is in database 0: -n 0");
+        assert!(!server.idemctl(words).stderr.contains("in database"), "{words:?}");
+    }
+}

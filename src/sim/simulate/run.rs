@@ -174,10 +174,9 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Notes that a lock which is to run out was asked for at `since`, and was got. Half of the lock's TTL is left for a slow
-    /// machine.
-    pub(super) fn is_held(&self, since: Instant) {
-        *self.held_until.borrow_mut() = Some(since + self.lock_ttl / 2);
+    /// Notes that a lock which `lives` that long was asked for at `since`, and was got. Half of that is left for a slow machine.
+    pub(super) fn is_held(&self, since: Instant, lives: Duration) {
+        *self.held_until.borrow_mut() = Some(since + lives / 2);
     }
 
     /// Lets time pass: whoever goes on from here reckons with the end of the lock.

@@ -21,7 +21,8 @@ use crate::store::Wire;
 pub(super) struct Worker<'s> {
     pub(super) calls: Calls<'s>,
     pub(super) job: Job,
-    is_short: bool,
+    /// How long its lock lives for certain, where the story reckons with that.
+    lives: Option<Duration>,
 }
 
 /// What a worker works on, and what it has of it so far.
@@ -56,7 +57,12 @@ impl<'s> Worker<'s> {
         };
         let owner = Uuid::new_v4().to_string();
         let job = Job { owner, operation, lock_ttl, response: Response::default(), error: None };
-        Self { calls: Calls::new(run, name, wire), job, is_short: matches!(lock, Lock::Short) }
+        let lives = match lock {
+            Lock::Short => Some(run.lock_ttl),
+            Lock::Long => None,
+            Lock::Raw(text) => text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::from_secs_f64),
+        };
+        Self { calls: Calls::new(run, name, wire), job, lives }
     }
 
     pub(super) async fn begins(&mut self) -> Played<Begun> {
@@ -187,8 +193,8 @@ impl<'s> Worker<'s> {
 
     /// Notes that a lock which is to run out was asked for at `since`, and was got.
     pub(super) fn holds_the_lock(&self, since: Instant) {
-        if self.is_short {
-            self.calls.run.is_held(since);
+        if let Some(lives) = self.lives {
+            self.calls.run.is_held(since, lives);
         }
     }
 

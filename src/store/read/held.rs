@@ -18,4 +18,31 @@ impl Reader {
         }
         Ok(held)
     }
+
+    /// The other databases of the server that hold Redis keys, and how many each; none where the server does not say.
+    pub async fn keys_elsewhere(&self) -> Vec<(i64, u64)> {
+        let own = self.link().target().db;
+        let info = self.link().ask(redis::cmd("INFO").arg("keyspace")).await;
+        let text = info.ok().and_then(reply::bytes).map(|text| String::from_utf8_lossy(&text).into_owned());
+        let others = text.iter().flat_map(|text| text.lines()).filter_map(database);
+        others.filter(|(db, keys)| *db != own && *keys > 0).collect()
+    }
+}
+
+/// A line of INFO keyspace, such as `db3:keys=4102,expires=0,avg_ttl=0`.
+fn database(line: &str) -> Option<(i64, u64)> {
+    let (db, rest) = line.strip_prefix("db")?.split_once(":keys=")?;
+    Some((db.parse().ok()?, rest.split(',').next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_a_number_and_its_keys() {
+        assert_eq!(database("db3:keys=4102,expires=0,avg_ttl=0"), Some((3, 4_102)));
+        assert_eq!(database("# Keyspace"), None);
+        assert_eq!(database("db3:keys=many"), None);
+    }
 }

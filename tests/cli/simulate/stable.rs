@@ -29,19 +29,31 @@ fn the_same_is_played_twice() {
     assert_eq!(first, played());
 }
 
+/// What comes of a scenario with `reference` where the first request that says `word` is on its way for that long.
+fn played_slowly(scenario: &str, word: &'static str, millis: u64) -> Value {
+    let server = Server::start();
+    let slow = acts_at(&server, word, move || sleep(Duration::from_millis(millis)));
+    let mut command = idemctl(server.folder());
+    command.env("PATH", path()).env("TMPDIR", server.folder());
+    command.args([
+        "-u",
+        &format!("unix://{}", slow.display()),
+        "simulate",
+        scenario,
+        "--schema",
+        "reference",
+        "-o",
+        "json",
+    ]);
+    command.run().json()["cells"][0].clone()
+}
+
+/// Rule: what comes after the moment at which a lock may have ended is no part of a story.
 #[test]
 fn a_machine_that_is_slower_than_a_lock_makes_no_verdict_worse() {
-    let server = Server::start();
-    // The result of whoever makes the payment first, `{"` in base64, is on its way for longer than the lock lives.
-    let slow = acts_at(&server, "eyJ", || sleep(Duration::from_millis(1_200)));
-    let played = idemctl(server.folder())
-        .env("PATH", path())
-        .env("TMPDIR", server.folder())
-        .args(["-u", &format!("unix://{}", slow.display()), "simulate", "crash-before-complete"])
-        .args(["--schema", "reference", "-o", "json"])
-        .run()
-        .exits(0)
-        .json();
-    let cell = &played["cells"][0];
+    // The result of whoever makes the payment first, `{"` in base64.
+    let cell = played_slowly("crash-before-complete", "eyJ", 1_200);
     assert_eq!((&cell["verdict"], &cell["effects"]), (&"blocked".into(), &1.into()), "{cell:#}");
+    let cell = played_slowly("clock-of-ttl", "eyJ", 1_700);
+    assert_eq!((&cell["verdict"], &cell["effects"]), (&"refused".into(), &1.into()), "{cell:#}");
 }
