@@ -163,7 +163,7 @@ fn a_master_that_dies_in_the_middle_of_a_purge_is_named_and_its_replica_is_purge
 fn a_list_is_whole_when_a_replica_takes_over_before_its_end() {
     let mut cluster = filled(3_000);
     // Long enough for a replica to notice, and to be elected.
-    let running = cluster.command().args(["list", "-o", "jsonl", "--rate", "300/s"]).start();
+    let running = cluster.command().args(["list", "-o", "jsonl", "--rate", "180/s"]).start();
     let listing = thread::spawn(|| running.ends());
     thread::sleep(Duration::from_millis(1_000));
     cluster.kill(1);

@@ -234,7 +234,7 @@ fn node() -> (Server, u16) {
         "bind 127.0.0.1".to_owned(),
         "cluster-enabled yes".to_owned(),
         "cluster-config-file nodes.conf".to_owned(),
-        "cluster-node-timeout 4000".to_owned(),
+        "cluster-node-timeout 3000".to_owned(),
         "cluster-require-full-coverage no".to_owned(),
         "repl-diskless-sync-delay 0".to_owned(),
     ];
