@@ -2,8 +2,8 @@
 
 mod prometheus;
 mod stats_json;
-mod table;
+mod stats_table;
 
 pub use self::prometheus::exposition;
 pub use self::stats_json::rows;
-pub use self::table::text;
+pub use self::stats_table::text;

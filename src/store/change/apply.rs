@@ -57,19 +57,23 @@ impl Writer {
             }
             let done = changes[begun..].iter().zip(&outcomes[begun..]).filter(|(_, outcome)| outcome.is_done());
             let done: Vec<_> = done.map(|(change, _)| change.redis_key()).collect();
-            let ended = match follows {
-                // What was done may be lost, for nobody can say who the master is.
-                Err(why) if !done.is_empty() => {
-                    Err(StoreError::MasterUnknown { target: self.name(), why: why.to_string() })
-                }
-                Err(error) => Err(error),
-                Ok(_) => self.replicated(&done).await,
-            };
-            if let Err(error) = ended {
+            if let Err(error) = self.is_kept(follows.map(drop), &done).await {
                 return (outcomes, Err(StoreError::worst_of(silence, error)));
             }
         }
         (outcomes, silence.map_or(Ok(()), Err))
+    }
+
+    /// Passes where what was done stays done: the master is known, and the replicas have what they were to have.
+    async fn is_kept(&self, follows: Result<(), StoreError>, done: &[&[u8]]) -> Result<(), StoreError> {
+        match follows {
+            // What was done may be lost, for nobody can say who the master is.
+            Err(why) if !done.is_empty() => {
+                Err(StoreError::MasterUnknown { target: self.name(), why: why.to_string() })
+            }
+            Err(error) => Err(error),
+            Ok(()) => self.replicated(done).await,
+        }
     }
 
     /// True when an error of [`Writer::apply`] leaves the other masters of a cluster to go on with.

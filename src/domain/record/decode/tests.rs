@@ -128,6 +128,8 @@ fn what_no_service_writes_is_somebody_elses() {
     const EXTRA: &str = "is a field that it does not have";
     const MISSING: &str = "is missing";
     const NULL: &str = "is null, which it never is";
+    const NO_HEADER: &str = r#"{"status":1,"response":{"StatusCode":1,"Body":""}}"#;
+    const NULL_CODE: &str = r#"{"status":"COMPLETED","code":null,"headers":{},"body":""}"#;
     const DEEP: &str = r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":"","x":1}}"#;
     for (schema, slot, value, field, fault, case) in [
         ("go-chi", 0, r#"{"status":0,"name":"Ann"}"#, "/name", EXTRA, "in-progress"),
@@ -136,23 +138,9 @@ fn what_no_service_writes_is_somebody_elses() {
         ("go-chi", 0, r#"{"status":1,"response":7}"#, "/response", "is no object", "completed"),
         ("go-chi", 0, r#"{"status":1,"response":null}"#, "/response", NULL, "completed"),
         ("go-chi", 0, DEEP, "/response/x", EXTRA, "completed"),
-        (
-            "go-chi",
-            0,
-            r#"{"status":1,"response":{"StatusCode":1,"Body":""}}"#,
-            "/response/Header",
-            MISSING,
-            "completed",
-        ),
+        ("go-chi", 0, NO_HEADER, "/response/Header", MISSING, "completed"),
         ("go-middleware", 0, r#"{"status":"COMPLETED"}"#, "/code", MISSING, "completed"),
-        (
-            "go-middleware",
-            0,
-            r#"{"status":"COMPLETED","code":null,"headers":{},"body":""}"#,
-            "/code",
-            NULL,
-            "completed",
-        ),
+        ("go-middleware", 0, NULL_CODE, "/code", NULL, "completed"),
         ("express", 0, r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#, "/fingerPrint", EXTRA, "in-progress"),
         ("express", 0, r#"{"status":"COMPLETED","statusCode":200,"headers":null}"#, "/headers", NULL, "completed"),
         ("event-driven", 1, r#"{"statusCode":200,"extra":1}"#, "/extra", EXTRA, "stored"),
