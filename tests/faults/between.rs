@@ -162,7 +162,7 @@ fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_
     });
     cluster.announce(2, refuses);
     let words = ["purge", "--schema", "go-middleware", "--state", "in-progress", "--yes", "--backup", "b"];
-    let run = cluster.idemctl(&[&words[..], &["--key-file", "keys"]].concat());
+    let run = cluster.idemctl(&[&words[..], &["--key-file", "keys", "-o", "json"]].concat());
     run.exits(7).says("outcome unknown").says("NOREPLICAS");
     assert!(noted(cluster.node(0), "outcome-unknown") > 0);
 }

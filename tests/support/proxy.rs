@@ -101,6 +101,9 @@ pub fn acts_at(server: &Server, word: &'static str, act: impl Fn() + Send + Sync
 fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &impl Fn(&[u8]) -> Hook) {
     while let Some(sent) = all_there_is(client) {
         if sent.is_empty() {
+            // A reply that a busy server sent in two parts.
+            let Some(rest) = all_there_is(&mut server) else { return };
+            let _ = client.write_all(&rest);
             continue;
         }
         let hook = hook(&sent);
@@ -121,6 +124,11 @@ fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &
         while reply.is_empty() {
             let Some(more) = all_there_is(&mut server) else { return };
             reply = more;
+            if reply.is_empty() {
+                // What came was a part of the request, of a busy client: there is no reply before the rest has come.
+                let Some(rest) = all_there_is(client) else { return };
+                let _ = server.write_all(&rest);
+            }
         }
         match hook {
             Hook::Lose => return,
