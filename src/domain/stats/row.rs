@@ -22,11 +22,11 @@ pub(crate) struct Row {
     weighed: Weighed,
 }
 
-/// The records of a sample, and the memory they take together.
+/// The records of a sample, and the memory that they take together beside the bytes of their values.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weighed {
     records: u64,
-    bytes: u64,
+    overhead: u64,
 }
 
 impl Row {
@@ -45,9 +45,9 @@ impl Row {
         self.oldest = self.oldest.into_iter().chain(record.age).max_by_key(|age| age.millis);
     }
 
-    pub(super) fn weigh(&mut self, memory_bytes: u64) {
+    pub(super) fn weigh(&mut self, record: &Record, memory_bytes: u64) {
         self.weighed.records += 1;
-        self.weighed.bytes += memory_bytes;
+        self.weighed.overhead += memory_bytes.saturating_sub(record.size_bytes().unwrap_or(0));
     }
 
     /// Records whose memory the server has told.
@@ -55,11 +55,12 @@ impl Row {
         self.weighed.records
     }
 
-    /// Bytes of memory of all records of the group, by those that were weighed; `None` where none was.
+    /// Bytes of memory of all records of the group: the bytes of their values, which are known, and what the server takes
+    /// beside them, by the records that were weighed; `None` where none was.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
-        let Weighed { records, bytes } = self.weighed;
-        let whole = (u128::from(bytes) * u128::from(self.records)).checked_div(u128::from(records))?;
-        Some(u64::try_from(whole).unwrap_or(u64::MAX))
+        let Weighed { records, overhead } = self.weighed;
+        let beside = (u128::from(overhead) * u128::from(self.records)).checked_div(u128::from(records))?;
+        Some(self.bytes.saturating_add(u64::try_from(beside).unwrap_or(u64::MAX)))
     }
 
     /// True when every record was weighed, so that the memory is no estimate.
@@ -77,7 +78,7 @@ impl Row {
         self.age.merge(&other.age);
         self.oldest = self.oldest.into_iter().chain(other.oldest).max_by_key(|age| age.millis);
         self.weighed.records += other.weighed.records;
-        self.weighed.bytes += other.weighed.bytes;
+        self.weighed.overhead += other.weighed.overhead;
     }
 }
 
@@ -88,16 +89,15 @@ mod tests {
 
     #[test]
     fn memory_is_told_by_a_sample() {
-        let mut row = Row::default();
-        for left in [10_000, 20_000, 30_000] {
-            row.add(&chi(CHI_LOCK, Expiry::In(left)));
-        }
+        let (mut row, lock) = (Row::default(), chi(CHI_LOCK, Expiry::In(10_000)));
+        let length = lock.size_bytes().unwrap();
+        (0..3).for_each(|_| row.add(&lock));
         assert_eq!(row.memory_bytes(), None);
-        row.weigh(100);
-        row.weigh(200);
-        assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(450), false));
-        row.weigh(0);
-        assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(300), true));
+        row.weigh(&lock, length + 100);
+        row.weigh(&lock, length + 200);
+        assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(3 * length + 450), false));
+        row.weigh(&lock, length);
+        assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(3 * length + 300), true));
     }
 
     #[test]

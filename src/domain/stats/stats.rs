@@ -72,7 +72,7 @@ impl Stats {
     pub(crate) fn weigh(&mut self, record: &Record, memory_bytes: u64) {
         for place in self.places(record) {
             if let Some(row) = self.rows.get_mut(&place) {
-                row.weigh(memory_bytes);
+                row.weigh(record, memory_bytes);
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Figures on records for people: a table, bars, and the owners with the most locks.
 
-use crate::domain::record::age::Age;
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::domain::stats::{BOUNDS, By, Group, Histogram, Row, Stats};
 use crate::render::bar::bar;
-use crate::render::style::View;
+use crate::render::style::{Palette, View};
 use crate::render::table::{Table, grid};
 use crate::render::{escape, words};
 
@@ -29,33 +30,42 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     text
 }
 
+/// The columns behind those that name a row, the first to go where the terminal is narrow last.
+const FIGURES: [(&str, fn(&Row) -> String); 5] = [
+    ("RECORDS", |row| row.records.to_string()),
+    ("BYTES", |row| words::bytes(row.bytes)),
+    ("OLDEST", |row| row.oldest.map_or_else(|| "-".to_owned(), words::short_age)),
+    ("MEMORY", |row| {
+        let mark = if row.is_weighed_whole() { "" } else { "~" };
+        row.memory_bytes().map_or_else(|| "-".to_owned(), |bytes| format!("{mark}{}", words::bytes(bytes)))
+    }),
+    ("NO EXPIRY", |row| row.no_expiry.to_string()),
+];
+
+/// As many columns of figures as fit.
 fn rows(stats: &Stats, view: View) -> String {
-    let mut table = Table::new(view.palette);
-    let by = stats.by().as_str().to_uppercase();
-    table.heading(["SCHEMA", &by, "RECORDS", "BYTES", "MEMORY", "OLDEST", "NO EXPIRY"]);
-    for (schema, group, row) in stats.rows() {
-        table.row(cells(schema, &name(group), row));
-    }
-    if stats.rows().count() > 1 && stats.by() != By::Finding {
-        table.row(cells("all", "", &stats.total()));
-    }
-    (2..7).for_each(|column| table.align_right(column));
-    table.text(0)
+    let fits = |text: &String| view.width.is_none_or(|width| text.lines().all(|line| line.width() <= width));
+    let plain = Palette::new(false);
+    let count = (1..=FIGURES.len()).rev().find(|count| fits(&table(stats, plain, *count))).unwrap_or(1);
+    table(stats, view.palette, count)
 }
 
-fn cells(schema: &str, group: &str, row: &Row) -> [String; 7] {
-    let mark = if row.is_weighed_whole() { "" } else { "~" };
-    let memory = row.memory_bytes().map_or_else(|| "-".to_owned(), |bytes| format!("{mark}{}", words::bytes(bytes)));
-    let oldest = |age: Option<Age>| age.map_or_else(|| "-".to_owned(), words::short_age);
-    [
-        schema.to_owned(),
-        group.to_owned(),
-        row.records.to_string(),
-        words::bytes(row.bytes),
-        memory,
-        oldest(row.oldest),
-        row.no_expiry.to_string(),
-    ]
+fn table(stats: &Stats, palette: Palette, count: usize) -> String {
+    let (mut table, figures) = (Table::new(palette), &FIGURES[..count]);
+    let by = stats.by().as_str().to_uppercase();
+    table.heading(["SCHEMA", &by].into_iter().chain(figures.iter().map(|(name, _)| *name)));
+    let cells = |schema: &str, group: String, row: &Row| {
+        let figures: Vec<_> = figures.iter().map(|(_, figure)| figure(row)).collect();
+        [vec![schema.to_owned(), group], figures].concat()
+    };
+    for (schema, group, row) in stats.rows() {
+        table.row(cells(schema, name(group), row));
+    }
+    if stats.rows().count() > 1 && stats.by() != By::Finding {
+        table.row(cells("all", String::new(), &stats.total()));
+    }
+    (2..2 + count).for_each(|column| table.align_right(column));
+    table.text(0)
 }
 
 fn name(group: &Group) -> String {
