@@ -30,8 +30,11 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     text
 }
 
-/// The columns behind those that name a row, the first to go where the terminal is narrow last.
-const FIGURES: [(&str, fn(&Row) -> String); 5] = [
+/// A figure of a row, for people.
+type Shown = fn(&Row) -> String;
+
+/// The columns behind those that name a row; the last one is the first to go where the terminal is narrow.
+const FIGURES: [(&str, Shown); 5] = [
     ("RECORDS", |row| row.records.to_string()),
     ("BYTES", |row| words::bytes(row.bytes)),
     ("OLDEST", |row| row.oldest.map_or_else(|| "-".to_owned(), words::short_age)),
