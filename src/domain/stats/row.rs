@@ -20,6 +20,8 @@ pub(crate) struct Row {
     /// Age of the records whose age is told.
     pub(crate) age: Histogram,
     weighed: Weighed,
+    /// True when a group was taken in of which only a sample was weighed.
+    has_sampled: bool,
 }
 
 /// The records of a sample, and the memory that they take together beside the bytes of their values.
@@ -58,14 +60,18 @@ impl Row {
     /// Bytes of memory of all records of the group: the bytes of their values, which are known, and what the server takes
     /// beside them, by the records that were weighed; `None` where none was.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        Some(self.bytes.saturating_add(self.beside()?))
+    }
+
+    fn beside(&self) -> Option<u64> {
         let Weighed { records, overhead } = self.weighed;
         let beside = (u128::from(overhead) * u128::from(self.records)).checked_div(u128::from(records))?;
-        Some(self.bytes.saturating_add(u64::try_from(beside).unwrap_or(u64::MAX)))
+        Some(u64::try_from(beside).unwrap_or(u64::MAX))
     }
 
     /// True when every record was weighed, so that the memory is no estimate.
     pub(crate) fn is_weighed_whole(&self) -> bool {
-        self.weighed.records == self.records
+        self.weighed.records == self.records && !self.has_sampled
     }
 
     /// Takes another group's figures in.
@@ -77,8 +83,12 @@ impl Row {
         self.ttl.merge(&other.ttl);
         self.age.merge(&other.age);
         self.oldest = self.oldest.into_iter().chain(other.oldest).max_by_key(|age| age.millis);
-        self.weighed.records += other.weighed.records;
-        self.weighed.overhead += other.weighed.overhead;
+        // As if all of the other's records had been weighed, so that the memory of both is the sum.
+        if let Some(beside) = other.beside() {
+            self.weighed.records += other.records;
+            self.weighed.overhead += beside;
+        }
+        self.has_sampled |= !other.is_weighed_whole();
     }
 }
 
@@ -98,6 +108,23 @@ mod tests {
         assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(3 * length + 450), false));
         row.weigh(&lock, length);
         assert_eq!((row.memory_bytes(), row.is_weighed_whole()), (Some(3 * length + 300), true));
+    }
+
+    #[test]
+    fn the_memory_of_several_groups_is_their_sum() {
+        let lock = chi(CHI_LOCK, Expiry::In(10_000));
+        let row = |records: u64, overhead| {
+            let mut row = Row::default();
+            (0..records).for_each(|_| row.add(&lock));
+            row.weigh(&lock, lock.size_bytes().unwrap() + overhead);
+            row
+        };
+        let (many, few) = (row(9, 100), row(1, 7));
+        let mut both = Row::default();
+        both.merge(&many);
+        both.merge(&few);
+        assert_eq!(both.memory_bytes(), Some(many.memory_bytes().unwrap() + few.memory_bytes().unwrap()));
+        assert!(few.is_weighed_whole() && !both.is_weighed_whole());
     }
 
     #[test]
