@@ -61,12 +61,17 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let locks: Vec<_> = found.into_iter().map(|found| Lock::of(found, &catalog, millis)).collect();
     explain(context, &args, &locks)?;
     let mut extended = Extended { locks, done: 0 };
+    let mut ended = Ok(());
     if args.confirmed.dry_run {
         context.ui.status("dry run: nothing was changed");
     } else if extended.changes().next().is_some() {
-        extended.change(context, &args).await?;
+        ended = extended.change(context, &args).await;
     }
-    write_report(context, args.output, &extended.report())?;
+    // What was changed is told even where an error followed; without leave nothing was tried.
+    if ended.is_ok() || extended.locks.iter().any(|lock| matches!(lock.is, Is::Tried(_))) {
+        write_report(context, args.output, &extended.report())?;
+    }
+    ended?;
     extended.exit(&reader.name())
 }
 
@@ -160,7 +165,7 @@ impl Lock {
 
     fn outcome(&self) -> &'static str {
         match &self.is {
-            Is::Extendable(..) => "dry-run",
+            Is::Extendable(..) => "extendable",
             Is::Enough(_) => "enough",
             Is::Absent => "not-found",
             Is::Refused(_) => "refused",

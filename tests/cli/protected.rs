@@ -6,11 +6,12 @@ const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// Every command that changes records, on what [`seeded`] puts there.
-const CHANGES: [&[&str]; 7] = [
+const CHANGES: [&[&str]; 8] = [
     &["force-unlock", "stuck", "--schema", "express"],
     &["begin", "new", "--schema", "express"],
     &["complete", "stuck", "--schema", "express", "--status", "201", "--body", "ok"],
     &["release", "stuck", "--schema", "express"],
+    &["extend", "held", "--schema", "express", "--for", "9h"],
     &["sweep", "--orphaned", "--grace", "0s"],
     &["purge", "--all"],
     &["restore", "backup"],
@@ -25,12 +26,15 @@ fn seeded() -> Server {
     server.set("idem:gone", LOCK, 1_000_000);
     server.idemctl(&["force-unlock", "gone", "--schema", "express", "--yes", "--backup", "backup"]).exits(0);
     server.put("idem:stuck", LOCK);
+    server.set("idem:held", LOCK, 1_000_000);
     server.set("idem:done", DONE, 1_000_000);
     server
 }
 
-fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>)> {
-    server.keys().into_iter().map(|key| (key.clone(), server.get(&key))).collect()
+/// Each Redis key with its value, and whether the key lives longer than anything of [`seeded`] does.
+fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>, bool)> {
+    let is_extended = |key: &str| server.send::<i64>(&[b"PTTL", key.as_bytes()]) > 7_200_000;
+    server.keys().into_iter().map(|key| (key.clone(), server.get(&key), is_extended(&key))).collect()
 }
 
 #[test]
