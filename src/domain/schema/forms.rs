@@ -53,6 +53,7 @@ as_str!(BodyEncoding);
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Timestamp {
+    /// Milliseconds since the epoch.
     #[default]
     #[serde(rename = "ms")]
     #[strum(serialize = "ms")]

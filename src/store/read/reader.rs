@@ -12,6 +12,7 @@ use crate::store::scripts;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head {
+    /// At most this many bytes.
     Bytes(usize),
     Whole,
 }
