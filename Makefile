@@ -24,8 +24,9 @@ bench: ## Run the benchmarks (100k records, about a minute; N=1000000 for more)
 install: ## Install idemctl for this user
 	cargo install --locked --path .
 
-generate: ## Write completions/, man/, the tables of lua/reference/README.md and the matrix of README.md anew
+generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated:: matrix::
+	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles::
 
 clean-tools: ## Remove the programs that test and check have fetched
 	rm -rf .engines .tools

@@ -1,6 +1,9 @@
 //! The root parser and dispatch.
 
+mod examples;
 mod familiar;
+mod help;
+mod topics;
 
 use std::ffi::OsString;
 
@@ -105,16 +108,19 @@ enum Command {
     Man(man::Args),
 }
 
-/// The whole command line as clap knows it, for completions, man pages and their tests.
+/// The whole command line as clap knows it, with examples, for help, completions, man pages and their tests.
 pub fn command() -> clap::Command {
     let mut command = Root::command();
     command.build();
-    command
+    examples::added_to(command, "")
 }
 
 /// Runs a command line and says how it ended.
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let words = familiar::in_own_words(words.collect());
+    if let Some((_, asked)) = words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help")) {
+        return helped(&asked[1..]);
+    }
     let root = match parse(&words) {
         Ok(root) => root,
         Err(error) => return usage(&error, &words),
@@ -192,8 +198,30 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     }
 }
 
+/// `help`, `help COMMAND` and `help TOPIC`.
+fn helped(words: &[OsString]) -> Exit {
+    let mut ui = Ui::new(Color::Auto);
+    let Some(page) = help::asked(&command(), words) else {
+        let asked: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        ui.error(&format!("there is no help on `{}`", asked.join(" ")));
+        ui.hint("`idemctl help` names the commands and the topics");
+        return Exit::Usage;
+    };
+    show(&mut ui, &page)
+}
+
+/// Prints a page of help. A closed pipe on `--help | head` is no error.
+fn show(ui: &mut Ui, page: &clap::builder::StyledStr) -> Exit {
+    let text = if ui.is_colored() { page.ansi().to_string() } else { page.to_string() };
+    let _ = ui.data(format!("{}\n", text.trim_end())).and_then(|()| ui.flush());
+    Exit::Done
+}
+
 /// Help and version are answers; everything else is a usage error.
 fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
+    if error.kind() == ErrorKind::DisplayHelp {
+        return show(&mut Ui::new(Color::Auto), &help::on_one_screen(&command(), words));
+    }
     if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
         && let Some(hint) = familiar::hint(command)
     {
@@ -202,7 +230,7 @@ fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
         ui.hint(hint);
         return Exit::Usage;
     }
-    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let asked = error.kind() == ErrorKind::DisplayVersion;
     // A closed pipe on `--help | head` is no error.
     let _ = error.print();
     match asked {

@@ -31,13 +31,10 @@ pub(super) fn hint(command: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(word, _)| *word == command).map(|(_, hint)| *hint)
 }
 
-/// The same command line in idemctl's words: `help list`, `version` and a last `-h`, which else is the host without its value.
+/// The same command line in idemctl's words: `version` and a last `-h`, which else is the host without its value.
 pub(super) fn in_own_words(mut words: Vec<OsString>) -> Vec<OsString> {
     let first = words.get(1).map(OsString::as_os_str).unwrap_or_default();
-    if first == OsStr::new("help") {
-        words.remove(1);
-        words.push("--help".into());
-    } else if first == OsStr::new("version") && words.len() == 2 {
+    if first == OsStr::new("version") && words.len() == 2 {
         words[1] = "--version".into();
     }
     if words.len() > 1
@@ -55,8 +52,7 @@ mod tests {
     #[test]
     fn help_and_version_are_understood_wherever_they_are_looked_for() {
         for (line, own) in [
-            ("idemctl help", "idemctl --help"),
-            ("idemctl help schema list", "idemctl schema list --help"),
+            ("idemctl help schema list", "idemctl help schema list"),
             ("idemctl version", "idemctl --version"),
             ("idemctl -h", "idemctl --help"),
             ("idemctl list -h", "idemctl list --help"),

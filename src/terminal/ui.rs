@@ -47,6 +47,11 @@ impl Ui {
         View { palette: Palette::new(self.colored), width: self.width }
     }
 
+    /// True where stdout takes colours.
+    pub fn is_colored(&self) -> bool {
+        self.colored
+    }
+
     pub fn is_interactive(&self) -> bool {
         self.interactive
     }

@@ -1,4 +1,4 @@
-//! The tool under each of the users that the README proposes, made by the very lines that stand there: what is permitted
+//! The tool under each of the users that the document proposes, made by the very lines that stand there: what is permitted
 //! works, what is not says which right is missing, and nothing is changed.
 
 use crate::support::{Run, Runs, Server};
@@ -6,12 +6,12 @@ use crate::support::{Run, Runs, Server};
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
-/// The lines of the README, each in words.
+/// The lines of the document, each in words.
 fn lines() -> Vec<Vec<String>> {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let lines = readme.lines().filter(|line| line.starts_with("ACL SETUSER "));
+    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/connecting.md")).unwrap();
+    let lines = document.lines().filter(|line| line.starts_with("ACL SETUSER "));
     let lines: Vec<Vec<_>> = lines.map(|line| line.split(' ').map(str::to_owned).collect()).collect();
-    assert_eq!(lines.len(), 2, "the README has a line for each user");
+    assert_eq!(lines.len(), 2, "the document has a line for each user");
     lines
 }
 
@@ -117,7 +117,7 @@ fn the_reader_changes_nothing_and_is_told_what_it_lacks() {
         let run = run(&server, "idemctl-read", words);
         assert_eq!(run.code, 4, "{words:?}: {}", run.all());
         assert!(run.stderr.contains("the user needs "), "{words:?}: {}", run.all());
-        assert!(run.stderr.contains("hint: README, ACL users"), "{words:?}: {}", run.all());
+        assert!(run.stderr.contains("hint: docs/connecting.md, ACL users"), "{words:?}: {}", run.all());
     }
     assert_eq!(server.get("idem:held").unwrap(), LOCK.as_bytes());
     assert_eq!(server.get("idem:stuck").unwrap(), LOCK.as_bytes());

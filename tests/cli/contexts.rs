@@ -11,10 +11,10 @@ use crate::support::{Home, Server, alone};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
-/// The config file of the README.
+/// The config file of the document.
 fn example() -> String {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let blocks = readme.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/connecting.md")).unwrap();
+    let blocks = document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     blocks.filter(|block| block.contains("[contexts.prod]")).collect::<Vec<_>>().concat()
 }
 
@@ -28,10 +28,10 @@ fn the_example_of_the_readme_says_what_it_seems_to() {
     assert_eq!(names, ["audit", "prod", "staging"]);
     assert_eq!(listed["contexts"][0]["read_only"], true);
     let table = home.run(&["context", "list"]).exits(0);
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/connecting.md")).unwrap();
     for line in table.text().lines() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(readme.lines().any(|there| words(there) == words(line)), "not in the README: {line}");
+        assert!(document.lines().any(|there| words(there) == words(line)), "not in the document: {line}");
     }
     let prod = |name| home.setting(&[], &["--context", "prod"], name);
     let config = home.config().display().to_string();

@@ -15,6 +15,7 @@ mod check;
 mod claims;
 mod complete;
 mod completions;
+mod consoles;
 mod contexts;
 mod evidence;
 mod extend;

@@ -82,3 +82,12 @@ fn fields_words_and_placeholders_are_found() {
     assert_eq!(placeholders("    (\"now\", Place::Now),\n"), ["{now}".to_owned()].into());
     assert_eq!(named("`a = 1` b `[[c]]`\n```\n`d`\n```\n`e`"), ["a", "c", "e"].map(str::to_owned).into());
 }
+
+#[test]
+fn the_findings_of_the_document_are_those_of_the_help() {
+    let document = file("docs/operations.md");
+    for code in idemctl::domain::diagnosis::FindingCode::ALL {
+        let row = format!("| `{}` | {} |", code.as_str(), code.meaning());
+        assert!(document.contains(&row), "docs/operations.md lacks {row}");
+    }
+}

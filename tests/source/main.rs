@@ -10,6 +10,7 @@ mod engines;
 mod exit_codes;
 mod generated;
 mod layers;
+mod links;
 mod matrix;
 mod rust_source;
 mod size;

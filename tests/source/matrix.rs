@@ -1,4 +1,4 @@
-//! The matrix in the README, with a paragraph for each bad cell, is what `simulate --all` plays. `IDEMCTL_BLESS=1` (`make
+//! The matrix in `docs/simulations.md`, with a paragraph for each bad cell, is what `simulate --all` plays. `IDEMCTL_BLESS=1` (`make
 //! generate`) writes it anew.
 
 use std::collections::BTreeMap;
@@ -131,10 +131,10 @@ fn is_worldly(actor: &str) -> bool {
 }
 
 #[test]
-fn the_matrix_in_the_readme_is_what_is_played() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = fs::read_to_string(&file).unwrap();
-    let (before, rest) = readme.split_once(BEGIN).expect("the README has a place for the matrix");
+fn the_matrix_in_the_document_is_what_is_played() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/simulations.md");
+    let document = fs::read_to_string(&file).unwrap();
+    let (before, rest) = document.split_once(BEGIN).expect("the document has a place for the matrix");
     let (_, after) = rest.split_once(END).expect("the matrix has an end");
     let cells = cells();
     let bad = cells.iter().filter(|cell| is_bad(cell)).count();
@@ -146,7 +146,7 @@ fn the_matrix_in_the_readme_is_what_is_played() {
     if std::env::var_os("IDEMCTL_BLESS").is_some() {
         fs::write(&file, &wanted).unwrap();
     }
-    let differing: Vec<_> = readme.lines().zip(wanted.lines()).filter(|(is, played)| is != played).take(3).collect();
+    let differing: Vec<_> = document.lines().zip(wanted.lines()).filter(|(is, played)| is != played).take(3).collect();
     let same = fs::read_to_string(&file).unwrap() == wanted;
     assert!(same, "`make generate` writes it anew; what is there and what was played: {differing:#?}");
 }

@@ -37,6 +37,26 @@ as_str!(FindingCode);
 
 impl FindingCode {
     pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// What the code means, in one line.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::NoExpiry => "a lock without TTL: retries are turned away for ever",
+            Self::ExcessTtl => {
+                "a lock that stays longer than the lock TTL allows: the deployment's where stated, else the schema's"
+            }
+            Self::Overdue => "a lock older than the --overdue you give",
+            Self::LeftoverLock => {
+                "a lock beside a result, from a crash between the two steps, or of a worker that came late"
+            }
+            Self::Unreadable => "a value that does not decode",
+            Self::ForeignSchema => "a value of another schema that shares the key, e.g. the older release's",
+            Self::WrongType => "the Redis key is not a string",
+            Self::ResultNoExpiry => "a result that is never forgotten",
+            Self::ShortResultTtl => "a result that goes sooner than retries may come",
+            Self::Oversized => "a value above 64 KiB",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]

@@ -12,7 +12,7 @@ pub(crate) struct Contradiction {
     pub(crate) records: u64,
 }
 
-/// Contradicted defaults, in the order in which they were found.
+/// Contradicted defaults, in the order of the schemas' names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contradictions {
     found: Vec<(String, TtlOf, Contradiction)>,
@@ -42,7 +42,8 @@ impl Contradictions {
             }
             None => {
                 let found = Contradiction { default_ms, most_ms: left, records: 1 };
-                self.found.push((record.schema.name.clone(), of, found));
+                let place = self.found.partition_point(|(schema, ..)| *schema < record.schema.name);
+                self.found.insert(place, (record.schema.name.clone(), of, found));
             }
         }
     }

@@ -30,7 +30,9 @@ impl StoreError {
             Self::SentinelLogIn { .. } => {
                 "Sentinels have a log-in of their own: --sentinel-user, --sentinel-pass-file or IDEMCTL_SENTINEL_AUTH"
             }
-            Self::Permission { .. } | Self::NeedsSlots { .. } => "README, ACL users, has two that are ready to use",
+            Self::Permission { .. } | Self::NeedsSlots { .. } => {
+                "docs/connecting.md, ACL users, has two that are ready to use"
+            }
             Self::Apart { .. } => "force-unlock removes the lock alone; nothing else was tried",
             Self::Refused { code, why, .. } => return refused(code, why),
             Self::NotReplicated { .. } => "--wait-timeout waits longer; INFO replication tells how the replicas are",

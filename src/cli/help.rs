@@ -1,0 +1,181 @@
+//! The pages of help: a command's own options and examples on one screen, the options that commands share on pages of their own.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command};
+
+use super::topics;
+
+/// The headings under which options stand that commands share, and the page that explains these options.
+const SHARED: [(&str, &str); 5] = [
+    ("Change", "changes"),
+    ("Schemas", "schemas"),
+    ("Connection", "connection"),
+    ("TLS", "connection"),
+    ("Display", "output"),
+];
+
+/// The examples stand before the options: they are what most readers look for.
+const PAGE: &str = "{about-with-newline}\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}";
+
+/// How many columns a page takes at most.
+const WIDTH: usize = 100;
+
+/// The page that `help WORDS` asks for: a topic, or all that there is to say of a command. None for other words.
+pub(super) fn asked(root: &Command, words: &[OsString]) -> Option<StyledStr> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let [word] = &words[..]
+        && let Some(topic) = topics::page(root, word)
+    {
+        return Some(topic);
+    }
+    let (command, name) = find(root, &words);
+    if name.split_whitespace().count() < words.iter().filter(|word| !word.starts_with('-')).count() {
+        return None;
+    }
+    Some(if name.is_empty() { of_root(command) } else { whole(command) })
+}
+
+/// The page that `WORDS --help` asks for: one screen.
+pub(super) fn on_one_screen(root: &Command, words: &[OsString]) -> StyledStr {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (command, name) = find(root, &words);
+    if name.is_empty() {
+        return of_root(command);
+    }
+    let footer = format!(
+        "{}\n  idemctl help {name}\n          Each option at length, and what the command does",
+        shared(command)
+    );
+    page(command, &SHARED.map(|(heading, _)| heading)).after_help(footer).render_help()
+}
+
+/// The command that the words name, the innermost, and its name behind `idemctl`.
+fn find<'a>(root: &'a Command, words: &[String]) -> (&'a Command, String) {
+    let mut found = (root, Vec::new());
+    for word in words {
+        if let Some(inner) = found.0.find_subcommand(word) {
+            found.1.push(inner.get_name());
+            found.0 = inner;
+        }
+    }
+    (found.0, found.1.join(" "))
+}
+
+/// All that there is to say of a command, but for how a server is reached.
+fn whole(command: &Command) -> StyledStr {
+    let template = PAGE.replace("{about-with-newline}", "{about-with-newline}\n").replace("\n\n{usage", "\n{usage");
+    page(command, &["Connection", "TLS", "Display"])
+        .help_template(template)
+        .after_long_help("How a server is reached: idemctl help connection")
+        .render_long_help()
+}
+
+fn of_root(root: &Command) -> StyledStr {
+    let topics: String = topics::TOPICS.iter().map(|(name, about)| format!("  {name:<12}  {about}\n")).collect();
+    let footer = format!(
+        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` shows a command on one screen, `idemctl help COMMAND` at length."
+    );
+    let hidden = without(root.clone(), &["Connection", "TLS", "Display"]);
+    hidden
+        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}{after-help}")
+        .after_help(footer)
+        .render_help()
+}
+
+/// The command as it is shown, without the options under these headings.
+fn page(command: &Command, hidden: &[&str]) -> Command {
+    without(command.clone(), hidden).max_term_width(WIDTH).help_template(PAGE)
+}
+
+/// The command without the options under these headings.
+pub(super) fn without(command: Command, hidden: &[&str]) -> Command {
+    command.mut_args(|option| {
+        let hide = option.get_help_heading().is_some_and(|heading| hidden.contains(&heading));
+        if hide { option.hide(true) } else { option }
+    })
+}
+
+/// Where the options of a command are explained that other commands have as well.
+fn shared(command: &Command) -> String {
+    let mut lines = String::from("Options that commands share:");
+    for topic in ["changes", "schemas", "connection", "output"] {
+        let names: Vec<_> =
+            command.get_arguments().filter(|option| topic_of(option) == Some(topic)).map(name).collect();
+        if !names.is_empty() {
+            lines.push_str(&format!("\n  idemctl help {topic}\n          {}", few(&names)));
+        }
+    }
+    lines
+}
+
+fn topic_of(option: &Arg) -> Option<&'static str> {
+    let heading = option.get_help_heading()?;
+    SHARED.iter().find(|(shared, _)| *shared == heading).map(|(_, topic)| *topic)
+}
+
+fn name(option: &Arg) -> String {
+    match (option.get_short(), option.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}/--{long}"),
+        (_, Some(long)) => format!("--{long}"),
+        (Some(short), None) => format!("-{short}"),
+        (None, None) => option.get_id().to_string(),
+    }
+}
+
+/// As many names as a line holds.
+fn few(names: &[String]) -> String {
+    let mut line = String::new();
+    for name in names {
+        if line.len() + name.len() > 72 {
+            return line + ", …";
+        }
+        line = if line.is_empty() { name.clone() } else { format!("{line}, {name}") };
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// Every command with its name behind `idemctl`.
+    fn commands(command: &Command, name: &str, all: &mut Vec<(String, Command)>) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            let name = format!("{name} {}", inner.get_name()).trim().to_owned();
+            all.push((name.clone(), inner.clone()));
+            commands(inner, &name, all);
+        }
+    }
+
+    #[test]
+    fn every_command_fits_on_a_screen_and_has_two_examples() {
+        let root = crate::cli::command();
+        let mut all = Vec::new();
+        commands(&root, "", &mut all);
+        assert!(all.len() > 20);
+        for (name, _) in all {
+            let words: Vec<OsString> = name.split(' ').map(OsString::from).collect();
+            let page = on_one_screen(&root, &words).to_string();
+            assert!(page.lines().count() <= 60, "{name}: {} lines\n{page}", page.lines().count());
+            assert!(examples::of(&name).len() >= 2, "{name} has no examples");
+        }
+    }
+
+    #[test]
+    fn every_example_is_a_command_line() {
+        let root = crate::cli::command();
+        for (name, lines) in examples::EXAMPLES {
+            for line in *lines {
+                let line = line.split(" > ").next().unwrap_or_default().replace('\'', "");
+                let parsed = root.clone().try_get_matches_from(line.split_whitespace());
+                let sound = parsed.as_ref().map_or_else(|error| error.kind() == ErrorKind::DisplayHelp, |_| true);
+                assert!(sound, "{line}: {parsed:?}");
+                assert!(line.contains(name), "{line} is an example of {name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The pages of help on what commands share: how a server is reached, what is printed, what the words in it mean.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+use clap::builder::StyledStr;
+
+use crate::domain::diagnosis::FindingCode;
+use crate::exit::Exit;
+
+/// The topics of `idemctl help TOPIC`, each with its first line.
+pub(super) const TOPICS: [(&str, &str); 6] = [
+    ("connection", "Which server, and how the server is reached"),
+    ("output", "Tables, CSV and JSON, colours, and what goes to which stream"),
+    ("exit-codes", "What the exit status of a command says"),
+    ("findings", "What can be wrong with a record"),
+    ("schemas", "Which services' records, and what a deployment states"),
+    ("changes", "What every change does before, while and after it happens"),
+];
+
+const CONNECTION: &str = "\
+A flag wins over IDEMCTL_URL and IDEMCTL_CONTEXT, these over the config file's default context, that over REDIS_URL.
+`idemctl config show --origin` says what the settings come to, and where each comes from.
+A context's name, protection, schemas and TTLs belong to its server's address, whoever names the server.
+
+Examples:
+  idemctl -u rediss://ops@cache.internal:6390/0 --askpass list
+  idemctl --context prod inspect order-1
+  idemctl -u redis-sentinel://sentinel-1:26379,sentinel-2:26379/payments list
+";
+
+const OUTPUT: &str = "\
+Data goes to stdout; everything else (counts, warnings, questions) goes to stderr.
+  -o table  for people; on a terminal as wide as the terminal, elsewhere one whole line a record
+  -o wide   the same with every column
+  -o csv, tsv, name  for spreadsheets and for `idemctl purge -`; --columns chooses
+  -o json   one document, `\"format\": 1`; fields are added, never renamed
+  -o jsonl  one JSON object a line, as records are read
+What is estimated is marked in tables (`~23h`) and says so in JSON (`\"age_evidence\": \"estimated\"`).
+NO_COLOR and --color never switch colours off.
+";
+
+const SCHEMAS: &str = "\
+A schema says how one service stores a record: Redis keys, forms of values, TTLs, steps. `idemctl schema list` names those that are
+there, `idemctl schema show NAME` says all of one, `idemctl schema check DIR` judges one of your own.
+A default TTL of a schema makes estimates, and an estimate selects nothing for a change. What this deployment states selects:
+
+Examples:
+  idemctl purge --schema express --result-ttl 24h --older-than 12h
+  idemctl list --schema go-chi --prefix pay:
+";
+
+const CHANGES: &str = "\
+A change is shown, confirmed, backed up, made in one step of the server that compares type, bytes and expiry of each Redis key with
+what was shown, read back where a reply was lost, and written into the audit log. What differs from what was shown stays.
+
+Examples:
+  idemctl purge order-5 --dry-run
+  idemctl --context prod sweep --orphaned --yes --confirm prod --reason cron
+";
+
+/// The page on a topic.
+pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
+    let (name, about) = TOPICS.iter().find(|(name, _)| *name == topic)?;
+    let page = match *name {
+        "connection" => format!("{CONNECTION}{}", options(root, &["Connection", "TLS"])),
+        "output" => format!("{OUTPUT}{}", options(root, &["Display"])),
+        "schemas" => format!("{SCHEMAS}{}", of_command(root, "list", "Schemas")),
+        "changes" => format!("{CHANGES}{}", of_command(root, "purge", "Change")),
+        "exit-codes" => exit_codes(),
+        _ => findings(),
+    };
+    Some(format!("{about}\n\n{}", page.trim_end()).into())
+}
+
+fn of_command(root: &Command, command: &str, heading: &str) -> String {
+    root.find_subcommand(command).map_or_else(String::new, |command| options(command, &[heading]))
+}
+
+/// The options of a command under these headings.
+fn options(command: &Command, headings: &[&str]) -> String {
+    let is_asked = |heading: Option<&str>| heading.is_some_and(|heading| headings.contains(&heading));
+    let bare = Command::new("options").disable_help_flag(true).max_term_width(100).help_template("\n{all-args}");
+    let asked = command.get_arguments().filter(|option| is_asked(option.get_help_heading())).cloned();
+    asked.fold(bare, Command::arg).render_help().ansi().to_string()
+}
+
+fn exit_codes() -> String {
+    let mut page = String::new();
+    for (exit, meaning) in Exit::ALL {
+        let _ = writeln!(page, "  {:>3}  {meaning}", exit.code());
+    }
+    page + "\n`check` has the codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n`sandbox -- COMMAND` returns the command's own."
+}
+
+fn findings() -> String {
+    let mut page = String::new();
+    for code in FindingCode::ALL {
+        let _ = writeln!(page, "  {:<16}  {}", code.as_str(), code.meaning());
+    }
+    page + "\n`~` marks a finding that follows from a schema's default TTL. `idemctl list --finding CODE` chooses, `idemctl inspect KEY` advises."
+}

@@ -1,0 +1,220 @@
+//! The consoles of the documents: every command of every ```console block is run, in the order of the document, on a seeded
+//! throw-away server of the document's own, and prints what the document shows. What differs from run to run (numbers,
+//! times, identifiers, bars, the width of columns) is not compared; a line `…` stands for any lines, a word `…` for any words. `IDEMCTL_BLESS=1`
+//! (`make generate`) writes the blocks that leave nothing out anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Runs, idemctl, program};
+
+/// The documents whose consoles speak of `idemctl sandbox --seed 20`. The consoles of `docs/connecting.md` need clusters, Sentinels
+/// and certificates: the tests of these run them.
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/operations.md", "docs/simulations.md"];
+
+const FENCE: &str = "```console\n";
+/// Stands before the output of each command of the script.
+const MARK: &str = "@@@ next command";
+
+/// A command of a document and the lines that the document shows below.
+struct Shown {
+    command: String,
+    output: Vec<String>,
+}
+
+/// A piece of a document: text as it stands, or a console.
+enum Piece {
+    Text(String),
+    Console(Vec<Shown>),
+}
+
+fn pieces(document: &str) -> Vec<Piece> {
+    let mut parts = document.split(FENCE);
+    let mut all = vec![Piece::Text(parts.next().unwrap_or_default().to_owned())];
+    for part in parts {
+        let (console, text) = part.split_once("```").expect("a console ends");
+        all.push(Piece::Console(commands(console)));
+        all.push(Piece::Text(text.to_owned()));
+    }
+    all
+}
+
+fn commands(console: &str) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    for line in console.lines() {
+        match (line.strip_prefix("$ "), all.last_mut()) {
+            (Some(command), _) => all.push(Shown { command: command.to_owned(), output: Vec::new() }),
+            (None, Some(last)) if last.command.ends_with('\\') => {
+                last.command = format!("{}\n{line}", last.command);
+            }
+            (None, Some(last)) => last.output.push(line.to_owned()),
+            (None, None) => panic!("a console begins with a command, not with {line:?}"),
+        }
+    }
+    all
+}
+
+/// What each command prints, stdout and stderr together, one after the other on one seeded server.
+fn played(commands: &[&Shown]) -> Vec<Vec<String>> {
+    let home = tempfile::tempdir().unwrap();
+    let script: String = commands.iter().map(|shown| format!("echo '{MARK}'\n{}\n", shown.command)).collect();
+    fs::write(home.path().join("script"), format!("exec 2>&1\n{script}")).unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_idemctl"));
+    let folders = [binary.parent().unwrap(), program().parent().unwrap()].map(|folder| folder.display().to_string());
+    let run = idemctl(home.path())
+        .args(["sandbox", "--seed", "20", "--", "sh", "script"])
+        .env("PATH", format!("{}:/usr/bin:/bin", folders.join(":")))
+        .env("USER", "ana")
+        .run();
+    // As a person would see it in a home of his own.
+    let text = run.text().replace(&home.path().display().to_string(), "~");
+    let outputs: Vec<_> = text.split(&format!("{MARK}\n")).skip(1).map(lines).collect();
+    assert_eq!(outputs.len(), commands.len(), "{}", run.all());
+    outputs
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// A line without what differs from run to run.
+fn constant(line: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in line.split_whitespace().map(constant_word).filter(|word| !word.is_empty()) {
+        // `23h 59m` is one time, and so are `1d` and `under 1s`.
+        if word == "TIME" && words.last().is_some_and(|last| last == "under") {
+            words.pop();
+        }
+        if word != "TIME" || words.last().is_none_or(|last| last != "TIME") {
+            words.push(word);
+        }
+    }
+    words.join(" ")
+}
+
+fn constant_word(word: &str) -> String {
+    let bar = |letter: char| ('\u{2580}'..='\u{259f}').contains(&letter);
+    let bare: String = word.chars().filter(|letter| !bar(*letter)).collect();
+    let punctuation = bare.len() - bare.trim_end_matches([',', ';', ':', '.', ')']).len();
+    let (value, end) = bare.split_at(bare.len() - punctuation);
+    let measure = value
+        .trim_start_matches(['~', '('])
+        .trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let begins = value.trim_start_matches(['~', '(']).starts_with(|letter: char| letter.is_ascii_digit());
+    if begins && ["ms", "s", "m", "h", "d", "µs"].contains(&measure) {
+        return "TIME".to_owned();
+    }
+    if begins && ["KiB", "MiB", "B"].contains(&measure) {
+        return format!("SIZE{end}");
+    }
+    let parts = bare.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric());
+    parts.map(constant_part).collect()
+}
+
+/// A part of a word: `ID` for an identifier in hexadecimal digits, `0` for a number.
+fn constant_part(part: &str) -> String {
+    let name = part.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
+    let is_hex = name.chars().all(|letter| letter.is_ascii_hexdigit()) && name.contains(|letter: char| letter.is_ascii_digit());
+    if name.len() >= 8 && is_hex {
+        return format!("ID{}", &part[name.len()..]);
+    }
+    let mut constant = String::new();
+    for letter in part.chars() {
+        match letter {
+            '0'..='9' if constant.ends_with('0') => {}
+            '0'..='9' => constant.push('0'),
+            _ => constant.push(letter),
+        }
+    }
+    constant
+}
+
+/// True where the lines are what the document shows, a line `…` standing for any.
+fn matches(shown: &[String], printed: &[String]) -> bool {
+    match (shown.split_first(), printed.split_first()) {
+        (None, None) => true,
+        (Some((first, rest)), _) if first == "…" => {
+            (0..=printed.len()).any(|skipped| matches(rest, &printed[skipped..]))
+        }
+        (Some((first, rest)), Some((line, others))) => is_line(first, line) && matches(rest, others),
+        _ => false,
+    }
+}
+
+/// True where a line is what the document shows, a word `…` standing for any words.
+fn is_line(shown: &str, printed: &str) -> bool {
+    let (shown, mut rest) = (constant(shown), format!("{} ", constant(printed)));
+    let parts: Vec<_> = format!("{shown} ").split(" … ").map(|part| part.trim().to_owned()).collect();
+    let (first, others) = parts.split_first().expect("a split gives a part");
+    match rest.strip_prefix(first.as_str()) {
+        Some(behind) => rest = behind.to_owned(),
+        None => return false,
+    }
+    for part in others {
+        match rest.split_once(part.as_str()) {
+            Some((_, behind)) => rest = behind.to_owned(),
+            None => return false,
+        }
+    }
+    rest.trim().is_empty() || others.last().is_some_and(String::is_empty)
+}
+
+fn leaves_out(shown: &Shown) -> bool {
+    shown.output.iter().any(|line| line.split_whitespace().any(|word| word == "…"))
+}
+
+fn written(pieces: &[Piece], printed: &[Vec<String>]) -> String {
+    let mut printed = printed.iter();
+    let mut document = String::new();
+    for piece in pieces {
+        let shown = match piece {
+            Piece::Text(text) => {
+                document.push_str(text);
+                continue;
+            }
+            Piece::Console(shown) => shown,
+        };
+        document.push_str(FENCE);
+        for shown in shown {
+            let now = printed.next().expect("as many outputs as commands");
+            let output = if leaves_out(shown) { &shown.output } else { now };
+            document.push_str(&format!("$ {}\n", shown.command));
+            output.iter().for_each(|line| document.push_str(&format!("{line}\n")));
+        }
+        document.push_str("```");
+    }
+    document
+}
+
+#[test]
+fn the_consoles_of_the_documents_show_what_is_printed() {
+    for name in DOCUMENTS {
+        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
+        let document = fs::read_to_string(&file).unwrap();
+        let pieces = pieces(&document);
+        let shown: Vec<&Shown> = pieces
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::Console(shown) => Some(shown),
+                Piece::Text(_) => None,
+            })
+            .flatten()
+            .collect();
+        assert!(!shown.is_empty(), "{name} has no consoles");
+        let printed = played(&shown);
+        if std::env::var_os("IDEMCTL_BLESS").is_some() {
+            fs::write(&file, written(&pieces, &printed)).unwrap();
+        }
+        for (shown, printed) in shown.iter().zip(&printed) {
+            let same =
+                matches(&shown.output, printed) || (std::env::var_os("IDEMCTL_BLESS").is_some() && !leaves_out(shown));
+            assert!(
+                same,
+                "{name}: $ {}\nshown:\n{}\n\nprinted:\n{}\n\n`make generate` writes it anew",
+                shown.command,
+                shown.output.join("\n"),
+                printed.join("\n"),
+            );
+        }
+    }
+}
