@@ -25,7 +25,8 @@ install: ## Install idemctl for this user
 	cargo install --locked --path .
 
 generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew
-	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated:: matrix::
+	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual:: matrix::
+	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated::
 	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles::
 
 clean-tools: ## Remove the programs that test and check have fetched

@@ -38,3 +38,8 @@ if command -v shellcheck >/dev/null; then
 else
   note skipped "shell scripts (no shellcheck here)"
 fi
+if command -v mandoc >/dev/null; then
+  step "manual pages" mandoc -T lint -W warning man/*.[157]
+else
+  note skipped "manual pages (no mandoc here)"
+fi

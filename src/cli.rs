@@ -119,7 +119,7 @@ pub fn command() -> clap::Command {
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let words = familiar::in_own_words(words.collect());
     if let Some((_, asked)) = words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help")) {
-        return helped(&asked[1..]);
+        return help::answer(&asked[1..]);
     }
     let root = match parse(&words) {
         Ok(root) => root,
@@ -198,29 +198,10 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
     }
 }
 
-/// `help`, `help COMMAND` and `help TOPIC`.
-fn helped(words: &[OsString]) -> Exit {
-    let mut ui = Ui::new(Color::Auto);
-    let Some(page) = help::asked(&command(), words) else {
-        let asked: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        ui.error(&format!("there is no help on `{}`", asked.join(" ")));
-        ui.hint("`idemctl help` names the commands and the topics");
-        return Exit::Usage;
-    };
-    show(&mut ui, &page)
-}
-
-/// Prints a page of help. A closed pipe on `--help | head` is no error.
-fn show(ui: &mut Ui, page: &clap::builder::StyledStr) -> Exit {
-    let text = if ui.is_colored() { page.ansi().to_string() } else { page.to_string() };
-    let _ = ui.data(format!("{}\n", text.trim_end())).and_then(|()| ui.flush());
-    Exit::Done
-}
-
 /// Help and version are answers; everything else is a usage error.
 fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
     if error.kind() == ErrorKind::DisplayHelp {
-        return show(&mut Ui::new(Color::Auto), &help::on_one_screen(&command(), words));
+        return help::show_one_screen(words);
     }
     if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
         && let Some(hint) = familiar::hint(command)

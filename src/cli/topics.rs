@@ -18,47 +18,10 @@ pub(super) const TOPICS: [(&str, &str); 6] = [
     ("changes", "What every change does before, while and after it happens"),
 ];
 
-const CONNECTION: &str = "\
-A flag wins over IDEMCTL_URL and IDEMCTL_CONTEXT, these over the config file's default context, that over REDIS_URL.
-`idemctl config show --origin` says what the settings come to, and where each comes from.
-A context's name, protection, schemas and TTLs belong to its server's address, whoever names the server.
-
-Examples:
-  idemctl -u rediss://ops@cache.internal:6390/0 --askpass list
-  idemctl --context prod inspect order-1
-  idemctl -u redis-sentinel://sentinel-1:26379,sentinel-2:26379/payments list
-";
-
-const OUTPUT: &str = "\
-Data goes to stdout; everything else (counts, warnings, questions) goes to stderr.
-  -o table  for people; on a terminal as wide as the terminal, elsewhere one whole line a record
-  -o wide   the same with every column
-  -o csv, tsv, name  for spreadsheets and for `idemctl purge -`; --columns chooses
-  -o json   one document, `\"format\": 1`; fields are added, never renamed
-  -o jsonl  one JSON object a line, as records are read
-What is estimated is marked in tables (`~23h`) and says so in JSON (`\"age_evidence\": \"estimated\"`).
-NO_COLOR and --color never switch colours off.
-";
-
-const SCHEMAS: &str = "\
-A schema says how one service stores a record: Redis keys, forms of values, TTLs, steps. `idemctl schema list` names those that are
-there, `idemctl schema show NAME` says all of one, `idemctl schema check DIR` judges one of your own.
-A default TTL of a schema makes estimates, and an estimate selects nothing for a change. What this deployment states selects:
-
-Examples:
-  idemctl purge --schema express --result-ttl 24h --older-than 12h
-  idemctl list --schema go-chi --prefix pay:
-";
-
-const CHANGES: &str = "\
-A change is shown, confirmed, backed up, made in one step of the server that compares type, bytes and expiry of each Redis key with
-what was shown, read back where a reply was lost, and written into the audit log. What differs from what was shown stays.
-
-Examples:
-  idemctl purge order-5 --dry-run
-  idemctl --context prod sweep --orphaned --yes --confirm prod --reason cron
-";
-
+const CONNECTION: &str = include_str!("topics/connection.txt");
+const OUTPUT: &str = include_str!("topics/output.txt");
+const SCHEMAS: &str = include_str!("topics/schemas.txt");
+const CHANGES: &str = include_str!("topics/changes.txt");
 /// The page on a topic.
 pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
     let (name, about) = TOPICS.iter().find(|(name, _)| *name == topic)?;

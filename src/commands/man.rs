@@ -7,12 +7,15 @@ use clap::Args as ClapArgs;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
+use crate::RELEASED;
+use crate::args::without;
 use crate::context::Context;
 use crate::exit::Exit;
 
 /// Write the manual pages, one for each command
 ///
-/// `man -l DIR/idemctl.1` shows the first one; in a folder man1 of $MANPATH, `man idemctl` finds them.
+/// `man -l DIR/idemctl.1` shows the first one; in a folder man1 of $MANPATH, `man idemctl` finds them. Pages that end in .5 and .7
+/// belong into the folders man5 and man7 beside the folder man1.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Where to; made when it is not there
@@ -36,6 +39,17 @@ const ENVIRONMENT: [(&str, &str); 13] = [
     ("SSL_CERT_DIR", "folder with such files"),
     ("TMPDIR", "folder for the files of a throw-away server, /tmp by default"),
 ];
+
+/// The pages that are no command's, which are written by hand.
+const OTHERS: [(&str, &str); 4] = [
+    ("idemctl-config.5", include_str!("../../man/idemctl-config.5")),
+    ("idemctl-schema.5", include_str!("../../man/idemctl-schema.5")),
+    ("idemctl-findings.7", include_str!("../../man/idemctl-findings.7")),
+    ("idemctl-json.7", include_str!("../../man/idemctl-json.7")),
+];
+
+/// The headings of the options that every command has.
+const GLOBAL: [&str; 3] = ["Connection", "TLS", "Display"];
 
 const FILES: [(&str, &str); 4] = [
     ("$XDG_CONFIG_HOME/idemctl/config.toml", "contexts: servers and how services are deployed there"),
@@ -63,24 +77,66 @@ fn pages(root: clap::Command) -> std::io::Result<Vec<(String, Vec<u8>)>> {
     root.build();
     let mut pages = Vec::new();
     add(&root, &mut pages)?;
+    pages.extend(OTHERS.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())));
     Ok(pages)
 }
 
 fn add(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
     let is_root = command.get_display_name().is_none_or(|name| name == "idemctl");
-    // No date: the pages of one version are the same whenever they are written.
-    let man = Man::new(command.clone()).source(concat!("idemctl ", env!("CARGO_PKG_VERSION"))).manual("idemctl");
-    let mut page = Vec::new();
-    man.render(&mut page)?;
-    let mut more = Roff::new();
-    if is_root {
-        root_sections(&mut more)
-    } else {
-        see_also(&mut more)
-    }
-    page.extend(more.to_roff().into_bytes());
-    pages.push((man.get_filename(), page));
+    // The options that every command has stand on the first page.
+    let shown = if is_root { command.clone() } else { without(command.clone(), &GLOBAL) };
+    let man = Man::new(shown);
+    pages.push((man.get_filename(), page(&man, command, is_root)?));
     command.get_subcommands().filter(|command| !command.is_hide_set()).try_for_each(|command| add(command, pages))
+}
+
+fn page(man: &Man, command: &clap::Command, is_root: bool) -> std::io::Result<Vec<u8>> {
+    let mut page = title(command).to_roff().into_bytes();
+    man.render_name_section(&mut page)?;
+    page.extend(synopsis(command).to_roff().into_bytes());
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut more = Roff::new();
+    examples(&mut more, command);
+    if is_root {
+        root_sections(&mut more);
+    }
+    see_also(&mut more, is_root);
+    page.extend(more.to_roff().into_bytes());
+    Ok(tidy(&String::from_utf8_lossy(&page)).into_bytes())
+}
+
+/// The title line, with the day of the version: the pages of one version are the same whenever they are written.
+fn title(command: &clap::Command) -> Roff {
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let mut roff = Roff::new();
+    roff.control("TH", [name, "1", RELEASED, concat!("idemctl ", env!("CARGO_PKG_VERSION")), "idemctl"]);
+    roff
+}
+
+/// The line of usage as `--help` has it: the options have a section of their own.
+fn synopsis(command: &clap::Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]).text([roman(usage.trim_start_matches("Usage:").trim())]);
+    roff
+}
+
+fn examples(roff: &mut Roff, command: &clap::Command) {
+    let Some(examples) = command.get_before_help() else { return };
+    roff.control("SH", ["EXAMPLES"]).control("nf", []);
+    for line in examples.to_string().lines().filter_map(|line| line.strip_prefix("  ")) {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+}
+
+/// The page with one space where two breaks stand around an empty line, which `mandoc` warns of.
+fn tidy(page: &str) -> String {
+    page.replace(".br\n\n.br\n", ".sp\n")
 }
 
 fn root_sections(roff: &mut Roff) {
@@ -96,9 +152,12 @@ fn root_sections(roff: &mut Roff) {
     }
 }
 
-fn see_also(roff: &mut Roff) {
+fn see_also(roff: &mut Roff, is_root: bool) {
+    let others = ["idemctl-config(5)", "idemctl-schema(5)", "idemctl-findings(7)", "idemctl-json(7)"].join(", ");
+    let first =
+        if is_root { "" } else { "idemctl(1), for the options of all commands, exit status, environment and files; " };
     roff.control("SH", ["SEE ALSO"]);
-    roff.text([roman("idemctl(1), for exit status, environment and files")]);
+    roff.text([roman(format!("{first}{others}"))]);
 }
 
 fn term(roff: &mut Roff, term: &str, meaning: &str) {

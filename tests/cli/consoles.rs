@@ -114,7 +114,8 @@ fn constant_word(word: &str) -> String {
 /// A part of a word: `ID` for an identifier in hexadecimal digits, `0` for a number.
 fn constant_part(part: &str) -> String {
     let name = part.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
-    let is_hex = name.chars().all(|letter| letter.is_ascii_hexdigit()) && name.contains(|letter: char| letter.is_ascii_digit());
+    let is_hex =
+        name.chars().all(|letter| letter.is_ascii_hexdigit()) && name.contains(|letter: char| letter.is_ascii_digit());
     if name.len() >= 8 && is_hex {
         return format!("ID{}", &part[name.len()..]);
     }

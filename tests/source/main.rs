@@ -11,6 +11,7 @@ mod exit_codes;
 mod generated;
 mod layers;
 mod links;
+mod manual;
 mod matrix;
 mod rust_source;
 mod size;
