@@ -22,7 +22,7 @@ bench: ## Run the benchmarks (100k records, about a minute; N=1000000 for more)
 	@N=$(N) ROUNDS=$(ROUNDS) scripts/bench.sh
 
 install: ## Install idemctl for this user
-	cargo install --locked --path .
+	IDEMCTL_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) cargo install --locked --path .
 
 generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual:: matrix::

@@ -3,6 +3,9 @@
 //!
 //! Every run of idemctl reads all of them, and JSON takes a fraction of the time TOML does: so each schema goes in as
 //! JSON too.
+//!
+//! Says as well which commit is built: `IDEMCTL_COMMIT` (the Makefile sets it), or what a packaged crate says of itself. No other way:
+//! with git asked here, each commit would compile everything anew.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +31,25 @@ fn main() -> io::Result<()> {
     }
     code.push(']');
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join("built_in.rs"), code)
+    fs::write(out.join("built_in.rs"), code)?;
+    println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
+    Ok(())
+}
+
+/// "0.1.0 (commit 1234567, x86_64-unknown-linux-gnu)".
+fn version() -> String {
+    println!("cargo::rerun-if-env-changed=IDEMCTL_COMMIT");
+    let of = |name: &str| env::var(name).unwrap_or_default();
+    let commit = env::var("IDEMCTL_COMMIT").ok().filter(|commit| !commit.is_empty()).or_else(packaged_commit);
+    let commit = commit.map_or_else(|| "commit unknown".to_owned(), |commit| format!("commit {commit}"));
+    format!("{} ({commit}, {})", of("CARGO_PKG_VERSION"), of("TARGET"))
+}
+
+/// The commit that `cargo package` wrote down.
+fn packaged_commit() -> Option<String> {
+    let file = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?).join(".cargo_vcs_info.json");
+    let told: serde_json::Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    told["git"]["sha1"].as_str().map(|sha1| sha1.chars().take(12).collect())
 }
 
 fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {

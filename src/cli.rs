@@ -1,5 +1,6 @@
 //! The root parser and dispatch.
 
+mod completing;
 mod examples;
 mod familiar;
 mod help;
@@ -23,6 +24,7 @@ use crate::render::plugin;
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
 use crate::terminal::ui::Ui;
+use crate::version;
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
 #[derive(Debug, Parser)]
@@ -38,7 +40,7 @@ pub struct Root {
 #[derive(Debug, clap::Args)]
 #[command(
     name = "idemctl",
-    version,
+    version = version::TEXT,
     disable_help_flag = true,
     disable_help_subcommand = true,
     arg_required_else_help = true,
@@ -117,7 +119,11 @@ pub fn command() -> clap::Command {
 
 /// Runs a command line and says how it ended.
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
-    let words = familiar::in_own_words(words.collect());
+    let words: Vec<OsString> = words.collect();
+    if completing::answered(&words) {
+        return Exit::Done;
+    }
+    let words = familiar::in_own_words(words);
     if let Some((_, asked)) = words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help")) {
         return help::answer(&asked[1..]);
     }

@@ -26,6 +26,5 @@ pub mod sim;
 #[doc(hidden)]
 pub mod store;
 mod terminal;
-
-/// The day of this version, year first: `CHANGELOG.md` gives the same, and the manual pages bear it.
-pub const RELEASED: &str = "2026-11-22";
+#[doc(hidden)]
+pub mod version;

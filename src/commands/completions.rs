@@ -3,11 +3,14 @@
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap_complete::Shell;
+use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 
 use crate::context::Context;
 use crate::exit::Exit;
 
 /// Print a shell's completion script
+///
+/// In bash, zsh and fish TAB offers contexts, schemas, backups, and keys from the server.
 ///
 /// bash: idemctl completions bash > ~/.local/share/bash-completion/completions/idemctl
 ///
@@ -20,9 +23,25 @@ pub struct Args {
     shell: Shell,
 }
 
+/// The shells whose scripts ask idemctl at each TAB, and so offer contexts, schemas and keys.
+fn asking(shell: Shell) -> Option<&'static dyn EnvCompleter> {
+    match shell {
+        Shell::Bash => Some(&Bash),
+        Shell::Zsh => Some(&Zsh),
+        Shell::Fish => Some(&Fish),
+        _ => None,
+    }
+}
+
 pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut root, "idemctl", &mut script);
+    match asking(args.shell) {
+        Some(shell) => shell.write_registration("COMPLETE", "idemctl", "idemctl", "idemctl", &mut script)?,
+        None => clap_complete::generate(args.shell, &mut root, "idemctl", &mut script),
+    }
+    if args.shell == Shell::Bash {
+        script.extend_from_slice(include_bytes!("completions/equals.bash"));
+    }
     context.ui.data(script)?;
     Ok(Exit::Done)
 }

@@ -7,10 +7,10 @@ use clap::Args as ClapArgs;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::RELEASED;
 use crate::args::without;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::version::RELEASED;
 
 /// Write the manual pages, one for each command
 ///

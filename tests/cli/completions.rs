@@ -14,10 +14,11 @@ fn subcommands() -> Vec<String> {
 }
 
 #[test]
-fn every_shell_completes_every_command_and_the_global_options() {
+fn static_scripts_complete_every_command_and_the_global_options() {
     let commands = subcommands();
     assert!(commands.contains(&"sandbox".to_owned()), "{commands:?}");
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+    // The scripts of the other shells ask the binary: `completing.rs`.
+    for shell in ["powershell", "elvish"] {
         let script = alone(&["completions", shell]).exits(0).text();
         for word in commands.iter().map(String::as_str).chain(["schema-dir", "sandbox", "timeout"]) {
             assert!(script.contains(word), "{shell}: {word}");

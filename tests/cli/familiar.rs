@@ -11,7 +11,7 @@ fn help_is_where_it_is_looked_for() {
         alone(words).exits(0).shows("--orphaned");
     }
     assert_eq!(alone(&["version"]).exits(0).text(), alone(&["--version"]).exits(0).text());
-    alone(&["completion", "bash"]).exits(0).shows("complete -F");
+    alone(&["completion", "bash"]).exits(0).shows("_clap_complete_idemctl");
 }
 
 #[test]
@@ -32,4 +32,25 @@ fn a_command_of_another_tool_is_answered_with_the_right_one_and_changes_nothing(
     assert!(server.get("idempotency:k").is_some());
     server.idemctl(&["ls"]).exits(0).shows("in-progress");
     server.idemctl(&["get", "k"]).exits(0).shows("no-expiry");
+}
+
+#[test]
+fn what_commands_share_has_pages_of_its_own() {
+    for (topic, shows) in [
+        ("connection", "--sentinel-pass-file"),
+        ("output", "-o jsonl"),
+        ("exit-codes", "a change was sent and its outcome is unknown"),
+        ("findings", "result-no-expiry"),
+        ("schemas", "--result-ttl"),
+        ("changes", "--wait-replicas"),
+    ] {
+        alone(&["help", topic]).exits(0).shows(shows);
+        alone(&["help"]).exits(0).shows(topic);
+    }
+    let run = alone(&["list", "--help"]).exits(0);
+    run.shows("idemctl help connection").shows("idemctl list --finding no-expiry");
+    assert!(!run.text().contains("--sentinel-pass-file"), "{}", run.text());
+    alone(&["help", "list"]).exits(0).shows("Walks the keyspace with SCAN");
+    alone(&["help", "schema", "check"]).exits(0).shows("idemctl schema check");
+    alone(&["help", "nonsense"]).exits(2).says("there is no help on `nonsense`").says("idemctl help");
 }

@@ -14,6 +14,7 @@ mod by_hand;
 mod check;
 mod claims;
 mod complete;
+mod completing;
 mod completions;
 mod consoles;
 mod contexts;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use idemctl::RELEASED;
+use idemctl::version::RELEASED;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// A page, its section, its first line, and the chapters of documents that it holds; an empty chapter is a whole document.
