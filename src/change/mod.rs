@@ -7,6 +7,7 @@ mod confirm;
 mod guarded_calls;
 mod journal;
 mod manual_step;
+pub mod named_locks;
 mod one_record;
 mod owner;
 mod pace;

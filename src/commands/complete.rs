@@ -68,6 +68,9 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let body = args.body.as_deref().map(given_body::read).transpose()?;
+    if args.body.as_deref().is_some_and(|body| body == "-") {
+        context.ui.stdin_carries_data();
+    }
     let given = ResponseInput { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
     let record = change::find(context, &args.step).await?;
     let schema = record.schema.clone();

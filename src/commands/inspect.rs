@@ -4,21 +4,20 @@ mod watch;
 mod write_body;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Map;
 
-use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
+use crate::args::{KeysArgs, Output, SchemaArgs, ThresholdArgs, parse_duration};
 use crate::change;
+use crate::change::bulk::KeyFile;
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::{Catalog, State};
 use crate::exit::{Exit, Stop};
-use crate::files;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, record, stranger};
 use crate::store::read::records::{Found, Lookup};
@@ -27,22 +26,18 @@ use crate::store::{Head, Reader};
 /// Bytes of a value that are read unless `--full` asks for all.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Bytes of keys that are taken from stdin at most: all records are kept until they are shown.
-const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
+/// Keys that are taken at most: all records are kept until they are shown.
+const MOST: usize = 10_000;
 
 /// Show a key's records, what is wrong with them, and what the next request with the key gets
 ///
 /// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema every schema is tried and
-/// each match is shown. Exit status 1 when there is no record, 4 when there is none among what the user may read.
+/// each match is shown. Exit status 1 when there is no record, 3 when some of several keys have none, 4 when there is none
+/// among what the user may read.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
-    #[arg(value_name = "KEY")]
-    keys: Vec<OsString>,
-
-    /// Keys on stdin end with NUL instead of a newline
-    #[arg(short = '0', long)]
-    null: bool,
+    #[command(flatten)]
+    keys: KeysArgs,
 
     /// How to show the records
     #[arg(short, long, value_enum, default_value_t)]
@@ -100,7 +95,7 @@ impl From<Until> for State {
 
 pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let interval = watch_interval(&mut args);
-    let keys = keys(&args)?;
+    let keys = KeyFile::few(&args.keys, context, MOST)?;
     if interval.is_some() && args.output == Output::Json {
         return Err(Stop::usage("--watch has no end to close a JSON document at")
             .hint("use -o jsonl: one object a change")
@@ -115,16 +110,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         return watch::follow(context, &mut reader, &catalog, key, &lookup, how).await;
     }
     let found = lookup.find(&mut reader, &catalog, keys).await?;
-    let exit = if found.iter().any(|found| found.silent().is_some()) {
-        Exit::Partial
-    } else if found.iter().any(|found| found.records.is_empty() && found.unread.is_some()) {
-        // There may be a record where the user may not look.
-        Exit::Permission
-    } else if found.iter().any(|found| found.records.is_empty()) {
-        Exit::No
-    } else {
-        Exit::Done
-    };
+    let exit = exit_of(&found);
     match &args.body {
         Some(file) => write_body::write(context, &found, file, args.force)?,
         None => show(context, &found, &args)?,
@@ -136,6 +122,24 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     Ok(exit)
 }
 
+/// Done where every key has a record.
+fn exit_of(found: &[Found]) -> Exit {
+    let is_missing = |found: &&Found| found.records.is_empty();
+    let missing = found.iter().filter(is_missing).count();
+    if found.iter().any(|found| found.silent().is_some()) {
+        Exit::Partial
+    } else if found.iter().filter(is_missing).any(|found| found.unread.is_some()) {
+        // There may be a record where the user may not look.
+        Exit::Permission
+    } else if missing == found.len() {
+        Exit::No
+    } else if missing > 0 {
+        Exit::Partial
+    } else {
+        Exit::Done
+    }
+}
+
 /// How often to look, where a record is followed. Of `--watch KEY` clap takes the key for the interval: a word that is no
 /// duration is a key.
 fn watch_interval(args: &mut Args) -> Option<Duration> {
@@ -144,7 +148,7 @@ fn watch_interval(args: &mut Args) -> Option<Duration> {
     match word.to_str().and_then(|text| parse_duration(text).ok()) {
         Some(interval) => Some(interval.max(Duration::from_millis(10))),
         None => {
-            args.keys.insert(0, word);
+            args.keys.keys.insert(0, word);
             Some(DEFAULT)
         }
     }
@@ -152,29 +156,6 @@ fn watch_interval(args: &mut Args) -> Option<Duration> {
 
 fn head(args: &Args) -> Head {
     if args.full || args.body.is_some() { Head::Whole } else { Head::Bytes(HEAD_BYTES) }
-}
-
-fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
-    let mut keys = Vec::new();
-    for word in &args.keys {
-        if word == "-" {
-            let stdin = std::io::stdin().lock();
-            let stdin = files::up_to(stdin, MOST_KEYS_BYTES).context("cannot read keys from stdin")?;
-            let end = if args.null { 0 } else { b'\n' };
-            keys.extend(stdin.split(|byte| *byte == end).filter(|key| !key.is_empty()).map(<[u8]>::to_vec));
-        } else {
-            keys.push(word.clone().into_vec());
-        }
-    }
-    if keys.is_empty() {
-        return Err(Stop::usage("no KEY was given")
-            .hint("idemctl inspect KEY…, or `-` to read keys from stdin")
-            .into());
-    }
-    if keys.iter().any(Vec::is_empty) {
-        return Err(Stop::usage("a KEY is empty").into());
-    }
-    Ok(keys)
 }
 
 fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {

@@ -1,3 +1,4 @@
 //! The terminal: the only printer.
 
+mod prompt;
 pub mod ui;

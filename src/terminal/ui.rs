@@ -8,6 +8,7 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use super::prompt::{Answer, Prompt};
 use crate::exit::Stop;
 use crate::render::escape;
 use crate::render::fold::fold;
@@ -54,6 +55,11 @@ impl Ui {
 
     pub fn is_interactive(&self) -> bool {
         self.interactive
+    }
+
+    /// Heeds that stdin carries data: somebody can still be asked on the terminal of the process.
+    pub fn stdin_carries_data(&mut self) {
+        self.interactive = self.err_is_terminal && Prompt::open().is_ok();
     }
 
     pub fn err_is_terminal(&self) -> bool {
@@ -128,36 +134,36 @@ impl Ui {
         bar
     }
 
-    /// Asks yes or no; no is the default.
+    /// Asks yes or no: only `y` or `yes` with Enter is yes.
     pub fn confirm(&mut self, question: &str) -> Result<bool, Stop> {
-        self.asked(|| dialoguer::Confirm::new().with_prompt(question).default(false).interact())
+        let answer = self.asked(&format!("{question} [y/N]"), false)?;
+        Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
     }
 
     pub fn ask_for(&mut self, question: &str) -> Result<String, Stop> {
-        self.asked(|| dialoguer::Input::<String>::new().with_prompt(question).allow_empty(true).interact_text())
+        self.asked(&format!("{question}:"), false)
     }
 
     /// Asks for a password, which is not shown.
     pub fn ask_password(&mut self, question: &str) -> Result<String, Stop> {
-        self.asked(|| dialoguer::Password::new().with_prompt(question).allow_empty_password(true).interact())
+        self.asked(&format!("{question}:"), true)
     }
 
-    /// Asks, where somebody can be asked.
+    /// Asks, where somebody can be asked; Ctrl-D answers nothing.
     ///
     /// # Errors
     /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
-    fn asked<T>(&mut self, ask: impl FnOnce() -> dialoguer::Result<T>) -> Result<T, Stop> {
+    fn asked(&mut self, question: &str, is_secret: bool) -> Result<String, Stop> {
         if !self.interactive {
             return Err(Stop::usage("there is no terminal to ask on").hint("--yes goes ahead without asking"));
         }
-        ask().map_err(|dialoguer::Error::IO(error)| {
-            // A prompt that Ctrl-C ends leaves the cursor hidden.
-            let _ = console::Term::stderr().show_cursor();
-            match error.kind() {
-                io::ErrorKind::Interrupted => Stop::interrupted("interrupted, nothing was changed"),
-                _ => Stop::usage(format!("cannot ask: {error}")).hint("--yes goes ahead without asking"),
-            }
-        })
+        let question = fold(question, width_of(io::stderr(), self.err_is_terminal)).join("\n");
+        match Prompt::open().and_then(|mut prompt| prompt.ask(&mut io::stderr(), &format!("{question} "), is_secret)) {
+            Ok(Answer::Line(line)) => Ok(line),
+            Ok(Answer::End) => Ok(String::new()),
+            Ok(Answer::Interrupted) => Err(Stop::interrupted("interrupted, nothing was changed")),
+            Err(error) => Err(Stop::usage(format!("cannot ask: {error}")).hint("--yes goes ahead without asking")),
+        }
     }
 }
 

@@ -184,7 +184,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
         let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
         press(&mut session, "it is held by worker-7", typed);
         if code < 2 {
-            press(&mut session, "[y/N]", "y");
+            press(&mut session, "[y/N]", "y\r");
         }
         let (shown, ended) = ends(session);
         assert_eq!(ended, code, "{shown}");
@@ -206,7 +206,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         // Another worker takes the same lock anew: the same bytes, and more time.
         server.set("idempotency:k", PENDING, 300_000);
         server.set("idem:started:k", "worker-7", 30_000);
-        session.send("y").unwrap();
+        session.send("y\r").unwrap();
         session.flush().unwrap();
         let (shown, code) = ends(session);
         assert_eq!(code, 8, "{shown}");
@@ -220,7 +220,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
 fn no_is_no() {
     let server = seeded();
     for words in [complete("go-middleware", &[]), vec!["begin", "new", "--schema", "express"]] {
-        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n");
+        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n\r");
         assert_eq!(code, 2, "{shown}");
     }
     assert_eq!(server.size(), 2);

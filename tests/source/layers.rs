@@ -65,8 +65,8 @@ fn foreign_words(source: &Source) -> Broken {
     let words: &[&str] = match source.room().as_str() {
         "domain" => &["redis", "tokio", "clap", "comfy_table", "std::fs", "std::env", "std::net", "std::process"],
         "render" => &["redis", "tokio", "clap", "std::fs", "std::env", "std::net", "std::process", "terminal_size"],
-        "store" => &["clap", "comfy_table", "dialoguer", "indicatif"],
-        "sim" => &["clap", "comfy_table", "dialoguer", "indicatif", "std::fs", "std::net"],
+        "store" => &["clap", "comfy_table", "indicatif"],
+        "sim" => &["clap", "comfy_table", "indicatif", "std::fs", "std::net"],
         "commands" => &["redis"],
         _ => &[],
     };
