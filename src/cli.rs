@@ -129,16 +129,22 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     }
     let root = match parse(&words) {
         Ok(root) => root,
-        Err(error) => return usage(&error, &words),
+        Err(error) => return usage(error, &words),
     };
     let mut ui = Ui::new(Color::from(root.options.display.color));
     let is_check = matches!(root.command, Command::Check(_));
-    let settings = match settings(&root) {
+    let mut settings = match settings(&root) {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into(), is_check),
     };
     for warning in settings.warnings() {
         ui.warning(&warning);
+    }
+    if root.options.display.debug {
+        settings.trace(ui.trace());
+    }
+    if !settings.environment().speaks_utf8() {
+        ui.show_ascii();
     }
     let mut context = Context::new(settings, ui);
     match run(&mut context, root.command) {
@@ -205,7 +211,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
 }
 
 /// Help and version are answers; everything else is a usage error.
-fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
+fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     if error.kind() == ErrorKind::DisplayHelp {
         return help::show_one_screen(words);
     }
@@ -217,6 +223,7 @@ fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
         ui.hint(hint);
         return Exit::Usage;
     }
+    familiar::keep_slips(&mut error);
     let asked = error.kind() == ErrorKind::DisplayVersion;
     // A closed pipe on `--help | head` is no error.
     let _ = error.print();
@@ -245,6 +252,8 @@ fn report(ui: &mut Ui, error: &anyhow::Error, is_check: bool) -> Exit {
     if exit::is_closed_pipe(error) {
         return Exit::Done;
     }
+    // Of a look that was given up, the one before stays on the terminal.
+    let _ = ui.end_frame(false);
     if is_check {
         unknown(ui, &format!("{error:#}"));
     }

@@ -91,7 +91,7 @@ impl NamedLocks {
             };
             vec![escape::text(&lock.key), schema, lock.words(&self.deed)]
         });
-        context.ui.data(change::named(&["KEY", "SCHEMA", "LOCK"], rows, context.ui.view()))?;
+        context.ui.page(change::named(&["KEY", "SCHEMA", "LOCK"], rows, context.ui.view()))?;
         Ok(context.ui.flush()?)
     }
 

@@ -116,7 +116,7 @@ fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record,
 }
 
 fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
-    context.ui.data(record::page(record, context.ui.view(), false))?;
+    context.ui.page(record::page(record, context.ui.view(), false))?;
     context.ui.flush()?;
     let redis_key = escape::text(&record.seen.slots[slot].redis_key);
     if record.state == State::Completed {

@@ -72,14 +72,6 @@ fn a_body_of_bytes_is_refused_where_only_text_is_kept() {
 }
 
 #[test]
-fn json_that_is_none_is_warned_of() {
-    let server = Server::start();
-    let words = ["complete", "k", "--yes", "--create", "--schema", "express", "--status", "201"];
-    let body = ["--header", "Content-Type: application/json", "--body", "{id:7}"];
-    server.idemctl(&[&words[..], &body].concat()).exits(0).says("warning: the body is not JSON");
-}
-
-#[test]
 fn a_strangers_value_is_never_overwritten() {
     let server = Server::start();
     server.send::<()>(&[b"HSET", b"k", b"f", b"v"]);

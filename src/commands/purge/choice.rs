@@ -82,7 +82,7 @@ impl Choice {
     /// # Errors
     /// Usage: nothing is chosen, or what never can be.
     pub(super) fn new(
-        context: &Context,
+        context: &mut Context,
         args: &ChoiceArgs,
         schemas: &SchemaArgs,
         thresholds: &ThresholdArgs,
