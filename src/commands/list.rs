@@ -5,7 +5,7 @@ mod rows;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::rows::{Kept, Rows};
+use self::rows::{How, Kept, Rows};
 use crate::args::{FollowArgs, Format, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs, WalkArgs};
 use crate::change::{say_coverage, say_elsewhere};
 use crate::context::Context;
@@ -129,7 +129,9 @@ struct Look<'a> {
 impl Look<'_> {
     /// Lists the records, and gives the states that they have.
     async fn list(&self, context: &mut Context) -> Result<Vec<State>> {
-        let mut rows = Rows::new(context, self.catalog, self.args, kept(self.args));
+        let Args { show, reveal, all_dbs, .. } = self.args;
+        let how = How { show, reveal: *reveal, all_dbs: *all_dbs };
+        let mut rows = Rows::new(context, self.catalog, how, kept(self.args));
         let mut listing = Listing::default();
         let mut ended = Ended::Whole;
         for place in self.places {

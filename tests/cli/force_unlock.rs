@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::support::Server;
 use crate::support::proxy::acts_at;
+use crate::support::{Runs as _, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -159,4 +159,22 @@ fn of_several_locks_one_that_was_taken_anew_stays() {
     let run = server.through(&way, &["force-unlock", "a", "b", "--yes"]).exits(3);
     run.says("a: it changed since it was shown; nothing was done").says("Unlocked 1 lock");
     assert_eq!(server.keys(), ["idempotency:a"]);
+}
+
+/// Rule: where no log can be written nothing is changed, unless the operator goes on without a backup.
+#[test]
+fn a_home_that_cannot_be_written_is_told_with_the_way_out() {
+    let server = Server::start();
+    server.put("idempotency:k", PENDING);
+    for home in ["/proc/nowhere", ""] {
+        let unlock = |more: &[&str]| {
+            let words = [&["force-unlock", "k", "--yes"], more].concat();
+            server.command().env("HOME", home).args(words).run()
+        };
+        unlock(&[]).exits(2).says("XDG_STATE_HOME names another folder").says("--no-backup goes on without either");
+        assert!(server.get("idempotency:k").is_some());
+        unlock(&["--no-backup"]).exits(0).says("the audit log will not show this change");
+        assert_eq!(server.get("idempotency:k"), None);
+        server.put("idempotency:k", PENDING);
+    }
 }

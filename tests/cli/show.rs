@@ -99,3 +99,19 @@ fn without_utf8_all_signs_are_ascii() {
     server.put("idempotency:é", r#"{"status":"PENDING"}"#);
     shown(("LC_ALL", "C"), &["list", "-o", "csv"]).shows("é");
 }
+
+/// Rule: every command paints with the first six colours of the terminal, which its owner chose to be readable.
+#[test]
+fn all_commands_paint_with_the_colours_of_the_terminal() {
+    let server = Server::start();
+    server.put("idempotency:k", r#"{"status":"PENDING"}"#);
+    server.put("idempotency:bad", "{{{");
+    let socket = server.socket().display().to_string();
+    let race = ["race", "--schema", "express", "--rounds", "2", "--concurrency", "2", "-s", &socket];
+    for words in [&["list"][..], &["inspect", "k"], &["list", "-o", "wide"], &["purge", "--all", "--dry-run"], &race] {
+        let shown = server.idemctl(&[words, &["--color", "always"]].concat()).text();
+        let codes = shown.split("\x1b[").skip(1).map(|rest| rest.split('m').next().unwrap());
+        let own = ["0", "1", "2", "31", "32", "33", "34", "35", "36", "39", "22"];
+        codes.for_each(|code| assert!(own.contains(&code), "{words:?} paints with {code}: {shown:?}"));
+    }
+}

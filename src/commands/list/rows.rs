@@ -4,8 +4,7 @@ use std::io;
 
 use serde_json::{Map, Value};
 
-use super::Args;
-use crate::args::Format;
+use crate::args::{Format, ShowArgs};
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
@@ -19,6 +18,13 @@ use crate::render::{escape, record_json};
 pub(super) enum Kept {
     First(usize),
     Sorted(Order, usize),
+}
+
+/// How rows are shown.
+pub(super) struct How<'a> {
+    pub(super) show: &'a ShowArgs,
+    pub(super) reveal: bool,
+    pub(super) all_dbs: bool,
 }
 
 pub(super) struct Rows {
@@ -37,10 +43,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Rows with these columns before all others, unless the operator names columns.
-    pub(super) fn new(context: &Context, catalog: &Catalog, args: &Args, kept: Kept) -> Self {
-        let (show, reveal) = (&args.show, args.reveal);
-        let first: &[Column] = if args.all_dbs { &[Column::Db] } else { &[] };
+    /// Rows, with the database of each before all others where there are several.
+    pub(super) fn new(context: &Context, catalog: &Catalog, how: How<'_>, kept: Kept) -> Self {
+        let How { show, reveal, all_dbs } = how;
+        let first: &[Column] = if all_dbs { &[Column::Db] } else { &[] };
         let schema_columns = catalog.chosen().iter().map(|schema| schema.name.len()).max().unwrap_or(0).max(6);
         let (limit, top) = match kept {
             Kept::First(limit) => (limit, None),
