@@ -126,7 +126,7 @@ impl Ui {
 
     /// Collects what is shown from here on, data and sentences, for [`Ui::end_frame`].
     pub fn begin_frame(&mut self, heading: &str) {
-        self.width = width_of(&self.out.get_ref(), true);
+        self.width = width_of(self.out.get_ref(), true);
         self.frame = Some(Frame::new(heading.to_owned(), height_of(self.out.get_ref())));
     }
 

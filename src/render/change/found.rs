@@ -6,8 +6,8 @@ use crate::render::fold::{columns_of, fold};
 use crate::render::style::View;
 use crate::render::{escape, table, words};
 
-/// Columns that a sample of keys has at least, beside the others.
-const SAMPLE_COLUMNS: usize = 32;
+/// Columns that the oldest and a sample of keys have at least, beside the others.
+const SAMPLE_COLUMNS: usize = 42;
 
 const INDENT: &str = "  ";
 
@@ -29,7 +29,9 @@ pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
 /// Rows with a sample of keys: a column of its own, or lines below each row where there is no room for one.
 fn with_samples(view: View, heading: &[&str], rows: Vec<(Vec<String>, String)>) -> String {
     let plain = View { width: None, ..view };
-    let alone = table::grid(plain, 0, heading, rows.iter().map(|(cells, _)| cells.clone()));
+    // Beside the oldest, which stands below, too.
+    let last = heading.len() - 1;
+    let alone = table::grid(plain, 0, &heading[..last], rows.iter().map(|(cells, _)| cells[..last].to_vec()));
     let widest = alone.lines().map(columns_of).max().unwrap_or_default();
     match view.width.filter(|width| *width < widest + SAMPLE_COLUMNS) {
         None => {
@@ -37,7 +39,8 @@ fn with_samples(view: View, heading: &[&str], rows: Vec<(Vec<String>, String)>) 
             table::grid(view, 0, &heading, rows.into_iter().map(|(cells, sample)| [cells, vec![sample]].concat()))
         }
         Some(width) => {
-            let samples = rows.iter().map(|(_, sample)| fold(sample, Some(width - INDENT.len())));
+            let sample = |(cells, sample): &(Vec<String>, String)| format!("oldest {}: {sample}", cells[last]);
+            let samples = rows.iter().map(|row| fold(&sample(row), Some(width.saturating_sub(INDENT.len()))));
             let below = samples.map(|lines| lines.iter().map(|line| format!("{INDENT}{line}\n")).collect::<String>());
             let below = [String::new()].into_iter().chain(below);
             alone.lines().zip(below).map(|(line, below)| format!("{line}\n{below}")).collect()
