@@ -50,6 +50,12 @@ impl Context {
         Ok(catalog)
     }
 
+    /// The same context, which says nothing of schemas that cannot be used.
+    #[must_use]
+    pub fn saying_nothing(self) -> Self {
+        Self { warned: true, ..self }
+    }
+
     /// Warns, once a run, of schemas of the operator's own that cannot be used.
     ///
     /// # Errors
