@@ -1,6 +1,7 @@
 //! The root parser and dispatch.
 
 mod completing;
+mod ending;
 mod examples;
 mod familiar;
 mod help;
@@ -12,15 +13,14 @@ use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::ending::{report, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
     audit, begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, man,
     purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
 };
 use crate::context::{Context, interruptible};
-use crate::domain::diagnosis::health::Status;
-use crate::exit::{self, Exit, Stop};
-use crate::render::plugin;
+use crate::exit::{Exit, Stop};
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
 use crate::terminal::ui::Ui;
@@ -239,29 +239,6 @@ fn names_check(words: &[OsString]) -> bool {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let is_command = |word: &&OsString| all.get_subcommands().any(|command| *word == command.get_name());
     words.iter().skip(1).find(is_command).is_some_and(|word| word == "check")
-}
-
-/// Monitoring reads one line on stdout, and the exit codes of plugins.
-fn unknown(ui: &mut Ui, why: &str) -> Exit {
-    // Monitoring that cannot read stdout still gets the exit code.
-    let _ = ui.data(plugin::unknown(why)).and_then(|()| ui.flush());
-    Exit::Command(Status::Unknown.code())
-}
-
-fn report(ui: &mut Ui, error: &anyhow::Error, is_check: bool) -> Exit {
-    if exit::is_closed_pipe(error) {
-        return Exit::Done;
-    }
-    // Of a look that was given up, the one before stays on the terminal.
-    let _ = ui.end_frame(false);
-    if is_check {
-        unknown(ui, &format!("{error:#}"));
-    }
-    ui.error(&format!("{error:#}"));
-    if let Some(hint) = exit::hint_of(error) {
-        ui.hint(&hint);
-    }
-    if is_check { Exit::Command(Status::Unknown.code()) } else { exit::of(error) }
 }
 
 #[cfg(test)]

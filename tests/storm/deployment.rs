@@ -104,7 +104,7 @@ impl Deployments {
             result_ttl: Some(Duration::from_secs(results[at(name)])),
             ..schemas::Deployment::default()
         });
-        let deployed = deployed.unwrap().into_iter().map(|schema| Deployment::of(schema, on_cluster));
+        let deployed = deployed.unwrap().schemas.into_iter().map(|schema| Deployment::of(schema, on_cluster));
         Self(deployed.collect())
     }
 
