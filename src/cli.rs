@@ -1,6 +1,7 @@
 //! The root parser and dispatch.
 
 mod completing;
+mod ending;
 mod examples;
 mod familiar;
 mod help;
@@ -12,15 +13,14 @@ use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::ending::{report, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
     audit, begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, man,
     purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
 };
 use crate::context::{Context, interruptible};
-use crate::domain::diagnosis::health::Status;
-use crate::exit::{self, Exit, Stop};
-use crate::render::plugin;
+use crate::exit::{Exit, Stop};
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
 use crate::terminal::ui::Ui;
@@ -129,16 +129,22 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     }
     let root = match parse(&words) {
         Ok(root) => root,
-        Err(error) => return usage(&error, &words),
+        Err(error) => return usage(error, &words),
     };
     let mut ui = Ui::new(Color::from(root.options.display.color));
     let is_check = matches!(root.command, Command::Check(_));
-    let settings = match settings(&root) {
+    let mut settings = match settings(&root) {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into(), is_check),
     };
     for warning in settings.warnings() {
         ui.warning(&warning);
+    }
+    if root.options.display.debug {
+        settings.trace(ui.trace());
+    }
+    if !settings.environment().speaks_utf8() {
+        ui.show_ascii();
     }
     let mut context = Context::new(settings, ui);
     match run(&mut context, root.command) {
@@ -205,7 +211,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
 }
 
 /// Help and version are answers; everything else is a usage error.
-fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
+fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     if error.kind() == ErrorKind::DisplayHelp {
         return help::show_one_screen(words);
     }
@@ -217,6 +223,7 @@ fn usage(error: &clap::Error, words: &[OsString]) -> Exit {
         ui.hint(hint);
         return Exit::Usage;
     }
+    familiar::keep_slips(&mut error);
     let asked = error.kind() == ErrorKind::DisplayVersion;
     // A closed pipe on `--help | head` is no error.
     let _ = error.print();
@@ -232,27 +239,6 @@ fn names_check(words: &[OsString]) -> bool {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let is_command = |word: &&OsString| all.get_subcommands().any(|command| *word == command.get_name());
     words.iter().skip(1).find(is_command).is_some_and(|word| word == "check")
-}
-
-/// Monitoring reads one line on stdout, and the exit codes of plugins.
-fn unknown(ui: &mut Ui, why: &str) -> Exit {
-    // Monitoring that cannot read stdout still gets the exit code.
-    let _ = ui.data(plugin::unknown(why)).and_then(|()| ui.flush());
-    Exit::Command(Status::Unknown.code())
-}
-
-fn report(ui: &mut Ui, error: &anyhow::Error, is_check: bool) -> Exit {
-    if exit::is_closed_pipe(error) {
-        return Exit::Done;
-    }
-    if is_check {
-        unknown(ui, &format!("{error:#}"));
-    }
-    ui.error(&format!("{error:#}"));
-    if let Some(hint) = exit::hint_of(error) {
-        ui.hint(&hint);
-    }
-    if is_check { Exit::Command(Status::Unknown.code()) } else { exit::of(error) }
 }
 
 #[cfg(test)]

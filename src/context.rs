@@ -1,19 +1,18 @@
 //! What a command gets: settings, the printer, the clock, and the way to the server.
 
+mod catalogs;
+
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::args::{ConfirmArgs, Output, SchemaArgs};
-use crate::domain::schema::{Catalog, Schema};
+use crate::args::{ConfirmArgs, Output};
 use crate::exit::{Exit, Stop};
 use crate::render::document;
 use crate::render::style::View;
-use crate::schemas;
 use crate::settings::{Secret, Settings};
 use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
 use crate::terminal::ui::Ui;
@@ -26,55 +25,13 @@ pub struct Context {
     pub ui: Ui,
     sandbox: Option<Sandbox>,
     placed: bool,
+    /// True when schemas that are left out were told.
+    warned: bool,
 }
 
 impl Context {
     pub fn new(settings: Settings, ui: Ui) -> Self {
-        Self { settings, ui, sandbox: None, placed: false }
-    }
-
-    /// The schemas idemctl knows, and the ones to work on.
-    ///
-    /// # Errors
-    /// Usage: an unknown name, a schema that cannot be read, a setting without effect, a prefix that no chosen schema
-    /// takes.
-    pub fn catalog(&self, args: &SchemaArgs) -> Result<Catalog> {
-        let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
-        let all = schemas::load(folder.as_deref(), |name| self.settings.deployment(name, args))
-            .map_err(|error| self.settings.not_loaded(&error, args))?;
-        self.settings.heed(&all)?;
-        let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
-        let catalog = Catalog::new(all, &self.settings.schema_names(args))
-            .map_err(|name| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {known}")))?;
-        if let Some(option) = args.of_one_schema().filter(|_| catalog.chosen().len() != 1) {
-            let chosen = catalog.chosen().len();
-            return Err(Stop::usage(format!("{option} is of one schema, and {chosen} are chosen"))
-                .hint(format!(
-                    "name one with --schema ({known}); a context says it of each: [contexts.NAME.deployment.SCHEMA]"
-                ))
-                .into());
-        }
-        if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
-            return Err(Stop::usage("--prefix: none of the chosen schemas takes a prefix").into());
-        }
-        Ok(catalog)
-    }
-
-    /// The schemas to play, where the name `all` stands for every schema idemctl knows; else those that `is_default` takes,
-    /// unless schemas are named.
-    pub fn schemas_to_play(
-        &self,
-        args: &SchemaArgs,
-        is_default: impl Fn(&Schema) -> bool,
-    ) -> Result<(Vec<Arc<Schema>>, Catalog)> {
-        let is_all = |name: &&String| *name == "all";
-        let named = args.schema.iter().filter(|name| !is_all(name)).cloned().collect();
-        let catalog = self.catalog(&SchemaArgs { schema: named, ..args.clone() })?;
-        if args.schema.iter().any(|name| is_all(&name)) {
-            return Ok((catalog.all().to_vec(), catalog));
-        }
-        let is_wanted = |schema: &&Arc<Schema>| catalog.is_named() || is_default(schema);
-        Ok((catalog.chosen().iter().filter(is_wanted).cloned().collect(), catalog))
+        Self { settings, ui, sandbox: None, placed: false, warned: false }
     }
 
     /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one
@@ -100,7 +57,7 @@ impl Context {
     ) -> io::Result<()> {
         let view = self.ui.view();
         match output {
-            Output::Table => self.ui.data(table(view))?,
+            Output::Table => self.ui.page(table(view))?,
             Output::Json => self.ui.data(document::document(name, values, of_all))?,
             Output::Jsonl => values.iter().try_for_each(|value| self.ui.data(document::line(value)))?,
         }

@@ -28,3 +28,4 @@ pub mod store;
 mod terminal;
 #[doc(hidden)]
 pub mod version;
+mod watch;

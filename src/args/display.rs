@@ -11,6 +11,10 @@ pub(crate) struct DisplayArgs {
     /// When to colour: auto heeds NO_COLOR and whether stdout is a terminal
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto)]
     pub(crate) color: ColorArg,
+
+    /// Tell each Redis command on stderr, with the time until its reply; passwords and values are left out
+    #[arg(long, global = true)]
+    pub(crate) debug: bool,
 }
 
 /// `--color`.

@@ -25,4 +25,9 @@ impl KeysArgs {
     pub(crate) fn are_given(&self) -> bool {
         !self.keys.is_empty() || self.key_file.is_some()
     }
+
+    pub(crate) fn are_on_stdin(&self) -> bool {
+        let is_stdin = |file: &PathBuf| file.as_os_str() == "-";
+        self.keys.iter().any(|key| key == "-") || self.key_file.as_ref().is_some_and(is_stdin)
+    }
 }

@@ -16,6 +16,7 @@ mod step;
 mod thresholds;
 mod tls;
 mod walk;
+mod watch;
 
 pub(crate) use crate::domain::duration::parse_duration;
 pub(crate) use change::{ChangeArgs, ConfirmArgs};
@@ -34,3 +35,4 @@ pub(crate) use step::StepArgs;
 pub(crate) use thresholds::ThresholdArgs;
 pub(crate) use tls::TlsArgs;
 pub(crate) use walk::{PageArgs, WalkArgs};
+pub(crate) use watch::{FollowArgs, WatchArgs};

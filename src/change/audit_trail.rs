@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Result;
 use tokio::task::JoinHandle;
 
-use crate::args::ConfirmArgs;
+use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
@@ -15,7 +15,8 @@ use crate::store::audit::entry::{self, Entry, Lines};
 
 /// Who changes what with which command, and why.
 pub struct AuditTrail {
-    log: PathBuf,
+    /// `None` where the operator goes on without a log.
+    log: Option<PathBuf>,
     who: String,
     host: String,
     command: &'static str,
@@ -33,8 +34,7 @@ pub struct Noted<'a> {
 impl AuditTrail {
     /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
-        let log = context.settings.state_dir()?.join("audit.jsonl");
-        entry::prepare(&log)?;
+        let log = Some(writable_log(context)?);
         Ok(Self {
             log,
             who: context.settings.environment().user(),
@@ -43,6 +43,18 @@ impl AuditTrail {
             reason: args.reason.clone(),
             writing: None,
         })
+    }
+
+    /// The same; where the log cannot be written, whoever wants no backup goes on without a log, too.
+    pub fn open_or_do_without(context: &mut Context, args: &ChangeArgs, command: &'static str) -> Result<Self> {
+        match writable_log(context) {
+            Err(error) if args.no_backup => {
+                context.ui.warning(&format!("the audit log will not show this change: {}", error.message));
+                let (who, host) = (context.settings.environment().user(), context.host());
+                Ok(Self { log: None, who, host, command, reason: args.confirmed.reason.clone(), writing: None })
+            }
+            _ => Self::open(context, &args.confirmed, command),
+        }
     }
 
     /// Notes that `what` was done at `now` on this server. All notes go out in one write, which goes on after this returns;
@@ -75,11 +87,8 @@ impl AuditTrail {
                 backup: backup.map(Into::into),
             });
         }
-        if lines.is_empty() {
-            return Ok(());
-        }
+        let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
         self.settle().await?;
-        let log = self.log.clone();
         self.writing = Some(tokio::task::spawn_blocking(move || entry::append(&log, lines)));
         Ok(())
     }
@@ -98,4 +107,16 @@ impl AuditTrail {
         Err(Stop::new(Exit::Partial, format!("changes were made that the audit log does not show: {why}"))
             .hint("check the folder's rights and free space, then run the same command again to go on"))
     }
+}
+
+/// The log, which can be written.
+///
+/// # Errors
+/// Usage, with the variable that names another folder.
+fn writable_log(context: &Context) -> Result<PathBuf, Stop> {
+    let elsewhere =
+        "XDG_STATE_HOME names another folder for backups and the audit log; --no-backup goes on without either";
+    let log = context.settings.state_dir().map_err(|stop| stop.hint(elsewhere))?.join("audit.jsonl");
+    entry::prepare(&log).map_err(|error| Stop::usage(format!("{error}: nothing was changed")).hint(elsewhere))?;
+    Ok(log)
 }

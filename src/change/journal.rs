@@ -23,7 +23,7 @@ pub struct Journal {
 impl Journal {
     /// Opens the backup and the audit log before anything is changed. Only a removal needs a backup.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
-        let trail = AuditTrail::open(context, &args.confirmed, command)?;
+        let trail = AuditTrail::open_or_do_without(context, args, command)?;
         let file = if removes { args.backup_file(context, command)? } else { None };
         Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()?, silence: None })
     }

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::Result;
 
-use crate::args::{Output, StepArgs};
+use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Record, locate};
@@ -12,6 +12,7 @@ use crate::domain::schema::Catalog;
 use crate::exit::Stop;
 use crate::render::{escape, record};
 use crate::store::Head;
+use crate::store::read::records::Lookup;
 
 /// Reads the record of a key under the one schema that was chosen, in whatever state the record is, absent included.
 ///
@@ -44,6 +45,32 @@ pub async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     Ok(chosen.ok_or_else(|| Stop::usage(format!("{} is no key of this schema", escape::text(key))))?)
 }
 
+/// Reads the record of a key as [`find`] does; where no schema is named, under the one schema that has a record there.
+///
+/// # Errors
+/// As [`find`].
+pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record> {
+    let catalog = context.catalog(&args.schemas)?;
+    if only_schema(&catalog).is_ok() || args.key.is_empty() {
+        return find(context, args).await;
+    }
+    let mut reader = context.reader().await?;
+    let lookup = Lookup { head: Head::Whole, thresholds: Thresholds::default(), both: false };
+    let keys = vec![args.key.as_bytes().to_vec()];
+    let found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
+    // Any Redis key may be a record of a schema without a prefix: the operator names such a schema.
+    let held = found.iter().flat_map(|found| &found.records).filter(|record| record.schema.has_prefix());
+    let mut schemas: Vec<_> = held.map(|record| record.schema.name.clone()).collect();
+    schemas.dedup();
+    match (schemas.as_slice(), found.iter().any(|found| found.unread.is_some())) {
+        ([schema], false) => {
+            let schemas = SchemaArgs { schema: vec![schema.clone()], ..args.schemas.clone() };
+            find(context, &StepArgs { schemas, ..args.clone() }).await
+        }
+        _ => find(context, args).await,
+    }
+}
+
 fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
     if catalog.is_named() && catalog.chosen().len() == 1 {
         return Ok(());
@@ -54,7 +81,7 @@ fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
 
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
-        context.ui.data(record::page(of, context.ui.view(), false))?;
+        context.ui.page(record::page(of, context.ui.view(), false))?;
         context.ui.flush()?;
     }
     Ok(())

@@ -82,7 +82,7 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
         Offer::Contexts => Some(file()?.file().contexts().keys().cloned().collect()),
         Offer::Backups => backups(&file()?),
         Offer::Schemas => {
-            let context = Context::new(file()?, Ui::new(Color::Never));
+            let mut context = Context::new(file()?, Ui::new(Color::Never)).saying_nothing();
             let args = SchemaArgs { schema: Vec::new(), ..schemas(&matches) };
             Some(context.catalog(&args).ok()?.all().iter().map(|schema| schema.name.clone()).collect())
         }
@@ -129,7 +129,7 @@ fn keys(settings: Settings, schemas: &SchemaArgs, begun: &str) -> Option<Vec<Str
 
 /// Walks the keyspace until enough keys are found, or nothing more can be.
 async fn find(settings: &Settings, schemas: &SchemaArgs, begun: &str, found: &mut Vec<String>) -> Option<()> {
-    let context = Context::new(settings.clone(), Ui::new(Color::Never));
+    let mut context = Context::new(settings.clone(), Ui::new(Color::Never)).saying_nothing();
     let catalog = context.catalog(schemas).ok()?;
     let link = store::connect(settings.target()).await.ok()?;
     let mut walk = Walk::start(link.reader(), &catalog, Head::Bytes(0)).await.ok()?.without_lengths();

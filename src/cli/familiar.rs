@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use clap::error::{ContextKind, ContextValue};
+
 /// Commands of other tools that change something: told, never taken for idemctl's own, for what they remove differs.
 const ELSEWHERE: [(&str, &str); 14] = [
     ("delete", PURGE),
@@ -45,9 +47,66 @@ pub(super) fn in_own_words(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// Leaves of clap's suggestions those that mend a slip of the fingers.
+pub(super) fn keep_slips(error: &mut clap::Error) {
+    // Nobody means an option that there is not for a key.
+    error.remove(ContextKind::Suggested);
+    for (wrong, suggested) in [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+    ] {
+        let Some(ContextValue::String(typed)) = error.get(wrong).cloned() else { continue };
+        let slips = |value: &String| is_slip(&typed, value.split_whitespace().next().unwrap_or_default());
+        match error.remove(suggested) {
+            Some(ContextValue::String(one)) if slips(&one) => drop(error.insert(suggested, ContextValue::String(one))),
+            Some(ContextValue::Strings(several)) => {
+                let several: Vec<_> = several.into_iter().filter(slips).collect();
+                if !several.is_empty() {
+                    error.insert(suggested, ContextValue::Strings(several));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// True when a suggestion is the same word with a slip of the fingers: among other words that resemble a word is its opposite.
+fn is_slip(typed: &str, suggested: &str) -> bool {
+    let (typed, suggested): (Vec<char>, Vec<char>) = (typed.chars().collect(), suggested.chars().collect());
+    // The distance of Levenshtein, row by row.
+    let mut row: Vec<usize> = (0..=suggested.len()).collect();
+    for (above, typed) in typed.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
+        for (column, suggested) in suggested.iter().enumerate() {
+            let replaced = diagonal + usize::from(typed != suggested);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[suggested.len()] <= 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rule: a tip never names an option or a command that does something else than what was meant.
+    #[test]
+    fn only_a_slip_of_the_fingers_is_mended() {
+        for (typed, suggested) in [("--older-then", "--older-than"), ("insepct", "inspect"), ("--sort", "--sorts")] {
+            assert!(is_slip(typed, suggested), "{typed}");
+        }
+        for (typed, suggested) in [
+            ("--newer-than", "--older-than"),
+            ("--ttl-above", "--ttl-below"),
+            ("--key-file", "--key"),
+            ("--no-backup", "--backup"),
+            ("delete", "release"),
+            ("delete", "complete"),
+        ] {
+            assert!(!is_slip(typed, suggested), "{typed}");
+        }
+    }
 
     #[test]
     fn help_and_version_are_understood_wherever_they_are_looked_for() {

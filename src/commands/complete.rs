@@ -67,9 +67,8 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let body = args.body.as_deref().map(given_body::read).transpose()?;
-    let given = ResponseInput { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
-    let record = change::find(context, &args.step).await?;
+    let given = given(context, &args)?;
+    let record = change::find_held(context, &args.step).await?;
     let schema = record.schema.clone();
     let response = given.response(&schema).map_err(|misfit| match misfit.hint {
         Some(hint) => Stop::usage(misfit.message).hint(hint),
@@ -91,8 +90,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         predicted: manual::predict_complete(&record, &choice.owner, hold.as_deref()),
         owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
     };
-    if given.is_broken_json() {
-        context.ui.warning("the body is not JSON, although its content type says so");
+    if given.looks_like_broken_json() {
+        context.ui.warning("the body begins as JSON does and is not JSON");
     }
     if args.step.output == Output::Table {
         explain(context, &report, &choice, &request);
@@ -108,6 +107,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         afterwards: None,
     };
     step.perform(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
+}
+
+/// The response that the options give.
+fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, Stop> {
+    let body = args.body.as_deref().map(given_body::read).transpose()?;
+    if args.body.as_deref().is_some_and(|body| body == "-") {
+        context.ui.stdin_carries_data();
+    }
+    let given = ResponseInput { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
+    if given.is_broken_json() {
+        return Err(Stop::usage("the body is not JSON, although its content type says that the body is")
+            .hint("a client could not read it: mend the body, or give its own Content-Type"));
+    }
+    Ok(given)
 }
 
 fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>) {

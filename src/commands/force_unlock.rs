@@ -1,14 +1,16 @@
-//! `idemctl force-unlock`: removes one lock that nobody will release.
+//! `idemctl force-unlock`: removes locks that nobody will release.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
+mod several;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use crate::args::{ChangeArgs, Output, SchemaArgs, ThresholdArgs};
+use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
+use crate::change::bulk::KeyFile;
+use crate::change::named_locks;
 use crate::change::{self, Journal};
 use crate::context::{Context, interruptible};
 use crate::domain::change::expect::{self, Expectation};
@@ -26,15 +28,14 @@ use crate::store::{Action, Change, Head, Outcome, Writer};
 ///
 /// Shows the record, who is hurt and what becomes of the old worker, asks, backs the lock up, and removes it only if
 /// the record is the one that was shown: the same bytes, which expire at the same moment. A lock that was renewed, or
-/// released and taken anew, stays. A stored result is never removed. Exit status 1 when there is no record, 8 when it
-/// changed since it was shown.
+/// released and taken anew, stays. A stored result is never removed. Of several keys a table is shown, and one question asked.
+/// Exit status 1 when there is no record, 8 when it changed since it was shown, 3 when some of several keys were left alone.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Idempotency key or full Redis key
-    #[arg(value_name = "KEY")]
-    key: OsString,
+    #[command(flatten)]
+    keys: KeysArgs,
 
-    /// Go on only if the lock is the one that --dry-run printed as a token, or, which says less, if it is this owner's
+    /// Go on only if the one lock that is named is the one that --dry-run printed as a token, or, which says less, if it is this owner's
     #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse)]
     expect: Option<Expectation>,
 
@@ -54,8 +55,15 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
-    let key = args.key.clone().into_vec();
+    let mut keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
     let lookup = Lookup { head: Head::Whole, thresholds: args.thresholds.thresholds(), both: false };
+    let key = match keys.pop() {
+        Some(key) if keys.is_empty() => key,
+        last => {
+            keys.extend(last);
+            return several::unlock(context, &args, &catalog, &lookup, keys).await;
+        }
+    };
     let mut reader = context.reader().await?;
     let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
     let records = match found {
@@ -108,7 +116,7 @@ fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record,
 }
 
 fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
-    context.ui.data(record::page(record, context.ui.view(), false))?;
+    context.ui.page(record::page(record, context.ui.view(), false))?;
     context.ui.flush()?;
     let redis_key = escape::text(&record.seen.slots[slot].redis_key);
     if record.state == State::Completed {

@@ -1,48 +1,49 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
 
-mod watch;
+mod find;
+mod follow;
 mod write_body;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use clap::{Args as ClapArgs, ValueEnum};
+use anyhow::Result;
+use clap::Args as ClapArgs;
 use serde_json::Map;
 
-use crate::args::{Output, SchemaArgs, ThresholdArgs, parse_duration};
+use crate::args::{FollowArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change;
+use crate::change::bulk::KeyFile;
 use crate::context::Context;
 use crate::domain::record::Record;
-use crate::domain::schema::{Catalog, State};
-use crate::exit::{Exit, Stop};
-use crate::files;
+use crate::domain::schema::Catalog;
+use crate::exit::Exit;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, record, stranger};
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Head, Reader};
+use crate::watch::{self, Watch};
 
 /// Bytes of a value that are read unless `--full` asks for all.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Bytes of keys that are taken from stdin at most: all records are kept until they are shown.
-const MOST_KEYS_BYTES: u64 = 16 * 1024 * 1024;
+/// Keys that are taken at most: all records are kept until they are shown.
+const MOST: usize = 10_000;
 
 /// Show a key's records, what is wrong with them, and what the next request with the key gets
 ///
 /// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema every schema is tried and
-/// each match is shown. Exit status 1 when there is no record, 4 when there is none among what the user may read.
+/// each match is shown. Exit status 1 when there is no record, 3 when some of several keys have none, 4 when there is none
+/// among what the user may read.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
-    #[arg(value_name = "KEY")]
-    keys: Vec<OsString>,
+    #[command(flatten)]
+    keys: KeysArgs,
 
-    /// Keys on stdin end with NUL instead of a newline
-    #[arg(short = '0', long)]
-    null: bool,
+    /// Walk the keyspace for a record whose idempotency key holds this text; several are listed
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["keys", "key_file", "watch", "until"])]
+    find: Option<OsString>,
 
     /// How to show the records
     #[arg(short, long, value_enum, default_value_t)]
@@ -65,13 +66,8 @@ pub struct Args {
     #[arg(long, requires = "body")]
     force: bool,
 
-    /// Follow the record, looking every INTERVAL [default: 1s]
-    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
-    watch: Option<OsString>,
-
-    /// Follow the record until it is in this state, then end
-    #[arg(long, value_name = "STATE", value_enum)]
-    until: Option<Until>,
+    #[command(flatten)]
+    follow: FollowArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -80,51 +76,29 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
-/// What `--until` waits for.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Until {
-    /// A result is stored.
-    Completed,
-    /// Nothing is left.
-    Absent,
-}
-
-impl From<Until> for State {
-    fn from(until: Until) -> Self {
-        match until {
-            Until::Completed => Self::Completed,
-            Until::Absent => Self::Absent,
-        }
-    }
-}
-
 pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
-    let interval = watch_interval(&mut args);
-    let keys = keys(&args)?;
-    if interval.is_some() && args.output == Output::Json {
-        return Err(Stop::usage("--watch has no end to close a JSON document at")
-            .hint("use -o jsonl: one object a change")
-            .into());
+    let first = args.follow.watch.take_key();
+    args.keys.keys.splice(0..0, first);
+    let watch = Watch::of(context, &args.follow, args.output == Output::Table)?;
+    if watch.is_some() && args.output == Output::Json {
+        return Err(watch::endless());
     }
+    let named = if args.find.is_some() { Vec::new() } else { KeyFile::few(&args.keys, context, MOST)? };
     let catalog = context.catalog(&args.schemas)?;
     let mut reader = context.reader().await?;
+    let keys = match &args.find {
+        None => named,
+        Some(text) => match find::keys(context, (&args, text.as_bytes()), &catalog, &reader).await? {
+            Some(keys) => keys,
+            None => return Ok(Exit::Done),
+        },
+    };
     let lookup = Lookup { head: head(&args), thresholds: args.thresholds.thresholds(), both: true };
-    if let Some(interval) = interval {
-        let [key] = <[Vec<u8>; 1]>::try_from(keys).map_err(|_| Stop::usage("--watch follows one KEY"))?;
-        let how = watch::How { interval, until: args.until.map(State::from), output: args.output, reveal: args.reveal };
-        return watch::follow(context, &mut reader, &catalog, key, &lookup, how).await;
+    if let Some(watch) = watch {
+        return follow::follow(context, &mut reader, &catalog, keys, &lookup, (&watch, &args)).await;
     }
     let found = lookup.find(&mut reader, &catalog, keys).await?;
-    let exit = if found.iter().any(|found| found.silent().is_some()) {
-        Exit::Partial
-    } else if found.iter().any(|found| found.records.is_empty() && found.unread.is_some()) {
-        // There may be a record where the user may not look.
-        Exit::Permission
-    } else if found.iter().any(|found| found.records.is_empty()) {
-        Exit::No
-    } else {
-        Exit::Done
-    };
+    let exit = exit_of(&found);
     match &args.body {
         Some(file) => write_body::write(context, &found, file, args.force)?,
         None => show(context, &found, &args)?,
@@ -136,45 +110,26 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     Ok(exit)
 }
 
-/// How often to look, where a record is followed. Of `--watch KEY` clap takes the key for the interval: a word that is no
-/// duration is a key.
-fn watch_interval(args: &mut Args) -> Option<Duration> {
-    const DEFAULT: Duration = Duration::from_secs(1);
-    let Some(word) = args.watch.take() else { return args.until.map(|_| DEFAULT) };
-    match word.to_str().and_then(|text| parse_duration(text).ok()) {
-        Some(interval) => Some(interval.max(Duration::from_millis(10))),
-        None => {
-            args.keys.insert(0, word);
-            Some(DEFAULT)
-        }
+/// Done where every key has a record.
+fn exit_of(found: &[Found]) -> Exit {
+    let is_missing = |found: &&Found| found.records.is_empty();
+    let missing = found.iter().filter(is_missing).count();
+    if found.iter().any(|found| found.silent().is_some()) {
+        Exit::Partial
+    } else if found.iter().filter(is_missing).any(|found| found.unread.is_some()) {
+        // There may be a record where the user may not look.
+        Exit::Permission
+    } else if missing == found.len() {
+        Exit::No
+    } else if missing > 0 {
+        Exit::Partial
+    } else {
+        Exit::Done
     }
 }
 
 fn head(args: &Args) -> Head {
     if args.full || args.body.is_some() { Head::Whole } else { Head::Bytes(HEAD_BYTES) }
-}
-
-fn keys(args: &Args) -> Result<Vec<Vec<u8>>> {
-    let mut keys = Vec::new();
-    for word in &args.keys {
-        if word == "-" {
-            let stdin = std::io::stdin().lock();
-            let stdin = files::up_to(stdin, MOST_KEYS_BYTES).context("cannot read keys from stdin")?;
-            let end = if args.null { 0 } else { b'\n' };
-            keys.extend(stdin.split(|byte| *byte == end).filter(|key| !key.is_empty()).map(<[u8]>::to_vec));
-        } else {
-            keys.push(word.clone().into_vec());
-        }
-    }
-    if keys.is_empty() {
-        return Err(Stop::usage("no KEY was given")
-            .hint("idemctl inspect KEY…, or `-` to read keys from stdin")
-            .into());
-    }
-    if keys.iter().any(Vec::is_empty) {
-        return Err(Stop::usage("a KEY is empty").into());
-    }
-    Ok(keys)
 }
 
 fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {

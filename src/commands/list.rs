@@ -5,20 +5,22 @@ mod rows;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::rows::{Kept, Rows};
-use crate::args::{Format, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs, WalkArgs};
+use self::rows::{How, Kept, Rows};
+use crate::args::{FollowArgs, Format, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs, WalkArgs};
 use crate::change::{say_coverage, say_elsewhere};
 use crate::context::Context;
-use crate::domain::diagnosis::{self, FindingCode, Thresholds};
+use crate::domain::diagnosis::{self, FindingCode};
 use crate::domain::record::Record;
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, State};
+use crate::domain::select::awaited::{Awaited, Waiting};
 use crate::domain::select::top_n::Order;
 use crate::domain::select::{Coverage, Judged, Selection};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
 use crate::store::read::records;
-use crate::store::{Head, StoreError, Walk};
+use crate::store::{Head, Reader, StoreError, Walk};
+use crate::watch::{self, Watch};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
 const SORTED_ROWS: usize = 1_000;
@@ -37,8 +39,12 @@ pub struct Args {
     select: SelectArgs,
 
     /// End after this many records
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "until")]
     limit: Option<u64>,
+
+    /// List the records of every database of the server, each with its database
+    #[arg(long)]
+    all_dbs: bool,
 
     /// Read values whole, response bodies included
     #[arg(long)]
@@ -47,6 +53,9 @@ pub struct Args {
     /// Show Authorization, Cookie, Set-Cookie and their like
     #[arg(long)]
     reveal: bool,
+
+    #[command(flatten)]
+    follow: FollowArgs,
 
     #[command(flatten)]
     walk: WalkArgs,
@@ -64,44 +73,119 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
     }
     let selection = args.select.selection()?;
+    let is_table = matches!(args.show.output, Format::Table | Format::Wide);
+    let watch = Watch::of(context, &args.follow, is_table)?;
+    check_watch(&args, watch.as_ref(), &selection)?;
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
-    let head = if args.full || selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
+    let places = places(context, &args).await?;
+    let interrupt = Interrupt::listen()?;
+    let look = Look { args: &args, catalog: &catalog, selection: &selection, places: &places, interrupt: &interrupt };
+    let Some(watch) = watch else { return look.list(context).await.map(|_| Exit::Done) };
+    let mut waiting = Waiting::default();
+    let judged = async |context: &mut Context| {
+        let states = look.list(context).await?;
+        Ok(watch.until().map_or(Awaited::NotYet, |until| waiting.judge(until, &states)))
+    };
+    watch.follow(context, &interrupt, judged).await
+}
+
+/// # Errors
+/// Usage: a watch that could never end as it should.
+fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Result<()> {
+    if watch.is_some() && args.show.output == Format::Json {
+        return Err(watch::endless());
+    }
+    let until = watch.and_then(Watch::until).filter(|until| *until != State::Absent);
+    match until.filter(|until| !selection.states.is_empty() && !selection.states.contains(until)) {
+        Some(until) => Err(Stop::usage(format!("--until {}: --state lists none of those", until.as_str())).into()),
+        None => Ok(()),
+    }
+}
+
+/// A database whose keyspace is walked; its number where several are.
+struct Place {
+    db: Option<i64>,
+    reader: Reader,
+}
+
+async fn places(context: &mut Context, args: &Args) -> Result<Vec<Place>> {
     let reader = context.reader().await?.walking(args.walk.gait());
-    let (server, elsewhere) = (reader.name(), reader.clone());
-    let walk = Walk::start(reader, &catalog, head).await?;
-    let walk = if chooses_by_size(&args) { walk } else { walk.without_lengths() };
-    let thresholds = args.thresholds.thresholds();
-    let mut rows = Rows::new(context, &catalog, &args.show, args.reveal, kept(&args));
-    let mut listing = Listing { catalog: &catalog, selection, thresholds, walk, coverage: Coverage::default() };
-    let ended = listing.show(context, &mut rows).await?;
-    let Listing { walk, coverage, .. } = listing;
-    let covered = coverage::fields(&coverage, &catalog, walk.looked_at());
-    rows.close(context, matches!(ended, Ended::Whole), covered)?;
-    say_coverage(context, &coverage, &catalog);
-    if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (walk.forbidden(), &ended) {
-        context.ui.warning(&forbidden);
+    if !args.all_dbs {
+        return Ok(vec![Place { db: None, reader }]);
     }
-    let so_far = format!("{} records among {} keys of {server}", rows.shown(), walk.looked_at());
-    match ended {
-        Ended::Whole if rows.shown() == 0 => {
-            context.ui.status(&format!("no such records among {} keys of {server}", walk.looked_at()));
-            coverage::left_out(&catalog).iter().for_each(|line| context.ui.status(line));
-            say_elsewhere(context, &elsewhere).await;
+    let all = reader.of_all_databases().await?;
+    Ok(all.into_iter().map(|(db, reader)| Place { db: Some(db), reader }).collect())
+}
+
+/// What a look at the records needs.
+struct Look<'a> {
+    args: &'a Args,
+    catalog: &'a Catalog,
+    selection: &'a Selection,
+    places: &'a [Place],
+    interrupt: &'a Interrupt,
+}
+
+impl Look<'_> {
+    /// Lists the records, and gives the states that they have.
+    async fn list(&self, context: &mut Context) -> Result<Vec<State>> {
+        let Args { show, reveal, all_dbs, .. } = self.args;
+        let how = How { show, reveal: *reveal, all_dbs: *all_dbs };
+        let mut rows = Rows::new(context, self.catalog, how, kept(self.args));
+        let mut listing = Listing::default();
+        let mut ended = Ended::Whole;
+        for place in self.places {
+            ended = listing.walk(context, self, place, &mut rows).await?;
+            if rows.are_full() || !matches!(ended, Ended::Whole) {
+                break;
+            }
         }
-        Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {}; --limit shows more", rows.shown())),
-        Ended::Whole if matches!(args.show.output, Format::Table | Format::Wide) => {
-            context.ui.status(&format!("{} records among {} keys of {server}", rows.shown(), walk.looked_at()));
+        let covered = coverage::fields(&listing.coverage, self.catalog, listing.looked_at);
+        rows.close(context, matches!(ended, Ended::Whole), covered)?;
+        say_coverage(context, &listing.coverage, self.catalog);
+        if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (&listing.forbidden, &ended) {
+            context.ui.warning(forbidden);
         }
-        Ended::Whole => {}
-        Ended::Interrupted => return Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
-        Ended::Broken(error) if walk.looked_at() == 0 || error.is_permission() => return Err(error.into()),
-        Ended::Broken(error) => {
-            let mut stop = Stop::new(Exit::Partial, format!("the list is not complete, {so_far}: {error}"));
-            stop.hint = error.hint().map(str::to_owned);
-            return Err(stop.into());
+        self.end(context, &rows, &listing, ended).await.map(|()| listing.states)
+    }
+
+    /// Says how far the walk came.
+    async fn end(&self, context: &mut Context, rows: &Rows, listing: &Listing, ended: Ended) -> Result<()> {
+        let (shown, looked_at, server) = (rows.shown(), listing.looked_at, self.server());
+        let so_far = format!("{shown} records among {looked_at} keys of {server}");
+        match ended {
+            Ended::Whole if shown == 0 => {
+                context.ui.status(&format!("no such records among {looked_at} keys of {server}"));
+                coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line));
+                if let [Place { db: None, reader }] = self.places {
+                    say_elsewhere(context, reader).await;
+                }
+            }
+            Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {shown}; --limit shows more")),
+            Ended::Whole if matches!(self.args.show.output, Format::Table | Format::Wide) => {
+                context.ui.status(&so_far);
+            }
+            Ended::Whole => {}
+            Ended::Interrupted => return Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
+            Ended::Broken(error) if looked_at == 0 || error.is_permission() => return Err(error.into()),
+            Ended::Broken(error) => {
+                let mut stop = Stop::new(Exit::Partial, format!("the list is not complete, {so_far}: {error}"));
+                stop.hint = error.hint().map(str::to_owned);
+                return Err(stop.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The server's name for people.
+    fn server(&self) -> String {
+        let name = self.places[0].reader.name();
+        match (self.args.all_dbs, name.rsplit_once('/')) {
+            (true, Some((server, _))) if self.places.len() == 1 => format!("1 database of {server}"),
+            (true, Some((server, _))) => format!("{} databases of {server}", self.places.len()),
+            _ => name,
         }
     }
-    Ok(Exit::Done)
 }
 
 enum Ended {
@@ -110,40 +194,53 @@ enum Ended {
     Broken(StoreError),
 }
 
-/// A walk over the keyspace, and what the operator wants to see of it.
-struct Listing<'a> {
-    catalog: &'a Catalog,
-    selection: Selection,
-    thresholds: Thresholds,
-    walk: Walk,
+/// What walks over keyspaces came to.
+#[derive(Default)]
+struct Listing {
     coverage: Coverage,
+    looked_at: u64,
+    forbidden: Option<String>,
+    /// The states that the chosen records have.
+    states: Vec<State>,
 }
 
-impl Listing<'_> {
-    async fn show(&mut self, context: &mut Context, rows: &mut Rows) -> Result<Ended> {
-        let progress = context.ui.progress("keys looked at");
-        let interrupt = Interrupt::listen()?;
+impl Listing {
+    async fn walk(&mut self, context: &mut Context, look: &Look<'_>, place: &Place, rows: &mut Rows) -> Result<Ended> {
+        let is_whole = look.args.full || look.selection.reads_bodies();
+        let head = if is_whole { Head::Whole } else { Head::Bytes(0) };
+        let walk = Walk::start(place.reader.clone(), look.catalog, head).await?;
+        let mut walk = if chooses_by_size(look.args) { walk } else { walk.without_lengths() };
+        let (before, progress) = (self.looked_at, context.ui.progress("keys looked at"));
         let ended = loop {
-            let chosen = match interrupt.unless_raised(self.next_page()).await {
+            let chosen = match look.interrupt.unless_raised(self.next_page(look, place, &mut walk)).await {
                 Some(Ok(Some(chosen))) => chosen,
                 Some(Ok(None)) => break Ended::Whole,
                 Some(Err(error)) => break Ended::Broken(error),
                 None => break Ended::Interrupted,
             };
-            progress.set_position(self.walk.looked_at());
-            if progress.suspend(|| rows.add(context, chosen))? {
+            progress.set_position(before + walk.looked_at());
+            progress.suspend(|| rows.add(context, chosen))?;
+            if rows.are_full() {
                 break Ended::Whole;
             }
         };
         progress.finish_and_clear();
+        self.looked_at = before + walk.looked_at();
+        self.forbidden = self.forbidden.take().or_else(|| walk.forbidden());
         Ok(ended)
     }
 
     /// The records of the next page that the operator wants; `None` at the end. A value that two schemas read is listed once,
     /// under the first of them.
-    async fn next_page(&mut self) -> Result<Option<Vec<Record>>, StoreError> {
-        let Self { catalog, selection, thresholds, walk, coverage } = self;
-        let page = records::next_page(walk, catalog, thresholds, coverage, |key| selection.passes_key(key)).await?;
+    async fn next_page(
+        &mut self,
+        look: &Look<'_>,
+        place: &Place,
+        walk: &mut Walk,
+    ) -> Result<Option<Vec<Record>>, StoreError> {
+        let (Self { coverage, states, .. }, Look { catalog, selection, .. }) = (self, look);
+        let thresholds = look.args.thresholds.thresholds();
+        let page = records::next_page(walk, catalog, &thresholds, coverage, |key| selection.passes_key(key)).await?;
         let Some(mut chosen) = page else { return Ok(None) };
         chosen.retain(|record| {
             coverage.contradictions.note(record);
@@ -155,7 +252,11 @@ impl Listing<'_> {
         });
         walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
         for record in &mut chosen {
-            diagnosis::add_oversized(record, thresholds);
+            diagnosis::add_oversized(record, &thresholds);
+            record.db = place.db;
+            if !states.contains(&record.state) {
+                states.push(record.state);
+            }
             // A few bytes of a body tell nobody anything: --full reads it.
             record.forget_cut_body();
         }

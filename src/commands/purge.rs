@@ -119,7 +119,7 @@ fn show(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_,
         coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
     } else {
         if args.output == Output::Table {
-            context.ui.data(change::records(&found.tally, context.ui.view()))?;
+            context.ui.page(change::records(&found.tally, context.ui.view()))?;
             context.ui.flush()?;
         }
         context.ui.status("The next request with each of these keys executes the operation.");

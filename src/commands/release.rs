@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let record = change::find(context, &args.step).await?;
+    let record = change::find_held(context, &args.step).await?;
     let (schema, response) = (record.schema.clone(), Response::default());
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;

@@ -85,8 +85,9 @@ fn scenario_names() -> Vec<PossibleValue> {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.scenarios.iter().any(|name| name == LIST) {
-        let list = render::list(SCENARIOS.iter().map(|scenario| scenario.story), context.ui.view());
-        context.ui.data(list)?;
+        let stories: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.story).collect();
+        let values: Vec<_> = stories.iter().map(render::story).collect();
+        context.show(args.output, "scenarios", &values, |view| render::list(stories.into_iter(), view))?;
         return Ok(Exit::Done);
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
@@ -138,7 +139,7 @@ fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<
     Ok(context.show_with(args.output, "cells", &values, &of_all, table)?)
 }
 
-fn plan(context: &Context, args: &Args) -> Result<Plan> {
+fn plan(context: &mut Context, args: &Args) -> Result<Plan> {
     let (schemas, catalog) = context.schemas_to_play(&args.schemas, |_| true)?;
     let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
     let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();

@@ -5,21 +5,24 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{Output, SchemaArgs, SelectArgs, ThresholdArgs, WalkArgs};
+use crate::args::{FollowArgs, SchemaArgs, SelectArgs, ThresholdArgs, WalkArgs, WatchArgs};
 use crate::change::{say_coverage, say_elsewhere};
 use crate::context::Context;
 use crate::domain::diagnosis;
 use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
+use crate::domain::select::awaited::Awaited;
 use crate::domain::select::coverage::Coverage;
 use crate::domain::select::selection::{Judged, Selection};
 use crate::domain::stats::{By, Stats};
 use crate::exit::{Exit, Stop};
 use crate::files;
 use crate::interrupt::Interrupt;
+use crate::render::columns::{csv, tsv};
 use crate::render::{coverage, document, stats};
 use crate::store::read::records;
-use crate::store::{Head, StoreError, Walk};
+use crate::store::{Head, Reader, StoreError, Walk};
+use crate::watch::{self, Watch};
 
 /// Owners with the most locks that are named.
 const OWNERS: usize = 10;
@@ -36,7 +39,7 @@ pub struct Args {
 
     /// How to show the figures
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: Figures,
 
     /// Write the figures in Prometheus's text format to this file, at once and for others to read, or to stdout without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "output")]
@@ -46,6 +49,9 @@ pub struct Args {
     select: SelectArgs,
 
     #[command(flatten)]
+    watch: WatchArgs,
+
+    #[command(flatten)]
     walk: WalkArgs,
 
     #[command(flatten)]
@@ -53,6 +59,22 @@ pub struct Args {
 
     #[command(flatten)]
     schemas: SchemaArgs,
+}
+
+/// `--output` of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Figures {
+    /// For people.
+    #[default]
+    Table,
+    /// Comma-separated values, for a spreadsheet: times in milliseconds, sizes in bytes.
+    Csv,
+    /// The same, separated by tabs.
+    Tsv,
+    /// One JSON document.
+    Json,
+    /// One JSON object a line.
+    Jsonl,
 }
 
 /// `--by`.
@@ -90,20 +112,42 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let selection = args.select.selection()?;
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
-    let head = if selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
+    let is_table = args.output == Figures::Table && args.prometheus.is_none();
+    let watch = Watch::of(context, &FollowArgs::of(args.watch.clone()), is_table)?;
+    if watch.is_some() && args.output == Figures::Json {
+        return Err(watch::endless());
+    }
     let reader = context.reader().await?.walking(args.walk.gait());
-    let (server, elsewhere) = (reader.name(), reader.clone());
-    let walk = Walk::start(reader, &catalog, head).await?;
+    let interrupt = Interrupt::listen()?;
+    let look = async |context: &mut Context| {
+        count(context, &args, &catalog, &selection, (&reader, &interrupt)).await.map(|()| Awaited::NotYet)
+    };
+    match watch {
+        Some(watch) => watch.follow(context, &interrupt, look).await,
+        None => look(context).await.map(|_| Exit::Done),
+    }
+}
+
+/// Counts, and shows the figures.
+async fn count(
+    context: &mut Context,
+    args: &Args,
+    catalog: &Catalog,
+    selection: &Selection,
+    (reader, interrupt): (&Reader, &Interrupt),
+) -> Result<()> {
+    let head = if selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
+    let walk = Walk::start(reader.clone(), catalog, head).await?;
     let (stats, coverage) = (Stats::new(By::from(args.by)), Coverage::default());
-    let mut census = Census { catalog: &catalog, selection, args: &args, walk, stats, coverage };
-    let ended = census.take(context, &Interrupt::listen()?).await;
+    let mut census = Census { catalog, selection, args, walk, stats, coverage };
+    let ended = census.take(context, interrupt).await;
     if ended.is_ok() || census.walk.looked_at() > 0 {
         census.show(context, ended.is_ok())?;
         if census.stats.total().records == 0 {
-            say_elsewhere(context, &elsewhere).await;
+            say_elsewhere(context, reader).await;
         }
     }
-    ended.map(|()| Exit::Done).map_err(|early| early.of(&server, census.walk.looked_at()))
+    ended.map_err(|early| early.of(&reader.name(), census.walk.looked_at()))
 }
 
 /// Why a walk ended early.
@@ -131,7 +175,7 @@ impl Early {
 /// A walk, and what it has counted.
 struct Census<'a> {
     catalog: &'a Catalog,
-    selection: Selection,
+    selection: &'a Selection,
     args: &'a Args,
     walk: Walk,
     stats: Stats,
@@ -188,16 +232,8 @@ impl Census<'_> {
             if whole {
                 write(context, file, &stats::exposition(&self.stats, walked, foreign))?;
             }
-        } else if self.args.output == Output::Table && counted > 0 {
-            context.ui.data(stats::text(&self.stats, context.ui.view(), OWNERS))?;
-        } else if self.args.output != Output::Table {
-            let (rows, mut more) = stats::rows(&self.stats, OWNERS);
-            more.extend(coverage::fields(&self.coverage, self.catalog, walked));
-            more.insert("complete".to_owned(), whole.into());
-            context.ui.data(match self.args.output {
-                Output::Jsonl => rows.iter().map(document::line).collect(),
-                _ => document::document("rows", &rows, &more),
-            })?;
+        } else {
+            self.figures(context, counted > 0, whole)?;
         }
         context.ui.flush()?;
         if counted == 0 {
@@ -207,6 +243,27 @@ impl Census<'_> {
         say_coverage(context, &self.coverage, self.catalog);
         self.walk.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
         Ok(())
+    }
+}
+
+impl Census<'_> {
+    fn figures(&self, context: &mut Context, has_any: bool, whole: bool) -> Result<()> {
+        let (rows, mut more) = stats::rows(&self.stats, OWNERS);
+        let text = match self.args.output {
+            Figures::Table if has_any => {
+                return Ok(context.ui.page(stats::text(&self.stats, context.ui.view(), OWNERS))?);
+            }
+            Figures::Table => return Ok(()),
+            Figures::Csv => stats::separated(&rows, By::from(self.args.by), csv),
+            Figures::Tsv => stats::separated(&rows, By::from(self.args.by), tsv),
+            Figures::Jsonl => rows.iter().map(document::line).collect(),
+            Figures::Json => {
+                more.extend(coverage::fields(&self.coverage, self.catalog, self.walk.looked_at()));
+                more.insert("complete".to_owned(), whole.into());
+                document::document("rows", &rows, &more)
+            }
+        };
+        Ok(context.ui.data(text)?)
     }
 }
 

@@ -135,7 +135,7 @@ fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'
         context.ui.status(&format!("no orphaned locks among {} keys of {}", found.looked_at, sweep.server));
         coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
     } else if args.output == Output::Table {
-        context.ui.data(change::orphans(&found.tally, context.ui.view()))?;
+        context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
     }
     if left > 0 {

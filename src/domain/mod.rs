@@ -5,6 +5,7 @@ pub(crate) mod as_str;
 pub(crate) mod change;
 pub mod diagnosis;
 pub mod duration;
+pub mod exchange;
 pub mod hash_slot;
 pub(crate) mod manual;
 pub(crate) mod race;

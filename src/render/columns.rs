@@ -24,6 +24,7 @@ pub enum Column {
     Fingerprint,
     Findings,
     RedisKeys,
+    Db,
 }
 
 as_str!(Column);
@@ -91,6 +92,7 @@ impl Column {
             Self::Status => record.response().and_then(|response| Some(response.status?.to_string())),
             Self::Fingerprint => record.fingerprint().map(|fingerprint| escape::text(fingerprint.as_bytes())),
             Self::Findings => Some(codes(record)),
+            Self::Db => record.db.map(|db| db.to_string()),
             Self::RedisKeys => {
                 let keys: Vec<_> = record.seen.slots.iter().map(|slot| escape::text(&slot.redis_key)).collect();
                 Some(keys.join(" "))

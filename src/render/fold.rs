@@ -23,7 +23,8 @@ pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-fn columns_of(text: &str) -> usize {
+/// The columns that a text takes on a terminal.
+pub fn columns_of(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(anstream::adapter::strip_str(text).to_string().as_str())
 }
 

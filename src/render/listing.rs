@@ -1,25 +1,28 @@
 //! The table of `list`: columns of fixed width, so that rows can be shown as they come; the key last, whole.
 
-use comfy_table::{Cell, Color};
+use anstyle::Style;
+use comfy_table::Cell;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::columns::Column;
 use super::escape;
-use super::style::{Palette, View, severity_style};
-use super::table::{GAP, Table, colored};
-use crate::domain::diagnosis::Severity;
+use super::style::{Palette, View, severity_style, state_style};
+use super::table::{GAP, Table, styled};
 use crate::domain::record::Record;
-use crate::domain::schema::State;
 
-/// Columns that a layout leaves for the key at least: a UUID fits.
+/// Columns that a layout leaves for the key: a UUID fits.
 const KEY_COLUMNS: usize = 36;
 
+/// Columns that a key has at least, in several lines.
+const LEAST_KEY_COLUMNS: usize = KEY_COLUMNS / 2;
+
 /// The columns before the key, the most generous layout first.
-const LAYOUTS: [&[Column]; 4] = [
+const LAYOUTS: [&[Column]; 5] = [
     &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Owner, Column::Findings],
     &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Findings],
     &[Column::State, Column::Schema, Column::Ttl, Column::Age],
     &[Column::State, Column::Schema, Column::Ttl],
+    &[Column::State, Column::Ttl],
 ];
 
 /// Columns that a cell takes at least; longer ones move the columns behind them where lines have no end.
@@ -32,6 +35,7 @@ fn width_of(column: Column, schema_columns: usize) -> usize {
         Column::Size => "999.9 KiB".len(),
         Column::Findings => "~short-result-ttl".len(),
         Column::Status => "STATUS".len(),
+        Column::Db => "DB".len(),
         Column::CreatedAt | Column::ExpiresAt => "2026-01-01T00:00:00.000Z".len(),
         Column::Key | Column::Owner | Column::Fingerprint | Column::RedisKeys => KEY_COLUMNS,
     }
@@ -49,20 +53,21 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Chooses the layout that fits for schema names of at most `schema_columns` columns.
-    pub fn new(view: View, schema_columns: usize) -> Self {
+    /// Chooses the layout that fits for schema names of at most `schema_columns` columns, with these columns before all others.
+    pub fn new(view: View, schema_columns: usize, first: &[Column]) -> Self {
         let Some(width) = view.width else {
-            return Self::of(view.palette, &[LAYOUTS[0], &[Column::Key]].concat(), schema_columns);
+            return Self::of(view.palette, &[first, LAYOUTS[0], &[Column::Key]].concat(), schema_columns);
         };
         let width_of = |column: &Column| width_of(*column, schema_columns);
         let taken = |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>();
-        let columns = LAYOUTS.iter().find(|columns| taken(columns) + KEY_COLUMNS <= width);
-        let columns = columns.unwrap_or(&LAYOUTS[LAYOUTS.len() - 1]);
+        let fitting = |key: usize| LAYOUTS.into_iter().find(|of| taken(first) + taken(of) + key <= width);
+        let layout = fitting(KEY_COLUMNS).or_else(|| fitting(LEAST_KEY_COLUMNS)).unwrap_or(LAYOUTS[LAYOUTS.len() - 1]);
+        let columns = [first, layout].concat();
         Self {
             palette: view.palette,
-            columns: columns.to_vec(),
             widths: columns.iter().map(width_of).collect(),
-            key_width: Some(width.saturating_sub(taken(columns)).max(KEY_COLUMNS / 2)),
+            key_width: Some(width.saturating_sub(taken(&columns)).max(LEAST_KEY_COLUMNS)),
+            columns,
         }
     }
 
@@ -104,10 +109,9 @@ impl Listing {
 
     fn painted(&self, column: Column, record: &Record) -> (String, String) {
         let plain = column.shown(record);
-        let worst = record.findings.iter().map(|finding| finding.severity).max();
-        let painted = match (column, worst) {
-            (Column::State, _) => self.palette.state(record.state),
-            (Column::Findings, Some(worst)) => self.palette.paint(severity_style(worst), &plain),
+        let painted = match column {
+            Column::State => self.palette.state(record.state),
+            Column::Findings => self.palette.paint(worst_style(record), &plain),
             _ => plain.clone(),
         };
         (painted, plain)
@@ -126,8 +130,8 @@ impl Listing {
 
     fn cell(&self, column: Column, record: &Record) -> Cell {
         match column {
-            Column::State => colored(self.palette, record.state.as_str(), state_color(record.state)),
-            Column::Findings => colored(self.palette, column.shown(record), worst_color(record)),
+            Column::State => styled(self.palette, column.shown(record), state_style(record.state)),
+            Column::Findings => styled(self.palette, column.shown(record), worst_style(record)),
             Column::Owner => Cell::new(cut(&column.shown(record), KEY_COLUMNS)),
             other => Cell::new(other.shown(record)),
         }
@@ -142,13 +146,9 @@ impl Listing {
     }
 }
 
-fn worst_color(record: &Record) -> Option<Color> {
-    let worst = record.findings.iter().map(|finding| finding.severity).max()?;
-    Some(match worst {
-        Severity::Error => Color::Red,
-        Severity::Warning => Color::Yellow,
-        Severity::Info => Color::Cyan,
-    })
+fn worst_style(record: &Record) -> Style {
+    let worst = record.findings.iter().map(|finding| finding.severity).max();
+    worst.map(severity_style).unwrap_or_default()
 }
 
 fn cut(text: &str, columns: usize) -> String {
@@ -156,13 +156,4 @@ fn cut(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(columns - 1).chain(['…']).collect()
-}
-
-fn state_color(state: State) -> Option<Color> {
-    match state {
-        State::Absent => None,
-        State::InProgress => Some(Color::Yellow),
-        State::Completed => Some(Color::Green),
-        State::Unreadable => Some(Color::Red),
-    }
 }

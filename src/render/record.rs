@@ -77,7 +77,9 @@ impl RecordPage {
             record.memory_bytes().map(|memory| format!(", {} of memory", words::bytes(memory))).unwrap_or_default();
         let size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
         self.page.field("Size", &format!("{size}{memory}"));
-        if let Some(idle) = record.idle() {
+        // A value that was idle for longer than it exists would only puzzle.
+        let exists = |idle: &Duration| record.age.is_none_or(|age| idle.as_secs() * 1_000 <= age.millis);
+        if let Some(idle) = record.idle().filter(exists) {
             let idle =
                 if idle.as_secs() == 0 { "under 1s".to_owned() } else { duration::short(idle.as_secs() * 1_000) };
             self.page.field("Idle", &format!("{idle} since it was last touched"));

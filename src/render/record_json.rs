@@ -49,6 +49,9 @@ pub struct RecordJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
     redis_keys: Vec<Cow<'a, str>>,
+    /// Where the records of all databases are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    db: Option<i64>,
     state: &'static str,
     /// Why the value has no form that the schema writes; null where it has.
     foreign_because: Option<String>,
@@ -123,6 +126,7 @@ impl<'a> RecordJson<'a> {
             key: text(&record.key),
             key_base64: base64_unless_text(&record.key),
             redis_keys: record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect(),
+            db: record.db,
             state: record.state.as_str(),
             foreign_because: record.claim.foreign_because(),
             owner: record.owner().map(text),

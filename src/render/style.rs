@@ -68,7 +68,7 @@ impl Palette {
     }
 
     pub fn paint(self, style: Style, text: &str) -> String {
-        if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.on && !style.is_plain() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
     pub fn bold(self, text: &str) -> String {
@@ -97,7 +97,7 @@ impl Palette {
     }
 }
 
-fn state_style(state: State) -> Style {
+pub(super) fn state_style(state: State) -> Style {
     match state {
         State::Absent => Style::new().dimmed(),
         State::InProgress => AnsiColor::Yellow.on_default(),

@@ -1,5 +1,6 @@
 //! The one builder of tables: columns side by side, as wide as their longest cell or as they are told to be.
 
+use anstyle::{Effects, Style};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Cells, TableStyle, Width,
 };
@@ -64,17 +65,31 @@ impl Table {
             column.set_padding((0, if index == last { 0 } else { GAP as u16 }));
         }
         let indent = " ".repeat(indent);
-        self.cells.lines().map(|line| format!("{indent}{}\n", line.trim_end())).collect()
+        let named = |line| if self.palette.is_on() { in_own_names(line) } else { line };
+        self.cells.lines().map(|line| format!("{indent}{}\n", named(line).trim_end())).collect()
     }
 }
 
-/// Text in a colour, where there are colours.
-pub(super) fn colored(palette: Palette, text: impl ToString, color: Option<Color>) -> Cell {
+/// Text in a style of the palette, where there are colours.
+pub(super) fn styled(palette: Palette, text: impl ToString, style: Style) -> Cell {
     let cell = Cell::new(text);
-    match color.filter(|_| palette.is_on()) {
-        Some(color) => cell.fg(color),
-        None => cell,
+    if !palette.is_on() {
+        return cell;
     }
+    let bold = if style.get_effects().contains(Effects::BOLD) { cell.add_attribute(Attribute::Bold) } else { cell };
+    match style.get_fg_color() {
+        Some(anstyle::Color::Ansi(color)) => bold.fg(Color::AnsiValue(color as u8)),
+        _ => bold,
+    }
+}
+
+/// The first colours of a terminal by their own names: comfy-table names them by their numbers among 256, which terminals show
+/// in other shades.
+fn in_own_names(mut line: String) -> String {
+    for color in 1..=6 {
+        line = line.replace(&format!("\u{1b}[38;5;{color}m"), &format!("\u{1b}[3{color}m"));
+    }
+    line
 }
 
 /// Rows of text under a heading (none: no heading line), `indent` columns from the left, folded where the view ends.

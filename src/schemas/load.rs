@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::faults;
 use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaError, SchemaSource, Script, TtlOf};
 use crate::files;
 
@@ -51,24 +52,43 @@ struct BuiltIn {
 
 const BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
+/// The schemas that there are, and those of the operator's folder that are left out.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    pub schemas: Vec<Schema>,
+    /// Schemas that can be read and would not do what they say, each with the first thing that is wrong: to be played, and for
+    /// nothing else.
+    pub unsound: Vec<(Schema, SchemaError)>,
+    /// The names of folders that cannot be used, each with the first thing that is wrong. A built-in schema of such a name is
+    /// left out as well: the operator does not want that one.
+    pub left_out: Vec<(String, SchemaError)>,
+}
+
 /// Every schema: the built-in ones, and those of the operator's folder, which replace built-in ones of the same name.
 ///
 /// # Errors
-/// The first file that cannot be read or is wrong, or prefix that a schema does not take.
-pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deployment) -> Result<Vec<Schema>, LoadError> {
+/// The folder cannot be read, or a schema does not take its prefix.
+pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deployment) -> Result<Loaded, LoadError> {
     let own = folder.map(folders_in).transpose()?.unwrap_or_default();
-    let mut schemas = Vec::with_capacity(BUILT_IN.len() + own.len());
+    let mut loaded = Loaded::default();
     for built_in in BUILT_IN {
         if !own.iter().any(|folder| name_of(folder) == built_in.folder) {
             let read = |deployment: &Deployment| read_built_in(built_in, deployment);
-            schemas.push(with_its_prefix(built_in.folder, read, &mut deployment)?);
+            loaded.schemas.push(with_its_prefix(built_in.folder, read, &mut deployment)?);
         }
     }
     for folder in &own {
         let read = |deployment: &Deployment| read_folder(folder, deployment);
-        schemas.push(with_its_prefix(&name_of(folder), read, &mut deployment)?);
+        match with_its_prefix(&name_of(folder), read, &mut deployment) {
+            Err(LoadError::Schema(wrong)) => loaded.left_out.push((name_of(folder), wrong)),
+            Err(error) => return Err(error),
+            Ok(schema) => match faults::of(folder, &schema).into_iter().find(|problem| problem.is_error) {
+                Some(problem) => loaded.unsound.push((schema, problem.what)),
+                None => loaded.schemas.push(schema),
+            },
+        }
     }
-    Ok(schemas)
+    Ok(loaded)
 }
 
 /// The schema, with the prefix in its keys that the deployment sets: for an older release that of the newer one, whose
@@ -178,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_built_in_schema_is_sound_and_named_as_its_folder() {
-        let schemas = load(None, |_| Deployment::default()).unwrap();
+        let schemas = load(None, |_| Deployment::default()).unwrap().schemas;
         let names: Vec<_> = schemas.iter().map(|schema| schema.name.as_str()).collect();
         let folders: Vec<_> = BUILT_IN.iter().map(|built_in| built_in.folder).collect();
         assert_eq!(names, folders);
@@ -204,8 +224,9 @@ mod tests {
 
     #[test]
     fn every_built_in_schema_takes_a_prefix_into_each_of_its_redis_keys() {
-        let plain = load(None, |_| Deployment::default()).unwrap();
-        let deployed = load(None, |_| Deployment { prefix: Some("shop:".into()), ..Deployment::default() }).unwrap();
+        let plain = load(None, |_| Deployment::default()).unwrap().schemas;
+        let deployed =
+            load(None, |_| Deployment { prefix: Some("shop:".into()), ..Deployment::default() }).unwrap().schemas;
         for (plain, deployed) in plain.iter().zip(&deployed) {
             assert!(deployed.takes_prefix, "{}", deployed.name);
             let in_key = deployed.prefix.place == PrefixPlace::InKey;
@@ -220,7 +241,7 @@ mod tests {
     #[test]
     fn a_shared_prefix_changes_the_keys_of_those_alone_whose_templates_write_one_and_whose_steps_do_not() {
         let shared = load(None, |_| Deployment { shared_prefix: Some("pay:".into()), ..Deployment::default() });
-        let shared = shared.unwrap();
+        let shared = shared.unwrap().schemas;
         let with = shared.iter().filter(|schema| schema.prefix.text == "pay:").map(|schema| schema.name.as_str());
         assert_eq!(with.collect::<Vec<_>>(), ["go-chi"]);
     }

@@ -13,7 +13,7 @@ use crate::domain::secret::Secret;
 use crate::exit::Stop;
 use crate::render::style::NameColor;
 use crate::schemas::Deployment;
-use crate::store::{Access, Address, Target, Writable};
+use crate::store::{Access, Address, Target, Trace, Writable};
 
 #[derive(Clone)]
 pub struct Settings {
@@ -112,6 +112,11 @@ impl Settings {
 
     pub(crate) fn set_password(&mut self, password: &Secret) {
         self.target.password = Some(password.reveal().to_owned());
+    }
+
+    /// Tells of each command that goes to a server.
+    pub(crate) fn trace(&mut self, trace: Trace) {
+        self.target.trace = Some(trace);
     }
 
     /// Takes the throw-away server, which needs no protection, in place of the server.

@@ -20,6 +20,9 @@ const VARIABLES: &[&str] = &[
     "LOGNAME",
     "PATH",
     "TMPDIR",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LANG",
 ];
 
 /// The variables of the environment that idemctl reads.
@@ -50,6 +53,12 @@ impl Environment {
     pub(crate) fn user(&self) -> String {
         let name = self.get("USER").or_else(|| self.get("LOGNAME"));
         name.map_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()), str::to_owned)
+    }
+
+    /// True unless the locale is one without UTF-8; where no locale is set, nearly every terminal speaks UTF-8 all the same.
+    pub(crate) fn speaks_utf8(&self) -> bool {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| self.get(name));
+        locale.is_none_or(|locale| ["utf-8", "utf8"].iter().any(|utf8| locale.to_ascii_lowercase().contains(utf8)))
     }
 
     pub(super) fn home(&self) -> Option<&Path> {

@@ -3,7 +3,7 @@
 
 use super::effective::Settings;
 use crate::args::SchemaArgs;
-use crate::domain::schema::{PrefixPlace, Schema};
+use crate::domain::schema::{PrefixPlace, Schema, SchemaError};
 use crate::exit::Stop;
 use crate::schemas::LoadError;
 
@@ -23,17 +23,18 @@ impl Settings {
     ///
     /// # Errors
     /// Usage, with file and line: a schema that is not known, or a prefix that no schema of the context takes.
-    pub(crate) fn heed(&self, known: &[Schema]) -> Result<(), Stop> {
-        self.heed_names(known)?;
+    pub(crate) fn heed(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), Stop> {
+        self.heed_names(known, left_out)?;
         self.heed_prefix(known)
     }
 
-    fn heed_names(&self, known: &[Schema]) -> Result<(), Stop> {
+    fn heed_names(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), Stop> {
         let context = &self.belonging.context;
         let listed = context.schema.iter().enumerate();
         let listed = listed.map(|(index, name)| (["schema".to_owned(), index.to_string()], name));
         let deployed = context.deployment.keys().map(|name| (["deployment".to_owned(), name.clone()], name));
-        let is_unknown = |name: &str| known.iter().all(|schema| schema.name != name);
+        let is_left_out = |name: &str| left_out.iter().any(|(left_out, _)| left_out == name);
+        let is_unknown = |name: &str| known.iter().all(|schema| schema.name != name) && !is_left_out(name);
         let Some((field, name)) = listed.chain(deployed).find(|(_, name)| is_unknown(name)) else { return Ok(()) };
         let names: Vec<_> = known.iter().map(|schema| schema.name.as_str()).collect();
         let stop = self.at_fault(&field.each_ref().map(String::as_str), &format!("there is no schema `{name}`"));

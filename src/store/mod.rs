@@ -21,6 +21,7 @@ pub(crate) use self::connection::sentinels::Sentinels;
 pub use self::connection::target::{Address, Target};
 pub(crate) use self::connection::target::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT};
 pub(crate) use self::connection::tls::{Tls, TlsOptions};
+pub use self::connection::trace::Trace;
 pub(crate) use self::connection::{Packed, Wire, pack};
 pub(crate) use self::error::{ErrorClass, StoreError};
 pub(crate) use self::read::look::MOST_WHOLE;

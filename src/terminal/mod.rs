@@ -1,3 +1,5 @@
 //! The terminal: the only printer.
 
+mod frame;
+mod prompt;
 pub mod ui;

@@ -72,14 +72,6 @@ fn a_body_of_bytes_is_refused_where_only_text_is_kept() {
 }
 
 #[test]
-fn json_that_is_none_is_warned_of() {
-    let server = Server::start();
-    let words = ["complete", "k", "--yes", "--create", "--schema", "express", "--status", "201"];
-    let body = ["--header", "Content-Type: application/json", "--body", "{id:7}"];
-    server.idemctl(&[&words[..], &body].concat()).exits(0).says("warning: the body is not JSON");
-}
-
-#[test]
 fn a_strangers_value_is_never_overwritten() {
     let server = Server::start();
     server.send::<()>(&[b"HSET", b"k", b"f", b"v"]);
@@ -184,7 +176,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
         let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
         press(&mut session, "it is held by worker-7", typed);
         if code < 2 {
-            press(&mut session, "[y/N]", "y");
+            press(&mut session, "[y/N]", "y\r");
         }
         let (shown, ended) = ends(session);
         assert_eq!(ended, code, "{shown}");
@@ -206,7 +198,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         // Another worker takes the same lock anew: the same bytes, and more time.
         server.set("idempotency:k", PENDING, 300_000);
         server.set("idem:started:k", "worker-7", 30_000);
-        session.send("y").unwrap();
+        session.send("y\r").unwrap();
         session.flush().unwrap();
         let (shown, code) = ends(session);
         assert_eq!(code, 8, "{shown}");
@@ -220,7 +212,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
 fn no_is_no() {
     let server = seeded();
     for words in [complete("go-middleware", &[]), vec!["begin", "new", "--schema", "express"]] {
-        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n");
+        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n\r");
         assert_eq!(code, 2, "{shown}");
     }
     assert_eq!(server.size(), 2);

@@ -227,3 +227,31 @@ fn the_deployments_ttl_and_prefix_count() {
     server.idemctl(&[&words[..], &["--body", "y"]].concat()).exits(0);
     assert!(server.get("idem:result:x").is_some() && server.get("idem:started:x").is_none());
 }
+
+/// Rule: where one schema has a record there, nobody has to name the schema; where several have, or none, somebody has.
+#[test]
+fn the_one_schema_that_holds_the_key_is_taken() {
+    let server = Server::start();
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let complete = ["complete", "k", "--status", "201", "--body", "", "--yes"];
+    server.idemctl(&complete).exits(0);
+    assert!(server.idemctl(&["inspect", "k"]).exits(0).text().contains("completed  go-middleware"));
+    server.idemctl(&["complete", "nowhere", "--status", "201", "--body", "", "--yes"]).exits(2).says("which schema?");
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    server.set("idem:k", r#"{"status":"IN_PROGRESS"}"#, 60_000);
+    server.idemctl(&complete).exits(2).says("which schema?");
+    server.idemctl(&["release", "k", "--yes"]).exits(2).says("which schema?");
+    server.set("chi", r#"{"status":0}"#, 60_000);
+    server.idemctl(&["complete", "chi", "--status", "201", "--body", "", "--yes"]).exits(2).says("which schema?");
+}
+
+#[test]
+fn a_body_that_is_to_be_json_and_is_not_is_refused() {
+    let server = Server::start();
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let json = ["--header", "Content-Type: application/json"];
+    let complete = |more: &[&str]| server.idemctl(&[&["complete", "k", "--status", "201", "--yes"], more].concat());
+    complete(&[&json[..], &["--body", r#"{"id":1"#]].concat()).exits(2).says("the body is not JSON");
+    assert_eq!(server.get("idempotency:k").unwrap(), br#"{"status":"PENDING"}"#);
+    complete(&["--body", r#"{"id":1"#]).exits(0).says("warning: the body begins as JSON does");
+}

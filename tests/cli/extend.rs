@@ -71,7 +71,7 @@ fn a_dry_run_changes_nothing_and_without_leave_nothing_changes() {
     let run = server.idemctl(&["extend", "a", "stuck", "--for", "1h", "--dry-run"]).exits(3);
     run.says("dry run: nothing was changed").shows("it has no expiry");
     server.idemctl(&["extend", "a", "--for", "1h"]).exits(2).says("no terminal to ask on");
-    server.idemctl(&["extend", "--for", "1h", "--yes"]).exits(2).says("which locks?");
+    server.idemctl(&["extend", "--for", "1h", "--yes"]).exits(2).says("no KEY was given");
     server.idemctl(&["extend", "a", "--for", "0", "--yes"]).exits(2);
     assert!(pttl(&server, "a") <= 20_000 && server.audited().is_empty());
 }

@@ -54,3 +54,20 @@ fn what_commands_share_has_pages_of_its_own() {
     alone(&["help", "schema", "check"]).exits(0).shows("idemctl schema check");
     alone(&["help", "nonsense"]).exits(2).says("there is no help on `nonsense`").says("idemctl help");
 }
+
+/// Rule: a tip mends a slip of the fingers, and never names the opposite.
+#[test]
+fn a_tip_never_says_something_else() {
+    for words in [
+        &["inspect", "k", "--newer-than", "1h"][..],
+        &["force-unlock", "k", "--older-than", "1h"],
+        &["complete", "k", "--key-file", "f"],
+        &["list", "--no-backup"],
+        &["activate"],
+    ] {
+        let run = alone(words).exits(2);
+        assert!(!run.stderr.contains("tip:"), "{words:?}: {}", run.all());
+    }
+    alone(&["list", "--older-then", "1h"]).exits(2).says("'--older-than'");
+    alone(&["insepct", "k"]).exits(2).says("'inspect'");
+}

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::support::Server;
+use crate::support::proxy::acts_at;
+use crate::support::{Runs as _, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -116,4 +117,64 @@ fn a_script_that_names_another_place_does_not_go_ahead() {
     assert!(server.get("idempotency:a").is_some());
     let name = format!("{}/0", server.socket().display());
     server.idemctl(&["force-unlock", "a", "--yes", "--confirm", &name]).exits(0);
+}
+
+/// Rule: several locks go after one question, with one backup, and each that stays is named.
+#[test]
+fn several_locks_go_at_once_and_the_others_are_named() {
+    let server = Server::start();
+    for key in ["a", "b", "c"] {
+        server.put(&format!("idempotency:{key}"), PENDING);
+    }
+    server.set("idempotency:done", r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#, 20_000);
+    let keys = b"a\r\nb\r\nnowhere\r\ndone\r\na\r\n";
+    let shown = server.idemctl_fed(&["force-unlock", "-", "--dry-run"], keys).exits(3);
+    shown.shows("nowhere  -").says("2 of 4 locks were not unlocked");
+    assert_eq!(server.size(), 4);
+    server.idemctl(&["force-unlock", "a", "b"]).exits(2).says("no terminal to ask on");
+    server.idemctl(&["force-unlock", "a", "b", "--yes", "--expect", "x"]).exits(2).says("--expect is of one lock");
+    let run = server.idemctl_fed(&["force-unlock", "--key-file", "-", "--yes", "-o", "json"], keys).exits(3);
+    let report = run.json();
+    let outcomes: Vec<_> = report["locks"].as_array().unwrap().iter().map(|lock| lock["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["unlocked", "unlocked", "not-found", "refused"], "{report}");
+    assert_eq!(server.keys(), ["idempotency:c", "idempotency:done"]);
+    let noted = server.audited();
+    let backups: Vec<_> = noted.iter().map(|entry| &entry["backup"]).collect();
+    assert_eq!(backups, [&report["backup"], &report["backup"]]);
+    server.idemctl(&["restore", report["backup"].as_str().unwrap(), "--yes"]).exits(0);
+    assert_eq!(server.size(), 4);
+}
+
+/// Rule: of several locks, each goes only if it is the one that was shown.
+#[test]
+fn of_several_locks_one_that_was_taken_anew_stays() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 20_000);
+    server.set("idempotency:b", PENDING, 20_000);
+    let socket = server.socket();
+    let way = acts_at(&server, "idempotency:b\r\n$20\r\n{\"status\"", move || {
+        let mut other = redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
+        redis::cmd("SET").arg("idempotency:a").arg(PENDING).arg("PX").arg(15_000).exec(&mut other).unwrap();
+    });
+    let run = server.through(&way, &["force-unlock", "a", "b", "--yes"]).exits(3);
+    run.says("a: it changed since it was shown; nothing was done").says("Unlocked 1 lock");
+    assert_eq!(server.keys(), ["idempotency:a"]);
+}
+
+/// Rule: where no log can be written nothing is changed, unless the operator goes on without a backup.
+#[test]
+fn a_home_that_cannot_be_written_is_told_with_the_way_out() {
+    let server = Server::start();
+    server.put("idempotency:k", PENDING);
+    for home in ["/proc/nowhere", ""] {
+        let unlock = |more: &[&str]| {
+            let words = [&["force-unlock", "k", "--yes"], more].concat();
+            server.command().env("HOME", home).args(words).run()
+        };
+        unlock(&[]).exits(2).says("XDG_STATE_HOME names another folder").says("--no-backup goes on without either");
+        assert!(server.get("idempotency:k").is_some());
+        unlock(&["--no-backup"]).exits(0).says("the audit log will not show this change");
+        assert_eq!(server.get("idempotency:k"), None);
+        server.put("idempotency:k", PENDING);
+    }
 }

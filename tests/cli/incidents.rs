@@ -13,14 +13,18 @@ fn seeded() -> Server {
     for key in ["order-1", "order-2"] {
         server.put(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#);
     }
-    for key in ["order-3", "order-4"] {
+    for key in ["order-3", "order-4", "order-6", "order-7"] {
         server.set(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#, HOUR);
     }
     let stored = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
     server.set("idempotency:order-5", stored, 20 * HOUR);
     server.set("idem:result:bad", r#"{"statusCode":503,"body":"try later"}"#, 24 * HOUR - 60_000);
     server.set("idem:result:old", r#"{"statusCode":503,"body":"try later"}"#, HOUR);
+    server.set("idem:result:pay-2", r#"{"statusCode":201,"body":"paid"}"#, 20 * HOUR);
     server.set("idem:started:pay-1", "worker-7", HOUR / 2);
+    server.set("shop:idempotency:7001", r#"{"status":"PENDING"}"#, HOUR);
+    server.set("idempotency:elsewhere", r#"{"status":"PENDING"}"#, HOUR);
+    server.send::<i64>(&[b"MOVE", b"idempotency:elsewhere", b"3"]);
     server
 }
 
@@ -53,7 +57,7 @@ fn each_command_does_what_the_document_says() {
         assert_eq!(run.code, code, "{line}\n{}", run.all());
         assert!(!run.stderr.contains("no such records"), "{line} finds what it speaks of: {}", run.all());
     }
-    assert_eq!(server.keys(), ["idem:result:old", "idem:result:pay-1"]);
+    assert_eq!(server.keys(), ["idem:result:old", "idem:result:pay-1", "idem:result:pay-2", "shop:idempotency:7001"]);
     assert!(
         std::fs::read_to_string(server.folder().join("records.csv")).unwrap().starts_with("key,schema,state,owner,")
     );

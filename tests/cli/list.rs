@@ -204,3 +204,23 @@ fn what_is_not_here_may_be_in_another_database() {
         assert!(!server.idemctl(words).stderr.contains("in database"), "{words:?}");
     }
 }
+
+#[test]
+fn the_records_of_all_databases_are_listed_with_their_database() {
+    let server = Server::start();
+    for (key, db) in [("a", "0"), ("b", "3"), ("c", "3")] {
+        server.set(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#, 60_000);
+        if db != "0" {
+            server.send::<i64>(&[b"MOVE", format!("idempotency:{key}").as_bytes(), db.as_bytes()]);
+        }
+    }
+    let listed = |words: &[&str]| server.idemctl(&[&["list", "--all-dbs", "--sort", "key"], words].concat()).exits(0);
+    let run = listed(&["-o", "csv", "--columns", "db,key"]);
+    assert_eq!(run.text(), "db,key\n0,a\n3,b\n3,c\n");
+    let run = listed(&["-o", "json"]).json();
+    assert_eq!((&run["records"][2]["db"], &run["keys_walked"]), (&3.into(), &3.into()), "{run}");
+    let run = listed(&[]);
+    run.shows("DB  STATE").shows("3   in-progress").says("3 records among 3 keys of 2 databases of ");
+    assert!(server.idemctl(&["list", "-o", "json"]).exits(0).json()["records"][0]["db"].is_null());
+    server.idemctl(&["list", "--all-dbs", "--limit", "1", "-o", "name"]).exits(0).shows("a\n");
+}

@@ -223,7 +223,7 @@ fn one_that_is_wrong_is_named_with_its_line() {
     let server = with_schema();
     let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
     fs::write(&file, TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\"")).unwrap();
-    let run = server.idemctl(&["list"]).exits(2);
+    let run = server.idemctl(&["list", "--schema", "orders"]).exits(2);
     let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
     run.says(format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder"));
 }
@@ -262,4 +262,27 @@ fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
     let shown = server.idemctl(&["schema", "show", "orders", "-o", "json"]).exits(0).json();
     assert_eq!(shown["schemas"][0]["takes_prefix"], false);
     assert_eq!(shown["schemas"][0]["prefix"]["place"], "nowhere");
+}
+
+/// Rule: a schema that cannot be used stops nobody who did not name that schema, and is never replaced by the built-in one.
+#[test]
+fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
+    let server = with_schema();
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    server.set("orders:{a}:idem", late("held", 10), 60_000);
+    let folder = server.folder().join(".config/idemctl/schemas");
+    fs::create_dir(folder.join("go-middleware")).unwrap();
+    fs::write(folder.join("go-middleware/schema.toml"), "name = 7\n").unwrap();
+    let run = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
+    run.says("warning: schema go-middleware is left out: ").says("schema.toml:1");
+    let schemas: Vec<_> = run.json_lines().iter().map(|line| line["schema"].clone()).collect();
+    assert_eq!(schemas, ["orders"], "{}", run.all());
+    server.idemctl(&["list", "--schema", "go-middleware"]).exits(2).says("schema.toml:1");
+    // What `schema check` refuses is not loaded, although the file can be read.
+    let toml = folder.join("orders/schema.toml");
+    let text = fs::read_to_string(&toml).unwrap();
+    fs::write(&toml, text.replace(r#"lock_value = '{"s":"held""#, r#"lock_value = '{"s":"done""#)).unwrap();
+    server.idemctl(&["schema", "check", folder.join("orders").to_str().unwrap()]).exits(1);
+    server.idemctl(&["list", "--schema", "orders"]).exits(2);
+    server.idemctl(&["list"]).exits(0).says("schema orders is left out");
 }

@@ -39,15 +39,44 @@ fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
 fn a_lock_is_released_on_yes_and_stays_on_no() {
     for words in [&["sweep", "--orphaned", "--grace", "0"][..], &["force-unlock", "stuck"]] {
         let server = seeded();
-        for no in ["n", "\r"] {
+        // Ctrl-D is no, also behind a bare `y`: only Enter answers.
+        for no in ["n\r", "\r", "\x04", "y\x04\x04"] {
             let (shown, code) = answered(on_terminal(server.command(), words), "[y/N]", no);
             assert_eq!(code, 2, "{shown}");
         }
         assert!(is_there(&server, "idempotency:stuck"));
-        let (shown, code) = answered(on_terminal(server.command(), words), "[y/N]", "y");
+        let (shown, code) = answered(on_terminal(server.command(), words), "[y/N]", "y\r");
         assert_eq!(code, 0, "{shown}");
         assert!(!is_there(&server, "idempotency:stuck"));
     }
+}
+
+/// Rule: what carries the keys does not take the question away.
+#[test]
+fn keys_on_stdin_are_asked_about_on_the_terminal() {
+    let server = seeded();
+    server.put("idempotency:other", PENDING);
+    for (typed, code) in [("n\r", 2), ("\x03", 130), ("y\r", 0)] {
+        let mut shell = std::process::Command::new("sh");
+        shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
+        let line = format!("printf 'stuck\\nother\\n' | {} force-unlock -", env!("CARGO_BIN_EXE_idemctl"));
+        let session = on_terminal(shell, &["-c", &line]);
+        let (shown, ended) = answered(session, "Remove these 2 locks?", typed);
+        assert_eq!(ended, code, "{shown}");
+        assert_eq!(is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:other"), code != 0);
+    }
+}
+
+/// Rule: what was typed before the question is no answer.
+#[test]
+fn an_answer_before_the_question_is_none() {
+    let server = seeded();
+    let mut session = on_terminal(server.command(), &["sweep", "--orphaned", "--grace", "1s"]);
+    session.send("y\r").unwrap();
+    session.flush().unwrap();
+    let (shown, code) = answered(session, "[y/N]", "n\r");
+    assert_eq!(code, 2, "{shown}");
+    assert!(is_there(&server, "idempotency:stuck"));
 }
 
 #[test]

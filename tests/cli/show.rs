@@ -1,6 +1,6 @@
 //! How `list` shows records: for people, spreadsheets and programs.
 
-use crate::support::Server;
+use crate::support::{Runs as _, Server};
 
 fn seeded() -> Server {
     let server = Server::start();
@@ -79,4 +79,39 @@ fn json_has_the_moments_beside_the_times() {
     assert_eq!((moment(2, "created_at"), moment(2, "expires_at")), (None, None));
     let estimated = server.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0).json();
     assert_eq!(estimated["records"][0]["created_at"], serde_json::Value::Null, "an estimate is no moment");
+}
+
+/// Rule: a terminal that speaks no UTF-8 is shown none of idemctl's own signs; data stays as it is.
+#[test]
+fn without_utf8_all_signs_are_ascii() {
+    let server = Server::start();
+    server.put("idempotency:k", r#"{"status":"PENDING"}"#);
+    let shown =
+        |locale: (&str, &str), words: &[&str]| server.command().env(locale.0, locale.1).args(words).run().exits(0);
+    for words in [&["inspect", "k"][..], &["list"], &["stats"], &["simulate", "list"]] {
+        for locale in [("LC_ALL", "C"), ("LANG", "POSIX"), ("LC_CTYPE", "de_DE.ISO-8859-1")] {
+            let run = shown(locale, words);
+            assert!(run.all().is_ascii(), "{words:?}: {}", run.all());
+        }
+    }
+    shown(("LC_ALL", "C"), &["inspect", "k"]).shows("-> make sure");
+    shown(("LC_ALL", "C.UTF-8"), &["inspect", "k"]).shows("→ make sure");
+    server.put("idempotency:é", r#"{"status":"PENDING"}"#);
+    shown(("LC_ALL", "C"), &["list", "-o", "csv"]).shows("é");
+}
+
+/// Rule: every command paints with the first six colours of the terminal, which its owner chose to be readable.
+#[test]
+fn all_commands_paint_with_the_colours_of_the_terminal() {
+    let server = Server::start();
+    server.put("idempotency:k", r#"{"status":"PENDING"}"#);
+    server.put("idempotency:bad", "{{{");
+    let socket = server.socket().display().to_string();
+    let race = ["race", "--schema", "express", "--rounds", "2", "--concurrency", "2", "-s", &socket];
+    for words in [&["list"][..], &["inspect", "k"], &["list", "-o", "wide"], &["purge", "--all", "--dry-run"], &race] {
+        let shown = server.idemctl(&[words, &["--color", "always"]].concat()).text();
+        let codes = shown.split("\x1b[").skip(1).map(|rest| rest.split('m').next().unwrap());
+        let own = ["0", "1", "2", "31", "32", "33", "34", "35", "36", "39", "22"];
+        codes.for_each(|code| assert!(own.contains(&code), "{words:?} paints with {code}: {shown:?}"));
+    }
 }

@@ -140,3 +140,22 @@ fn nothing_there_is_said_with_what_was_walked() {
     server.idemctl(&["stats"]).exits(0).says("no such records among 0 keys").says("left out: go-chi");
     server.idemctl(&["stats", "--prometheus", "-o", "json"]).exits(2);
 }
+
+#[test]
+fn figures_are_rows_for_a_spreadsheet() {
+    let server = seeded();
+    let csv = server.idemctl(&["stats", "-o", "csv"]).exits(0).text();
+    let json = server.idemctl(&["stats", "-o", "json"]).exits(0).json();
+    let heading =
+        "schema,state,records,bytes,memory_bytes,memory_sampled,oldest_age_ms,oldest_age_evidence,no_expiry,no_age";
+    assert_eq!(csv.lines().next().unwrap(), heading);
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(csv.lines().count(), rows.len() + 1, "{csv}");
+    for (line, row) in csv.lines().skip(1).zip(rows) {
+        let fields: Vec<_> = line.split(',').collect();
+        assert_eq!(fields[..2], [row["schema"].as_str().unwrap(), row["state"].as_str().unwrap()]);
+        assert_eq!(fields[2..4], [row["records"].to_string(), row["bytes"].to_string()]);
+    }
+    let tsv = server.idemctl(&["stats", "-o", "tsv", "--by", "owner"]).exits(0).text();
+    assert!(tsv.starts_with("schema\towner\trecords\t"), "{tsv}");
+}

@@ -207,7 +207,7 @@ fn sends_the_services_commands_keys_and_arguments() {
 #[test]
 fn a_redis_key_with_the_deployments_prefix() {
     let deployment = |_: &str| idemctl::schemas::Deployment { prefix: Some("pay:".into()), ..Default::default() };
-    let schemas = idemctl::schemas::load(None, deployment).unwrap();
+    let schemas = idemctl::schemas::load(None, deployment).unwrap().schemas;
     let response = json_response();
     for (name, redis_keys, sent) in [
         ("go-chi", &["pay:order-1"][..], "pay:order-1"),
@@ -232,7 +232,7 @@ fn ttls_are_sent_as_whole_seconds_rounded_up() {
         ..Default::default()
     };
     let response = json_response();
-    for schema in idemctl::schemas::load(None, deployment).unwrap() {
+    for schema in idemctl::schemas::load(None, deployment).unwrap().schemas {
         let request = Request::new(&schema, b"order-1", OWNER, &response);
         let sends = |step: &Step, seconds: &[u8]| {
             step.calls.iter().any(|call| wire::words(call, &request).iter().any(|word| word == seconds))

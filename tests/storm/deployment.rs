@@ -94,7 +94,7 @@ impl Deployments {
         let (mut locks, mut results) = (LOCK_TTLS, RESULT_TTLS);
         rng.shuffle(&mut locks);
         rng.shuffle(&mut results);
-        let plain = schemas::load(None, |_| schemas::Deployment::default()).unwrap();
+        let plain = schemas::load(None, |_| schemas::Deployment::default()).unwrap().schemas;
         assert_eq!(plain.len(), locks.len(), "a TTL for each schema");
         let at = |name: &str| plain.iter().position(|schema| schema.name == name).unwrap();
         let deployed = schemas::load(None, |name| schemas::Deployment {
@@ -104,7 +104,7 @@ impl Deployments {
             result_ttl: Some(Duration::from_secs(results[at(name)])),
             ..schemas::Deployment::default()
         });
-        let deployed = deployed.unwrap().into_iter().map(|schema| Deployment::of(schema, on_cluster));
+        let deployed = deployed.unwrap().schemas.into_iter().map(|schema| Deployment::of(schema, on_cluster));
         Self(deployed.collect())
     }
 

@@ -154,7 +154,7 @@ impl Operator {
         if session.exp_string("[y/N]").is_ok() {
             self.herald.say(What::Asks { operator: self.number });
             std::thread::sleep(Duration::from_millis(self.rng.u64(100..1_800)));
-            session.send("y").unwrap();
+            session.send("y\r").unwrap();
             session.flush().unwrap();
             said = session.exp_eof().unwrap_or_default();
         }

@@ -37,7 +37,7 @@ pub const STRAY: &[&[u8]] = &[
 
 /// The schemas, as they are compiled in.
 pub fn built_in() -> Vec<Schema> {
-    schemas::load(None, |_| Deployment::default()).unwrap()
+    schemas::load(None, |_| Deployment::default()).unwrap().schemas
 }
 
 /// The schema of this name.

@@ -1,4 +1,6 @@
-//! Keys from a file or stdin, read twice: once to count, once to act.
+//! Keys that are named one by one, as words, in a file or on stdin; read twice: once to count, once to act.
+
+mod repeated;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -6,7 +8,9 @@ use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, SeekFrom, Write as
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use self::repeated::Once;
 use crate::args::KeysArgs;
+use crate::context::Context;
 use crate::exit::Stop;
 use crate::files;
 
@@ -16,8 +20,17 @@ const MOST_KEY: u64 = 1 << 20;
 /// The most bytes that are kept of a list that cannot be read twice: the list may have no end.
 const MOST_KEPT: u64 = 4 << 30;
 
-/// A list of keys that can be read more than once.
+/// The same of a list that is kept in memory.
+const MOST_OF_FEW: u64 = 16 << 20;
+
+/// A list of keys that can be read more than once, and gives each key once.
 pub struct KeyFile {
+    list: List,
+    once: Once,
+}
+
+/// The keys as they are named.
+struct List {
     file: BufReader<File>,
     name: String,
     end: u8,
@@ -28,59 +41,104 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: the keys cannot be read, or stdin is named beside others.
-    pub fn of(args: &KeysArgs, temp_dir: &Path) -> Result<Option<Self>, Stop> {
-        if let Some(path) = &args.key_file {
-            return Self::open(path, args.null, temp_dir).map(Some);
-        }
-        match args.keys.as_slice() {
-            [] if args.null => Err(Stop::usage("-0 tells how keys end in a file or on stdin, and there is none")),
-            [] => Ok(None),
-            keys if keys.iter().any(|key| key.is_empty()) => Err(Stop::usage("a key is empty")),
-            [only] if only == "-" => Self::open(Path::new("-"), args.null, temp_dir).map(Some),
-            keys if keys.iter().any(|key| key == "-") => {
-                Err(Stop::usage("`-` for keys from stdin stands alone, without other keys"))
+    pub fn of(args: &KeysArgs, context: &mut Context) -> Result<Option<Self>, Stop> {
+        Self::bounded(args, context, MOST_KEPT)
+    }
+
+    fn bounded(args: &KeysArgs, context: &mut Context, most: u64) -> Result<Option<Self>, Stop> {
+        let temp_dir = context.settings.environment().temp_dir();
+        let list = match args.keys.as_slice() {
+            _ if let Some(path) = &args.key_file => List::open(path, args.null, &temp_dir, most)?,
+            [] if args.null => {
+                return Err(Stop::usage("-0 tells how keys end in a file or on stdin, and there is none"));
             }
-            keys => Self::of_words(keys, temp_dir).map(Some),
+            [] => return Ok(None),
+            keys if keys.iter().any(|key| key.is_empty()) => return Err(Stop::usage("a key is empty")),
+            [only] if only == "-" => List::open(Path::new("-"), args.null, &temp_dir, most)?,
+            keys if keys.iter().any(|key| key == "-") => {
+                return Err(Stop::usage("`-` for keys from stdin stands alone, without other keys"));
+            }
+            keys => List::of_words(keys, &temp_dir)?,
+        };
+        if args.are_on_stdin() {
+            context.ui.stdin_carries_data();
+        }
+        Self::of_list(list).map(Some)
+    }
+
+    /// All keys that the options name, at most `most`.
+    ///
+    /// # Errors
+    /// Usage: there are none, or more, or they cannot be read.
+    pub fn few(args: &KeysArgs, context: &mut Context, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
+        let none =
+            || Stop::usage("no KEY was given").hint("name keys, `-` to read them from stdin, or --key-file FILE");
+        let keys = Self::bounded(args, context, MOST_OF_FEW)?.ok_or_else(none)?.next(most + 1)?;
+        match keys.len() {
+            0 => Err(none()),
+            count if count > most => {
+                Err(Stop::usage(format!("more than {most} keys at a time are more than anybody reads")))
+            }
+            _ => Ok(keys),
         }
     }
 
-    fn of_words(keys: &[OsString], temp_dir: &Path) -> Result<Self, Stop> {
-        let mut list = Vec::new();
-        for (index, key) in keys.iter().enumerate() {
-            // A key that is named twice is one.
-            if !keys[..index].contains(key) {
-                list.extend_from_slice(key.as_bytes());
-                list.push(0);
+    fn of_list(mut list: List) -> Result<Self, Stop> {
+        let once = Once::of(std::iter::from_fn(|| list.next().transpose()))?;
+        list.rewind()?;
+        Ok(Self { list, once })
+    }
+
+    pub fn rewind(&mut self) -> Result<(), Stop> {
+        self.once.rewind();
+        self.list.rewind()
+    }
+
+    /// The next keys, at most `most`; none at the end of the file.
+    pub fn next(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
+        let mut keys = Vec::new();
+        while keys.len() < most
+            && let Some(key) = self.list.next()?
+        {
+            if self.once.takes(&key) {
+                keys.push(key);
             }
         }
+        Ok(keys)
+    }
+}
+
+impl List {
+    fn of_words(keys: &[OsString], temp_dir: &Path) -> Result<Self, Stop> {
+        let list: Vec<_> = keys.iter().flat_map(|key| [key.as_bytes(), b"\0"].concat()).collect();
         let name = "the command line".to_owned();
-        let file = keep(&list[..], 0, temp_dir).map_err(|error| cannot_read(&name, &error))?;
+        let file = keep(&list[..], 0, temp_dir, MOST_KEPT).map_err(|error| cannot_read(&name, &error))?;
         Ok(Self { file: BufReader::new(file), name, end: 0 })
     }
 
     /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied into a file without a name
     /// in `temp_dir`.
-    pub fn open(path: &Path, null: bool, temp_dir: &Path) -> Result<Self, Stop> {
+    fn open(path: &Path, null: bool, temp_dir: &Path, most: u64) -> Result<Self, Stop> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
         let end = if null { 0 } else { b'\n' };
-        let file = if is_stdin { keep(io::stdin().lock(), end, temp_dir) } else { open(path, end, temp_dir) };
+        let file =
+            if is_stdin { keep(io::stdin().lock(), end, temp_dir, most) } else { open(path, end, temp_dir, most) };
         let file = file.map_err(|error| cannot_read(&name, &error).hint("nothing was changed"))?;
         Ok(Self { file: BufReader::new(file), name, end })
     }
 
-    pub fn rewind(&mut self) -> Result<(), Stop> {
+    fn rewind(&mut self) -> Result<(), Stop> {
         self.file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
     }
 
-    /// The next keys, at most `most`; none at the end of the file. Empty lines are no keys.
-    pub fn next(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
-        let mut keys = Vec::with_capacity(most);
-        while keys.len() < most {
+    /// The next key. Empty lines are no keys.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, Stop> {
+        loop {
             let mut key = Vec::new();
             let read = files::read_line(&mut self.file, self.end, &mut key, MOST_KEY);
             if read.map_err(|error| cannot_read(&self.name, &error))? == 0 {
-                break;
+                return Ok(None);
             }
             if key.last() == Some(&self.end) {
                 key.pop();
@@ -90,23 +148,22 @@ impl KeyFile {
                 key.pop();
             }
             if !key.is_empty() {
-                keys.push(key);
+                return Ok(Some(key));
             }
         }
-        Ok(keys)
     }
 }
 
-fn open(path: &Path, end: u8, temp_dir: &Path) -> io::Result<File> {
+fn open(path: &Path, end: u8, temp_dir: &Path, most: u64) -> io::Result<File> {
     let file = File::open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    if kind.is_file() { Ok(file) } else { keep(BufReader::new(file), end, temp_dir) }
+    if kind.is_file() { Ok(file) } else { keep(BufReader::new(file), end, temp_dir, most) }
 }
 
-fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path) -> io::Result<File> {
+fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Result<File> {
     let mut file = BufWriter::new(tempfile::tempfile_in(temp_dir)?);
     let (mut line, mut kept) = (Vec::new(), 0);
     loop {
@@ -115,8 +172,8 @@ fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path) -> io::Result<File> {
             break;
         }
         kept += read;
-        if kept > MOST_KEPT {
-            return Err(io::Error::other(format!("it is larger than {} GiB", MOST_KEPT >> 30)));
+        if kept > most {
+            return Err(io::Error::other(format!("they are larger than {} MiB", most >> 20)));
         }
         file.write_all(&line)?;
     }

@@ -20,6 +20,13 @@ pub(super) enum Kept {
     Sorted(Order, usize),
 }
 
+/// How rows are shown.
+pub(super) struct How<'a> {
+    pub(super) show: &'a ShowArgs,
+    pub(super) reveal: bool,
+    pub(super) all_dbs: bool,
+}
+
 pub(super) struct Rows {
     output: Format,
     has_header: bool,
@@ -36,16 +43,19 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(context: &Context, catalog: &Catalog, show: &ShowArgs, reveal: bool, kept: Kept) -> Self {
+    /// Rows, with the database of each before all others where there are several.
+    pub(super) fn new(context: &Context, catalog: &Catalog, how: How<'_>, kept: Kept) -> Self {
+        let How { show, reveal, all_dbs } = how;
+        let first: &[Column] = if all_dbs { &[Column::Db] } else { &[] };
         let schema_columns = catalog.chosen().iter().map(|schema| schema.name.len()).max().unwrap_or(0).max(6);
         let (limit, top) = match kept {
             Kept::First(limit) => (limit, None),
             Kept::Sorted(order, limit) => (limit, Some(Top::new(order, show.reverse, limit))),
         };
         let (view, output) = (context.ui.view(), show.output);
-        let columns = if show.columns.is_empty() { columns::ALL.to_vec() } else { show.columns.clone() };
+        let columns = if show.columns.is_empty() { [first, &columns::ALL].concat() } else { show.columns.clone() };
         let listing = match output {
-            Format::Table if show.columns.is_empty() => Listing::new(view, schema_columns),
+            Format::Table if show.columns.is_empty() => Listing::new(view, schema_columns, first),
             _ => Listing::of(view.palette, &columns, schema_columns),
         };
         let (has_header, document) = (!show.no_header, Streamed::new("records"));
@@ -57,20 +67,24 @@ impl Rows {
         self.shown
     }
 
+    /// True when no more rows are wanted.
+    pub(super) fn are_full(&self) -> bool {
+        self.top.is_none() && self.shown >= self.limit
+    }
+
     /// True when sorting left out rows beyond the default limit.
     pub(super) fn was_cut(&self) -> bool {
         self.cut
     }
 
-    /// Takes a page of records; true when no more are wanted.
-    pub(super) fn add(&mut self, context: &mut Context, mut records: Vec<Record>) -> io::Result<bool> {
+    /// Takes a page of records.
+    pub(super) fn add(&mut self, context: &mut Context, mut records: Vec<Record>) -> io::Result<()> {
         if let Some(top) = &mut self.top {
             records.into_iter().for_each(|record| top.add(record));
-            return Ok(false);
+            return Ok(());
         }
         records.truncate(self.limit - self.shown);
-        self.show(context, &records)?;
-        Ok(self.shown >= self.limit)
+        self.show(context, &records)
     }
 
     /// Shows what sorting kept, and closes the document with what the walk covered.
@@ -98,9 +112,9 @@ impl Rows {
         match self.output {
             Format::Table | Format::Wide => {
                 if self.shown == 0 && self.has_header {
-                    context.ui.data(self.listing.heading())?;
+                    context.ui.page(self.listing.heading())?;
                 }
-                context.ui.data(self.listing.rows(records))?;
+                context.ui.page(self.listing.rows(records))?;
             }
             Format::Csv => self.separated(context, records, csv)?,
             Format::Tsv => self.separated(context, records, tsv)?,

@@ -32,8 +32,8 @@ pub(super) struct ChoiceArgs {
 
 impl ChoiceArgs {
     /// The keys that are named, where any are.
-    pub(super) fn open_key_file(&self, context: &Context) -> Result<Option<KeyFile>, Stop> {
-        KeyFile::of(&self.keys, &context.settings.environment().temp_dir())
+    pub(super) fn open_key_file(&self, context: &mut Context) -> Result<Option<KeyFile>, Stop> {
+        KeyFile::of(&self.keys, context)
     }
 
     /// Says where `--match` seems to be meant for something else.
@@ -82,7 +82,7 @@ impl Choice {
     /// # Errors
     /// Usage: nothing is chosen, or what never can be.
     pub(super) fn new(
-        context: &Context,
+        context: &mut Context,
         args: &ChoiceArgs,
         schemas: &SchemaArgs,
         thresholds: &ThresholdArgs,

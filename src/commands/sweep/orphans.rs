@@ -61,7 +61,12 @@ pub(super) struct Orphans {
 impl Orphans {
     /// # Errors
     /// Usage: there is no schema to sweep, or no lock TTL is stated where one is needed.
-    pub(super) fn new(context: &Context, args: &SoughtArgs, action: ActionArg, schemas: &SchemaArgs) -> Result<Self> {
+    pub(super) fn new(
+        context: &mut Context,
+        args: &SoughtArgs,
+        action: ActionArg,
+        schemas: &SchemaArgs,
+    ) -> Result<Self> {
         let catalog = context.catalog(schemas)?;
         if catalog.scanned().is_empty() {
             return Err(Stop::usage("no schema to sweep").hint("name one with --schema").into());

@@ -87,6 +87,16 @@ impl ResponseInput {
         let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         !body.is_empty() && self.headers.iter().any(says_json) && !is_json()
     }
+
+    /// True when a body begins as JSON does, is none, and no content type says what the body is.
+    pub(crate) fn looks_like_broken_json(&self) -> bool {
+        let is_typed = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let json = ("content-type".to_owned(), "application/json".to_owned());
+        let body = self.body.as_deref().unwrap_or_default();
+        !is_typed
+            && body.trim_ascii_start().starts_with(b"{")
+            && Self { headers: vec![json], ..self.clone() }.is_broken_json()
+    }
 }
 
 fn misfit<T>(message: String, hint: Option<&str>) -> Result<T, Misfit> {
@@ -192,5 +202,8 @@ mod tests {
         assert!(given(None, JSON, Some(b"{id:7}")).is_broken_json());
         assert!(!given(None, JSON, Some(b"{}")).is_broken_json() && !given(None, JSON, Some(b"")).is_broken_json());
         assert!(!given(None, &[], Some(b"{id:7}")).is_broken_json());
+        assert!(given(None, &[], Some(b" {id:7}")).looks_like_broken_json());
+        assert!(!given(None, &[], Some(b"id:7")).looks_like_broken_json());
+        assert!(!given(None, &[], Some(b"{}")).looks_like_broken_json());
     }
 }

@@ -26,6 +26,8 @@ pub struct Record {
     /// What the next request with this key gets.
     pub next_request: NextRequest,
     pub findings: Vec<Finding>,
+    /// The database of the record, where those of several are told apart.
+    pub(crate) db: Option<i64>,
 }
 
 impl Record {
@@ -35,7 +37,7 @@ impl Record {
         let age = age::of(&schema, state, &readings, &seen);
         let next_request = next_request::of(&schema, &readings, &seen);
         let claim = Claim::of(&schema, &readings);
-        Self { schema, key, seen, readings, state, claim, age, next_request, findings: Vec::new() }
+        Self { schema, key, seen, readings, state, claim, age, next_request, findings: Vec::new(), db: None }
     }
 
     /// The slot of the lock, when a lock is there.

@@ -1,5 +1,6 @@
 //! Choosing among records: by pattern, state and age; what was left out, and why.
 
+pub(crate) mod awaited;
 pub(crate) mod contradiction;
 pub mod coverage;
 pub mod glob;

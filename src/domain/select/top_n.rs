@@ -31,8 +31,9 @@ impl Top {
     }
 
     pub(crate) fn add(&mut self, record: Record) {
-        let (number, key) = rank(self.order, &record);
-        self.kept.insert((number, key, self.added), record);
+        let number = number(self.order, &record);
+        let is_last = number.is_none() != self.is_reversed;
+        self.kept.insert((is_last, number.unwrap_or_default(), record.key.clone(), self.added), record);
         self.added += 1;
         if self.kept.len() > self.limit {
             if self.is_reversed {
@@ -56,16 +57,43 @@ impl Top {
     }
 }
 
-/// Lower ranks come first. The key settles ties, so that the order is the same every time; among records of one key the one
-/// that was found first comes first.
-type Rank = (u64, Vec<u8>, usize);
+/// Lower ranks come first, and what is unknown last: of the other end, where the order is reversed, first. The key settles
+/// ties, so that the order is the same every time; among records of one key the one that was found first comes first.
+type Rank = (bool, u64, Vec<u8>, usize);
 
-fn rank(order: Order, record: &Record) -> (u64, Vec<u8>) {
-    let number = match order {
-        Order::Age => u64::MAX - record.age.map_or(0, |age| age.millis),
-        Order::Ttl => record.expiry().and_then(|expiry| expiry.millis()).unwrap_or(u64::MAX),
-        Order::Size => u64::MAX - record.size_bytes().unwrap_or(0),
-        Order::Key => 0,
-    };
-    (number, record.key.clone())
+/// What the order goes by; `None` where that is unknown.
+fn number(order: Order, record: &Record) -> Option<u64> {
+    match order {
+        Order::Age => record.age.map(|age| u64::MAX - age.millis),
+        Order::Ttl => record.expiry().map(|expiry| expiry.millis().unwrap_or(u64::MAX)),
+        Order::Size => record.size_bytes().map(|size| u64::MAX - size),
+        Order::Key => Some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::Expiry;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    /// Rule: an unknown age is neither old nor young: such records come last from either end, and are left out first.
+    #[test]
+    fn unknown_ages_come_last_from_either_end() {
+        let aged = |key: &str, left: Expiry| Record { key: key.as_bytes().to_vec(), ..chi(CHI_LOCK, left) };
+        for (is_reversed, limit, wanted) in [
+            (false, 9, &["old", "young", "unknown"][..]),
+            (true, 9, &["young", "old", "unknown"]),
+            (false, 2, &["old", "young"]),
+            (true, 2, &["young", "old"]),
+        ] {
+            let mut top = Top::new(Order::Age, is_reversed, limit);
+            for (key, left) in [("unknown", Expiry::Never), ("old", Expiry::In(1_000)), ("young", Expiry::In(50_000))] {
+                top.add(aged(key, left));
+            }
+            let keys: Vec<_> =
+                top.into_sorted().into_iter().map(|record| String::from_utf8(record.key).unwrap()).collect();
+            assert_eq!(keys, wanted, "{is_reversed} {limit}");
+        }
+    }
 }

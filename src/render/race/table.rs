@@ -1,11 +1,12 @@
 //! A row for each run: the verdict and what it rests on, and how fast the run went.
 
-use comfy_table::{Cell, Color};
+use anstyle::AnsiColor;
+use comfy_table::Cell;
 
 use super::chart;
 use crate::domain::race::{Run, Strategy, Verdict};
 use crate::render::style::{Palette, View};
-use crate::render::table::{Table, colored};
+use crate::render::table::{Table, styled};
 use crate::render::words::latency;
 
 /// From this width on both halves of the table stand side by side.
@@ -66,11 +67,11 @@ fn seen(run: &Run, is_wide: bool, palette: Palette) -> Cell {
         _ => verdict.as_str().to_owned(),
     };
     let color = match verdict {
-        Verdict::NoneSeen => Color::Green,
-        Verdict::Void => Color::Yellow,
-        Verdict::NotAtomic => Color::Red,
+        Verdict::NoneSeen => AnsiColor::Green,
+        Verdict::Void => AnsiColor::Yellow,
+        Verdict::NotAtomic => AnsiColor::Red,
     };
-    colored(palette, text, Some(color))
+    styled(palette, text, color.on_default())
 }
 
 fn counts(run: &Run) -> [String; COUNTS.len()] {

@@ -7,4 +7,4 @@ mod sequence;
 mod simulation_json;
 
 pub use self::report::{Simulation, compared, list, text};
-pub use self::simulation_json::{cell, difference};
+pub use self::simulation_json::{cell, difference, story};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::simulation::{Cell, Change, Difference, Event, History};
+use crate::domain::simulation::{Cell, Change, Difference, Event, History, Story};
 
 /// A cell with its verdict and the events of all its takes.
 pub fn cell(cell: &Cell) -> Value {
@@ -18,6 +18,11 @@ pub fn cell(cell: &Cell) -> Value {
         "worst_take": cell.worst_take().map(|take| &take.take),
         "timeline": events.collect::<Vec<_>>(),
     })
+}
+
+/// A scenario that there is.
+pub fn story(story: &Story) -> Value {
+    json!({ "scenario": story.name, "summary": story.summary, "remedy": story.remedy })
 }
 
 fn event(take: &History, event: &Event) -> Value {

@@ -18,6 +18,7 @@ use super::reply;
 use super::resp::{self, Arriving, Token};
 use super::socket::{self, NotOpen, in_time};
 use super::target::Target;
+use super::traced::Traced;
 use super::transport::Transport;
 use crate::domain::step::StepReply;
 use crate::store::error::StoreError;
@@ -70,6 +71,10 @@ impl Wire {
             Ok(socket) => socket,
             Err(NotOpen::Handshake(error)) => return Err(diagnose::without_tls(target, error).await),
             Err(NotOpen::Other(error)) => return Err(error),
+        };
+        let socket = match &target.trace {
+            Some(trace) => Box::new(Traced::around(socket, trace, target.to_string())),
+            None => socket,
         };
         let mut wire = Self { transport: Transport::new(socket), target: target.clone(), owed: 0 };
         match wire.log_in().await {

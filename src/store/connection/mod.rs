@@ -11,6 +11,8 @@ pub(crate) mod sentinels;
 pub(crate) mod socket;
 pub(crate) mod target;
 pub(crate) mod tls;
+pub(crate) mod trace;
+mod traced;
 mod transport;
 
 pub(super) use client_options::Courtesy;

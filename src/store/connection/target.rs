@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::client_options::Manners;
 use super::sentinels::Sentinels;
 use super::tls::{Tls, TlsOptions};
+use super::trace::Trace;
 
 /// How long connecting may take, where nobody says.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -35,6 +36,8 @@ pub struct Target {
     pub sentinels: Option<Arc<Sentinels>>,
     /// What this server was asked and does not do: found out once, for all connections.
     pub manners: Manners,
+    /// Who is told of each command.
+    pub trace: Option<Trace>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +62,7 @@ impl Target {
             only_cluster: false,
             sentinels: None,
             manners: Manners::default(),
+            trace: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::reader::Reader;
 use crate::store::cluster::client::connect;
 use crate::store::connection::reply;
+use crate::store::connection::target::Target;
 use crate::store::error::StoreError;
 
 impl Reader {
@@ -17,6 +18,27 @@ impl Reader {
                 .ok_or_else(|| link.unexpected("DBSIZE"))?;
         }
         Ok(held)
+    }
+
+    /// Readers of all databases of the server that hold Redis keys, by number; of the own one where none does.
+    ///
+    /// # Errors
+    /// The server does not say which databases there are, or one of them cannot be reached.
+    pub async fn of_all_databases(&self) -> Result<Vec<(i64, Self)>, StoreError> {
+        let own = self.link().target();
+        let info = self.link().ask(redis::cmd("INFO").arg("keyspace")).await?;
+        let text = reply::bytes(info).ok_or_else(|| self.link().unexpected("INFO"))?;
+        let mut numbers: Vec<_> =
+            String::from_utf8_lossy(&text).lines().filter_map(database).map(|(db, _)| db).collect();
+        if numbers.is_empty() {
+            numbers.push(own.db);
+        }
+        let mut readers = Vec::new();
+        for db in numbers {
+            let link = connect(&Target { db, ..own.clone() }).await?;
+            readers.push((db, link.reader().walking(self.gait())));
+        }
+        Ok(readers)
     }
 
     /// The other databases of the server that hold Redis keys, and how many each; none where the server does not say.

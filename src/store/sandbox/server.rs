@@ -158,6 +158,7 @@ impl Sandbox {
             password: self.password.clone(),
             timeout: like.timeout,
             connect_timeout: like.connect_timeout,
+            trace: like.trace.clone(),
             ..Target::new(Address::Unix(self.socket.clone()))
         })
     }

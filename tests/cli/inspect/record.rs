@@ -79,6 +79,20 @@ fn several_schemas_with_the_key_are_all_shown_and_said() {
     assert_eq!(run.json_lines().len(), 1);
 }
 
+/// Rule: keys are named the same way wherever several are taken, and each that has no record is named.
+#[test]
+fn several_keys_come_from_a_file_and_those_without_a_record_are_named() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 60_000);
+    server.set("idempotency:b", PENDING, 60_000);
+    let run =
+        server.idemctl_fed(&["inspect", "--key-file", "-", "-o", "jsonl"], b"a\r\nb\r\na\r\nnowhere\r\n").exits(3);
+    assert_eq!(run.json_lines().len(), 2);
+    run.says("nowhere: no record");
+    server.idemctl_fed(&["inspect", "-", "-0"], b"nowhere\0never").exits(1);
+    server.idemctl(&["inspect", "-0"]).exits(2);
+}
+
 #[test]
 fn a_schema_without_prefix_claims_only_what_it_reads() {
     let server = Server::start();
@@ -136,8 +150,9 @@ fn keys_without_end_on_stdin_are_refused() {
     let server = Server::start();
     let mut command = server.command();
     command.args(["inspect", "-"]).stdin(std::fs::File::open("/dev/zero").unwrap());
-    let run = Run::from(command.output().unwrap()).exits(2);
-    assert!(run.stderr.contains("cannot read keys from stdin: it is larger than 16 MiB"), "{}", run.stderr);
+    Run::from(command.output().unwrap()).exits(2).says("a line is larger than 1 MiB");
+    let run = server.idemctl_fed(&["inspect", "-"], &b"a key\n".repeat(3 << 20)).exits(2);
+    run.says("cannot read keys from stdin: they are larger than 16 MiB");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Keys that are named one by one.
 
 use super::choice::{purge, seeded};
+use crate::support::Server;
 
 #[test]
 fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
@@ -19,4 +20,16 @@ fn keys_that_cannot_be_meant_are_refused() {
         purge(&server, &[words, &["--yes"]].concat()).exits(2);
     }
     assert!(server.get("idempotency:old").is_some());
+}
+
+/// Rule: a key that is named twice is one, however far apart the two places are.
+#[test]
+fn a_key_that_a_long_list_names_twice_is_counted_and_missed_once() {
+    let server = Server::start();
+    let result = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
+    server.fill((0..600).map(|number| (format!("idempotency:k-{number}"), result)), 3_600_000);
+    let once = (0..600).map(|number| format!("k-{number}")).chain(["nowhere".to_owned()]).collect::<Vec<_>>();
+    let list = [once.clone(), once].concat().join("\n");
+    let run = server.idemctl_fed(&["purge", "-", "--yes", "-o", "json"], list.as_bytes()).exits(3).json();
+    assert_eq!((&run["done"], &run["keys_not_found"]), (&600.into(), &1.into()), "{run}");
 }

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::variant::{home, run};
-use crate::support::{Run, Server};
+use crate::support::{Run, Server, alone};
 
 /// A cell that takes no time: the reference refuses what it cannot lock.
 const QUICK: [&str; 5] = ["simulate", "store-down", "--schema", "reference", "--sandbox"];
@@ -215,4 +215,13 @@ fn a_context_that_is_kept_from_changes_is_not_simulated_through() {
         run(server.folder(), &[&words[..], &["--sandbox"]].concat()).exits(0);
     }
     assert_eq!(server.size(), 0);
+}
+
+#[test]
+fn the_list_of_scenarios_is_json_where_json_is_wanted() {
+    let json = alone(&["simulate", "list", "-o", "json"]).exits(0).json();
+    let scenarios = json["scenarios"].as_array().unwrap();
+    assert!(
+        scenarios.len() >= 19 && scenarios.iter().all(|one| one["scenario"].is_string() && one["summary"].is_string())
+    );
 }

@@ -1,0 +1,98 @@
+//! Looking again and again.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{parse_duration, parse_ttl};
+use crate::domain::schema::State;
+use crate::exit::Stop;
+
+/// The time between two looks, unless the operator says how long.
+const DEFAULT: Duration = Duration::from_secs(1);
+
+/// The shortest time between two looks.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// How often to look.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Watch")]
+pub(crate) struct WatchArgs {
+    /// Look again every INTERVAL [default: 1s] and repaint; where stdout is no terminal, what is new is appended
+    #[arg(short, long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
+    pub(crate) watch: Option<OsString>,
+}
+
+/// How often to look, and when to end.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Watch")]
+pub(crate) struct FollowArgs {
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+
+    /// Look again until all is in this state, then end; exit status 1 when that cannot come any more
+    #[arg(long, value_name = "STATE", value_enum)]
+    pub(crate) until: Option<UntilArg>,
+
+    /// Wait for --until no longer than this; exit status 1 when the time is over
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl, requires = "until")]
+    pub(crate) within: Option<Duration>,
+}
+
+/// `--until`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UntilArg {
+    /// A lock is held.
+    InProgress,
+    /// A result is stored.
+    Completed,
+    /// Nothing is left.
+    Absent,
+}
+
+impl From<UntilArg> for State {
+    fn from(arg: UntilArg) -> Self {
+        match arg {
+            UntilArg::InProgress => Self::InProgress,
+            UntilArg::Completed => Self::Completed,
+            UntilArg::Absent => Self::Absent,
+        }
+    }
+}
+
+impl WatchArgs {
+    /// The time between two looks; `None` for one look.
+    ///
+    /// # Errors
+    /// Usage: a word that is no time.
+    pub(crate) fn interval(&self) -> Result<Option<Duration>, Stop> {
+        let Some(word) = &self.watch else { return Ok(None) };
+        let text = word.to_string_lossy();
+        let interval = parse_duration(&text).map_err(|why| Stop::usage(format!("--watch {text}: {why}")))?;
+        Ok(Some(interval.max(SHORTEST)))
+    }
+
+    /// Of `--watch KEY` clap takes the key for the interval: gives the word back that is no time.
+    pub(crate) fn take_key(&mut self) -> Option<OsString> {
+        let is_time = |word: &OsString| word.to_str().is_some_and(|text| parse_duration(text).is_ok());
+        let word = self.watch.take_if(|word| !is_time(word))?;
+        self.watch = Some("1s".into());
+        Some(word)
+    }
+}
+
+impl FollowArgs {
+    /// A watch that waits for nothing.
+    pub(crate) fn of(watch: WatchArgs) -> Self {
+        Self { watch, ..Self::default() }
+    }
+
+    /// The time between two looks; `None` for one look.
+    ///
+    /// # Errors
+    /// Usage: a word that is no time.
+    pub(crate) fn interval(&self) -> Result<Option<Duration>, Stop> {
+        Ok(self.watch.interval()?.or(self.until.map(|_| DEFAULT)))
+    }
+}

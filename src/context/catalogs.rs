@@ -1,0 +1,99 @@
+//! The schemas of a run, and what is said of those that cannot be used.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::Context;
+use crate::args::SchemaArgs;
+use crate::domain::schema::{Catalog, Schema, SchemaError};
+use crate::exit::Stop;
+use crate::schemas::{self, Loaded};
+
+impl Context {
+    /// The schemas idemctl knows, and the ones to work on.
+    ///
+    /// # Errors
+    /// Usage: an unknown name, a schema that is named and cannot be used, a setting without effect, a prefix that no chosen
+    /// schema takes.
+    pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
+        let mut loaded = self.loaded(args)?;
+        loaded.left_out.extend(loaded.unsound.drain(..).map(|(schema, wrong)| (schema.name, wrong)));
+        self.catalog_of(loaded, args)
+    }
+
+    fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, Stop> {
+        let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
+        schemas::load(folder.as_deref(), |name| self.settings.deployment(name, args))
+            .map_err(|error| self.settings.not_loaded(&error, args))
+    }
+
+    fn catalog_of(&mut self, loaded: Loaded, args: &SchemaArgs) -> Result<Catalog> {
+        let Loaded { schemas: all, left_out, .. } = loaded;
+        let names = self.settings.schema_names(args);
+        self.warn_of(&left_out, &names)?;
+        self.settings.heed(&all, &left_out)?;
+        let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
+        let catalog = Catalog::new(all, &names)
+            .map_err(|name| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {known}")))?;
+        if let Some(option) = args.of_one_schema().filter(|_| catalog.chosen().len() != 1) {
+            let chosen = catalog.chosen().len();
+            return Err(Stop::usage(format!("{option} is of one schema, and {chosen} are chosen"))
+                .hint(format!(
+                    "name one with --schema ({known}); a context says it of each: [contexts.NAME.deployment.SCHEMA]"
+                ))
+                .into());
+        }
+        if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
+            return Err(Stop::usage("--prefix: none of the chosen schemas takes a prefix").into());
+        }
+        Ok(catalog)
+    }
+
+    /// The same context, which says nothing of schemas that cannot be used.
+    #[must_use]
+    pub fn saying_nothing(self) -> Self {
+        Self { warned: true, ..self }
+    }
+
+    /// Warns, once a run, of schemas of the operator's own that cannot be used.
+    ///
+    /// # Errors
+    /// Usage: one of them is named.
+    fn warn_of(&mut self, left_out: &[(String, SchemaError)], names: &[String]) -> Result<(), Stop> {
+        let hint = "`idemctl schema check` tells all that is wrong";
+        if let Some((_, wrong)) = left_out.iter().find(|(name, _)| names.contains(name)) {
+            return Err(Stop::usage(format!("schema {wrong}")).hint(hint));
+        }
+        if !std::mem::replace(&mut self.warned, true) {
+            for (name, wrong) in left_out {
+                self.ui.warning(&format!("schema {name} is left out: {wrong}"));
+            }
+            if !left_out.is_empty() {
+                self.ui.hint(hint);
+            }
+        }
+        Ok(())
+    }
+
+    /// The schemas to play, where the name `all` stands for every schema idemctl knows; else those that `is_default` takes,
+    /// unless schemas are named.
+    pub fn schemas_to_play(
+        &mut self,
+        args: &SchemaArgs,
+        is_default: impl Fn(&Schema) -> bool,
+    ) -> Result<(Vec<Arc<Schema>>, Catalog)> {
+        let is_all = |name: &&String| *name == "all";
+        let named = args.schema.iter().filter(|name| !is_all(name)).cloned().collect();
+        let named = SchemaArgs { schema: named, ..args.clone() };
+        // What would not do what it says is there to be played.
+        let mut loaded = self.loaded(&named)?;
+        loaded.schemas.extend(loaded.unsound.drain(..).map(|(schema, _)| schema));
+        let catalog = self.catalog_of(loaded, &named)?;
+        if args.schema.iter().any(|name| is_all(&name)) {
+            return Ok((catalog.all().to_vec(), catalog));
+        }
+        let is_wanted = |schema: &&Arc<Schema>| catalog.is_named() || is_default(schema);
+        Ok((catalog.chosen().iter().filter(is_wanted).cloned().collect(), catalog))
+    }
+}

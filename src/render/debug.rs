@@ -1,0 +1,16 @@
+//! A command and its reply in one line.
+
+use std::time::Duration;
+
+use super::{escape, words};
+use crate::domain::exchange::Exchange;
+
+pub fn line(told: &Exchange) -> String {
+    let command: Vec<_> = told.words.iter().map(|word| escape::text(word)).collect();
+    let time = words::latency(Duration::from_micros(told.micros));
+    let reply = match &told.error {
+        Some(error) => format!("error {}", escape::text(error)),
+        None => words::bytes(told.bytes as u64),
+    };
+    format!("debug: {}  {time}  {}  -> {reply}", told.server, command.join(" "))
+}

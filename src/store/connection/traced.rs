@@ -1,0 +1,138 @@
+//! A socket around the socket, which reads along and tells each command, with the time until its reply.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::resp::{self, Arriving, Token};
+use super::socket::Socket;
+use super::trace::Trace;
+use crate::domain::exchange::Exchange;
+
+/// Words of a command that are told, and bytes of a word: a longer word is a value or a script.
+const MOST_WORDS: usize = 12;
+const MOST_BYTES: usize = 64;
+
+pub(super) struct Traced {
+    socket: Box<dyn Socket>,
+    trace: Trace,
+    server: String,
+    /// The beginning of a command that is not whole yet, and of a reply.
+    asked: Vec<u8>,
+    answered: Vec<u8>,
+    waiting: VecDeque<(Vec<Vec<u8>>, Instant)>,
+}
+
+impl Traced {
+    pub(super) fn around(socket: Box<dyn Socket>, trace: &Trace, server: String) -> Self {
+        let (asked, answered) = (Vec::new(), Vec::new());
+        Self { socket, trace: trace.clone(), server, asked, answered, waiting: VecDeque::new() }
+    }
+
+    fn sent(&mut self, bytes: &[u8]) {
+        self.asked.extend_from_slice(bytes);
+        while let Ok(Some(end)) = Arriving::new().end(&self.asked) {
+            self.waiting.push_back((told(words(&self.asked)), Instant::now()));
+            self.asked.drain(..end);
+        }
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        self.answered.extend_from_slice(bytes);
+        while let Ok(Some(end)) = Arriving::new().end(&self.answered) {
+            if let Some((words, since)) = self.waiting.pop_front() {
+                let error = match resp::token(&self.answered, 0) {
+                    Ok(Some((Token::Error(text), _))) => Some(self.answered[text].to_vec()),
+                    _ => None,
+                };
+                let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+                let server = self.server.clone();
+                self.trace.tell(&Exchange { server, words, micros, bytes: end, error });
+            }
+            self.answered.drain(..end);
+        }
+    }
+}
+
+/// The words of the command that starts the buffer.
+fn words(buffer: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    let Ok(Some((Token::Array(count), mut at))) = resp::token(buffer, 0) else { return words };
+    for _ in 0..count {
+        let Ok(Some((Token::Text(text), next))) = resp::token(buffer, at) else { break };
+        words.push(buffer[text].to_vec());
+        at = next;
+    }
+    words
+}
+
+/// A command as it is told: without passwords and values.
+fn told(words: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    let logs_in = |word: &[u8]| word.eq_ignore_ascii_case(b"AUTH");
+    let secret = words.iter().position(|word| logs_in(word)).filter(|_| [&b"AUTH"[..], b"HELLO"].contains(&&name[..]));
+    let left = words.len().saturating_sub(MOST_WORDS);
+    let shown = words.into_iter().enumerate().take(MOST_WORDS).map(|(index, word)| match secret {
+        Some(secret) if index > secret => b"(hidden)".to_vec(),
+        _ if word.len() > MOST_BYTES => format!("({} bytes)", word.len()).into_bytes(),
+        _ => word,
+    });
+    let more = (left > 0).then(|| format!("(and {left} more)").into_bytes());
+    shown.chain(more).collect()
+}
+
+impl Socket for Traced {}
+
+impl AsyncRead for Traced {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = Pin::new(&mut *self.socket).poll_read(context, into);
+        if read.is_ready() {
+            self.received(&into.filled()[before..]);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Traced {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut *self.socket).poll_write(context, bytes);
+        if let Poll::Ready(Ok(count)) = &written {
+            self.sent(&bytes[..*count]);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.socket).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(words: &[&str]) -> String {
+        let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        String::from_utf8(told(words).join(&b' ')).unwrap()
+    }
+
+    /// Rule: no password and no stored value is told.
+    #[test]
+    fn passwords_and_values_are_not_told() {
+        assert_eq!(shown(&["AUTH", "s3cret"]), "AUTH (hidden)");
+        assert_eq!(shown(&["auth", "ana", "s3cret"]), "auth (hidden) (hidden)");
+        assert_eq!(shown(&["HELLO", "3", "AUTH", "ana", "s3cret"]), "HELLO 3 AUTH (hidden) (hidden)");
+        assert_eq!(shown(&["GET", "auth"]), "GET auth");
+        assert_eq!(shown(&["SET", "k", &"v".repeat(65)]), "SET k (65 bytes)");
+        assert_eq!(shown(&["k"; 20]), format!("{}(and 8 more)", "k ".repeat(12)));
+    }
+}

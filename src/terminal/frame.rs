@@ -1,0 +1,105 @@
+//! A picture that takes the place of the one before: home, line by line, and the rest cleared, in one write.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// What a look showed so far.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    heading: String,
+    data: Vec<u8>,
+    /// What stands below the data.
+    notes: Vec<String>,
+    /// Lines of data that are kept, and how many there were.
+    most: usize,
+    lines: usize,
+}
+
+impl Frame {
+    /// A frame for a terminal with so many lines.
+    pub(super) fn new(heading: String, height: usize) -> Self {
+        Self { heading, most: height, ..Self::default() }
+    }
+
+    /// Takes data: lines beyond the terminal's height are counted.
+    pub(super) fn data(&mut self, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.lines < self.most {
+                self.data.extend_from_slice(line);
+            }
+            self.lines += usize::from(line.ends_with(b"\n"));
+        }
+    }
+
+    pub(super) fn note(&mut self, line: String) {
+        self.notes.push(line);
+    }
+
+    /// The bytes that paint the frame on a terminal of this size.
+    pub(super) fn paint(&self, width: usize, height: usize) -> String {
+        let text = String::from_utf8_lossy(&self.data);
+        let data: Vec<_> = text.lines().collect();
+        let rows = |line: &str| anstream::adapter::strip_str(line).to_string().width().div_ceil(width.max(1)).max(1);
+        let around: usize = [&self.heading].into_iter().chain(&self.notes).map(|line| rows(line)).sum();
+        // The last row stays free for the cursor.
+        let mut room = height.saturating_sub(around + 1);
+        let all: usize = data.iter().map(|line| rows(line)).sum::<usize>() + (self.lines - data.len());
+        if all > room {
+            room = room.saturating_sub(1);
+        }
+        let mut painted = format!("\u{1b}[H{}\u{1b}[K\n", self.heading);
+        let mut shown = 0;
+        for line in &data {
+            let Some(left) = room.checked_sub(rows(line)) else { break };
+            (room, shown) = (left, shown + 1);
+            // Writing to memory cannot fail.
+            let _ = writeln!(painted, "{line}\u{1b}[K");
+        }
+        let left = self.lines - shown;
+        if left > 0 {
+            let _ = writeln!(painted, "… {left} more lines\u{1b}[K");
+        }
+        for note in &self.notes {
+            let _ = writeln!(painted, "{note}\u{1b}[K");
+        }
+        painted.push_str("\u{1b}[J");
+        painted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn painted(lines: usize, notes: usize, height: usize) -> String {
+        let mut frame = Frame::new("heading".to_owned(), height);
+        (0..lines).for_each(|line| frame.data(format!("line {line}\n").as_bytes()));
+        (0..notes).for_each(|note| frame.note(format!("note {note}")));
+        frame.paint(80, height)
+    }
+
+    /// Rule: a frame never scrolls, and what has no room is counted.
+    #[test]
+    fn a_frame_fits_the_terminal() {
+        for lines in [0, 1, 5, 6, 7, 8, 100] {
+            for notes in 0..3 {
+                let painted = painted(lines, notes, 10);
+                let count = painted.matches('\n').count();
+                assert!(count < 10, "{lines} {notes}: {painted:?}");
+                let shown = painted.matches("line ").count();
+                let left = lines - shown;
+                assert_eq!(painted.contains(&format!("… {left} more lines")), left > 0, "{painted:?}");
+                assert_eq!(painted.matches("note").count(), notes);
+                assert!(left == 0 || count == 9, "{lines} {notes}: {painted:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_wider_than_the_terminal_takes_two_rows() {
+        let mut frame = Frame::new(String::new(), 6);
+        (0..4).for_each(|_| frame.data(format!("{}\n", "x".repeat(15)).as_bytes()));
+        assert_eq!(frame.paint(10, 6).matches("xx\u{1b}[K\n").count(), 1);
+    }
+}

@@ -1,0 +1,123 @@
+//! Questions on a terminal: the kernel edits the line, so that a question of any length is printed once.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+/// The byte of Ctrl-C.
+const CTRL_C: u8 = 3;
+
+/// The most bytes of a line that the kernel edits.
+const LONGEST: usize = 4096;
+
+/// What somebody did at a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Enter was pressed behind this text.
+    Line(String),
+    /// Ctrl-D, or the terminal is gone.
+    End,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Where somebody can be asked: stdin with stderr, or, where stdin is no terminal, the terminal of the process.
+pub(super) struct Prompt {
+    /// The terminal of the process, where stdin is no terminal.
+    tty: Option<File>,
+}
+
+impl Prompt {
+    /// # Errors
+    /// The process has no terminal.
+    pub(super) fn open() -> io::Result<Self> {
+        let tty = (!io::stdin().is_terminal()).then(|| File::options().read(true).write(true).open("/dev/tty"));
+        Ok(Self { tty: tty.transpose()? })
+    }
+
+    /// Prints the question, on `err` unless the terminal of the process takes it, and waits for an answer.
+    ///
+    /// # Errors
+    /// The terminal cannot be read or written.
+    pub(super) fn ask(&mut self, err: &mut impl Write, question: &str, is_secret: bool) -> io::Result<Answer> {
+        let stdin = io::stdin();
+        let input = self.tty.as_ref().map_or_else(|| stdin.as_fd(), |tty| tty.as_fd());
+        let line = Edited::begin(input, is_secret)?;
+        say(self.tty.as_ref(), err, question)?;
+        let mut bytes = [0; LONGEST];
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(input, &mut bytes))?;
+        drop(line);
+        let answer = answer_of(&bytes[..read]);
+        if is_secret || !matches!(answer, Answer::Line(_)) {
+            say(self.tty.as_ref(), err, "\n")?;
+        }
+        Ok(answer)
+    }
+}
+
+fn say(tty: Option<&File>, err: &mut impl Write, text: &str) -> io::Result<()> {
+    match tty {
+        Some(mut tty) => tty.write_all(text.as_bytes()),
+        None => err.write_all(text.as_bytes()),
+    }
+}
+
+fn answer_of(bytes: &[u8]) -> Answer {
+    match bytes {
+        [.., CTRL_C] => Answer::Interrupted,
+        [line @ .., b'\n'] => Answer::Line(String::from_utf8_lossy(line).into_owned()),
+        _ => Answer::End,
+    }
+}
+
+/// A terminal that hands over lines, and Ctrl-C as a byte at the end of one: a command that listens for Ctrl-C would otherwise
+/// go on waiting at its prompt. Dropped, the terminal is as before.
+struct Edited<'a> {
+    terminal: BorrowedFd<'a>,
+    before: Termios,
+}
+
+impl<'a> Edited<'a> {
+    /// What was typed before the question is no answer and is thrown away.
+    fn begin(terminal: BorrowedFd<'a>, is_secret: bool) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut during = before.clone();
+        during.local_modes |= LocalModes::ICANON | LocalModes::ECHO;
+        if is_secret {
+            during.local_modes -= LocalModes::ECHO;
+        }
+        // Zero is the code of no key.
+        during.special_codes[SpecialCodeIndex::VINTR] = 0;
+        during.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
+        tcsetattr(terminal, OptionalActions::Flush, &during)?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl Drop for Edited<'_> {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no repair.
+        let _ = tcsetattr(self.terminal, OptionalActions::Drain, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule: only Enter answers.
+    #[test]
+    fn a_line_without_its_end_is_no_answer() {
+        for (bytes, answer) in [
+            (&b"y\n"[..], Answer::Line("y".to_owned())),
+            (b"\n", Answer::Line(String::new())),
+            (b"y", Answer::End),
+            (b"", Answer::End),
+            (b"y\x03", Answer::Interrupted),
+        ] {
+            assert_eq!(answer_of(bytes), answer, "{bytes:?}");
+        }
+    }
+}

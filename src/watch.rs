@@ -1,0 +1,94 @@
+//! Looking again and again, until a state comes, a time is over, or Ctrl-C.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::time::Instant;
+
+use crate::args::FollowArgs;
+use crate::context::Context;
+use crate::domain::schema::State;
+use crate::domain::select::awaited::Awaited;
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
+
+/// How a watch looks, and when it ends.
+pub struct Watch {
+    interval: Duration,
+    until: Option<State>,
+    within: Option<Duration>,
+    /// True to paint each look over the one before.
+    paints: bool,
+}
+
+impl Watch {
+    /// A watch as the options say; `None` for one look. Tables are painted where stdout is a terminal.
+    ///
+    /// # Errors
+    /// Usage: a word that is no time.
+    pub fn of(context: &Context, args: &FollowArgs, is_table: bool) -> Result<Option<Self>, Stop> {
+        let until = args.until.map(State::from);
+        let paints = is_table && context.ui.out_is_terminal();
+        Ok(args.interval()?.map(|interval| Self { interval, until, within: args.within, paints }))
+    }
+
+    pub fn until(&self) -> Option<State> {
+        self.until
+    }
+
+    pub fn paints(&self) -> bool {
+        self.paints
+    }
+
+    /// Looks until what is awaited came, or the watch is over.
+    ///
+    /// # Errors
+    /// The error of a look; the awaited state did not come or cannot come; Ctrl-C.
+    pub async fn follow(
+        &self,
+        context: &mut Context,
+        interrupt: &Interrupt,
+        mut look: impl AsyncFnMut(&mut Context) -> Result<Awaited>,
+    ) -> Result<Exit> {
+        let end = self.within.map(|within| Instant::now() + within);
+        loop {
+            let next = Instant::now() + self.interval;
+            let is_last = end.is_some_and(|end| Instant::now() >= end);
+            if self.paints {
+                context.ui.begin_frame(&self.heading(context));
+            }
+            let awaited = look(context).await;
+            context.ui.end_frame(awaited.is_ok())?;
+            match (awaited?, self.until) {
+                (Awaited::Came, _) => return Ok(Exit::Done),
+                (Awaited::CannotCome, Some(state)) => {
+                    let message = format!("{} cannot come any more: the lock ended without a result", state.as_str());
+                    return Err(Stop::new(Exit::No, message).hint("the next request executes the operation").into());
+                }
+                (_, Some(state)) if is_last => return Err(self.too_late(state).into()),
+                _ => {}
+            }
+            let next = end.map_or(next, |end| next.min(end));
+            if interrupt.unless_raised(tokio::time::sleep_until(next)).await.is_none() {
+                return Err(Stop::interrupted("interrupted").into());
+            }
+        }
+    }
+
+    fn heading(&self, context: &Context) -> String {
+        let every = humantime::format_duration(self.interval);
+        let until = self.until.map(|state| format!(" until {}", state.as_str())).unwrap_or_default();
+        let time = humantime::format_rfc3339_seconds(context.now());
+        context.ui.view().palette.dim(&format!("{time}, every {every}{until}"))
+    }
+
+    fn too_late(&self, state: State) -> Stop {
+        let within = humantime::format_duration(self.within.unwrap_or_default());
+        Stop::new(Exit::No, format!("not {} within {within}", state.as_str()))
+    }
+}
+
+/// The error of a watch that is to give one JSON document.
+pub fn endless() -> anyhow::Error {
+    Stop::usage("--watch has no end to close a JSON document at").hint("use -o jsonl: an object a line").into()
+}
