@@ -14,8 +14,9 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, man,
+    begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, log, man,
     purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
+    undo,
 };
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::health::Status;
@@ -89,8 +90,12 @@ enum Command {
     Purge(purge::Args),
     /// Bring back what a backup holds, where nothing stands now
     Restore(restore::Args),
-    /// Show the log of what idemctl changed on this machine, the newest last
-    Audit(audit::Args),
+    /// Take an operation back: what it left, and nobody changed since, goes back to what was before
+    Undo(undo::Args),
+    /// Show what idemctl changed on this machine, an operation a line, the newest last
+    Log(log::Args),
+    /// Show each Redis key that was changed: the older name of `log --records`
+    Audit(log::AuditArgs),
     /// Race simultaneous requests with one idempotency key and say whether exactly one got through
     Race(race::Args),
     /// Play the ways in which idempotency fails, and say who is hurt
@@ -192,7 +197,9 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Sweep(args) => sweep::run(context, args).await,
         Command::Purge(args) => purge::run(context, args).await,
         Command::Restore(args) => restore::run(context, args).await,
-        Command::Audit(args) => audit::run(context, args),
+        Command::Undo(args) => undo::run(context, args).await,
+        Command::Log(args) => log::run(context, args),
+        Command::Audit(args) => log::audit(context, &args),
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,

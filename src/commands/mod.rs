@@ -1,6 +1,5 @@
 //! One subcommand, one file.
 
-pub mod audit;
 pub mod begin;
 pub mod check;
 pub mod complete;
@@ -11,6 +10,7 @@ pub mod extend;
 pub mod force_unlock;
 pub mod inspect;
 pub mod list;
+pub mod log;
 pub mod man;
 pub mod purge;
 pub mod race;
@@ -21,3 +21,4 @@ pub mod schema;
 pub mod simulate;
 pub mod stats;
 pub mod sweep;
+pub mod undo;

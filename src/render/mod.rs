@@ -9,6 +9,7 @@ pub mod coverage;
 pub mod document;
 pub mod escape;
 pub mod fold;
+pub mod history;
 pub mod listing;
 mod page;
 pub mod plugin;

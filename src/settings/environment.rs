@@ -17,6 +17,7 @@ const VARIABLES: &[&str] = &[
     "XDG_STATE_HOME",
     "HOME",
     "USER",
+    "SUDO_USER",
     "LOGNAME",
     "PATH",
     "TMPDIR",
@@ -50,6 +51,11 @@ impl Environment {
     pub(crate) fn user(&self) -> String {
         let name = self.get("USER").or_else(|| self.get("LOGNAME"));
         name.map_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()), str::to_owned)
+    }
+
+    /// Who called sudo; `None` where nobody did.
+    pub(crate) fn sudo_user(&self) -> Option<String> {
+        self.get("SUDO_USER").map(str::to_owned)
     }
 
     pub(super) fn home(&self) -> Option<&Path> {

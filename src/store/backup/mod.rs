@@ -5,6 +5,7 @@ pub(crate) mod checksum;
 pub(crate) mod damage;
 pub(crate) mod dumps;
 pub(crate) mod line;
+pub(crate) mod maker;
 pub(crate) mod parse;
 pub(crate) mod provenance;
 pub(crate) mod reader;
@@ -13,6 +14,7 @@ pub(crate) mod writer;
 
 pub(crate) use beside::Beside;
 pub(crate) use damage::Damage;
+pub(crate) use maker::Maker;
 pub use parse::Held;
 pub(crate) use reader::BackupError;
 pub use reader::BackupReader;
