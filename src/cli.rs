@@ -14,9 +14,8 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, log, man,
-    purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
-    undo,
+    backup, begin, check, complete, completions, config, context as contexts, diff, extend, force_unlock, inspect,
+    list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::health::Status;
@@ -72,6 +71,8 @@ enum Command {
     List(list::Args),
     /// Count records by schema and state: how many, how large, how old
     Stats(stats::Args),
+    /// Compare two moments, or a moment and now: what came, went, changed its state, was taken anew
+    Diff(diff::Args),
     /// Say in one line whether locks are stuck, for monitoring
     Check(check::Args),
     /// Remove a lock that nobody will release, so that the next request executes
@@ -94,6 +95,8 @@ enum Command {
     Undo(undo::Args),
     /// Show what idemctl changed on this machine, an operation a line, the newest last
     Log(log::Args),
+    /// List the backups of what was changed, or delete old ones
+    Backup(backup::Args),
     /// Show each Redis key that was changed: the older name of `log --records`
     Audit(log::AuditArgs),
     /// Race simultaneous requests with one idempotency key and say whether exactly one got through
@@ -188,6 +191,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
+        Command::Diff(args) => diff::run(context, args).await,
         Command::Check(args) => interruptible(check::run(context, args)).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Extend(args) => extend::run(context, args).await,
@@ -199,6 +203,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Restore(args) => restore::run(context, args).await,
         Command::Undo(args) => undo::run(context, args).await,
         Command::Log(args) => log::run(context, args),
+        Command::Backup(args) => backup::run(context, args),
         Command::Audit(args) => log::audit(context, &args),
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,

@@ -181,13 +181,7 @@ fn noted(change: &Change, action: Option<Action>) -> Noted<'_> {
         Some(Action::ExpireAt(at)) => (seen(), seen().map(|seen| seen.expiring_about(at))),
         Some(Action::ExpireIn(_)) | None => (None, None),
     };
-    Noted {
-        schema: &change.about.schema,
-        key: &change.about.key,
-        redis_key: change.redis_key(),
-        before,
-        after,
-    }
+    Noted { schema: &change.about.schema, key: &change.about.key, redis_key: change.redis_key(), before, after }
 }
 
 /// How a run ended, with what went wrong besides: both messages are kept, and the run's own error gives the exit code.

@@ -142,8 +142,7 @@ fn each(
     path: &Path,
     take: impl FnMut(Entry<'static>, &Operation),
 ) -> Result<Option<(crate::domain::history::Operations, Damaged)>, Stop> {
-    log::each(path, take)
-        .map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))
+    log::each(path, take).map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))
 }
 
 fn nothing_yet(context: &mut Context, output: Output) -> Result<Exit> {

@@ -1,11 +1,13 @@
 //! One subcommand, one file.
 
+pub mod backup;
 pub mod begin;
 pub mod check;
 pub mod complete;
 pub mod completions;
 pub mod config;
 pub mod context;
+pub mod diff;
 pub mod extend;
 pub mod force_unlock;
 pub mod inspect;

@@ -14,7 +14,7 @@ use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
 use crate::change::Journal;
 use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish};
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::store::{Link, Writer};
 
@@ -67,10 +67,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let turn = TurnBack { link: &link, catalog: &catalog, args: &args.returns, undone: &undone, interrupt: &interrupt };
     let mut undo = Undo { args: &args, of, sources, turn };
-    let foretold = undo.look(context, dry_run).await?;
-    match writer {
-        Some(writer) if foretold.restored() > 0 => undo.change(context, &writer, &foretold).await,
-        _ => Ok(undo.exit(&foretold)),
+    let Some(writer) = writer else { return undo.dry_run(context).await };
+    let foretold = undo.look(context).await?;
+    match foretold.restored() {
+        0 => undo.leave(context, &foretold),
+        _ => undo.change(context, &writer, &foretold).await,
     }
 }
 
@@ -94,23 +95,35 @@ impl Undo<'_> {
         if rows.kept_away() + self.left_out() > 0 { Exit::Partial } else { Exit::Done }
     }
 
-    /// Shows what would be done, before anybody is asked.
-    async fn look(&mut self, context: &mut Context, is_all: bool) -> Result<Rows> {
-        let most = match self.args.output {
-            _ if is_all => u64::MAX,
-            Output::Table => MOST_ROWS,
-            Output::Json | Output::Jsonl => 0,
-        };
-        let mut rows = self.rows(true).showing(most);
+    async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {
+        let mut rows = self.rows(true);
         let ended = self.foretell(context, &mut rows).await;
-        if is_all || ended.is_err() || rows.restored() == 0 {
-            let shown = rows.close(context, matches!(ended, Ok(true)), self.left_out());
-            finish(context, true, &rows, ended, rows.seen())?;
-            shown?;
-        } else if rows.seen() > most && most > 0 {
+        let shown = rows.close(context, matches!(ended, Ok(true)), self.left_out());
+        finish(context, true, &rows, ended, rows.seen())?;
+        shown?;
+        Ok(self.exit(&rows))
+    }
+
+    /// Shows what would be done, before anybody is asked; JSON says in the end what was.
+    async fn look(&mut self, context: &mut Context) -> Result<Rows> {
+        let most = if self.args.output == Output::Table { MOST_ROWS } else { 0 };
+        let mut rows = self.rows(true).showing(most);
+        if !self.foretell(context, &mut rows).await? {
+            return Err(Stop::interrupted("interrupted; nothing was changed").into());
+        }
+        if most > 0 && rows.seen() > most {
             context.ui.status(&format!("… and {} more.", rows.seen() - most));
         }
+        context.ui.status(&format!("{}.", rows.summary(rows.seen())));
         Ok(rows)
+    }
+
+    /// Ends without a question, for there is nothing to be taken back.
+    fn leave(&self, context: &mut Context, foretold: &Rows) -> Result<Exit> {
+        let mut rows = foretold.changed_nothing();
+        rows.close(context, true, self.left_out())?;
+        context.ui.status("Nothing was changed.");
+        Ok(self.exit(foretold))
     }
 
     async fn foretell(&mut self, context: &mut Context, rows: &mut Rows) -> Result<bool> {
@@ -126,7 +139,6 @@ impl Undo<'_> {
 
     async fn change(&mut self, context: &mut Context, writer: &Writer, foretold: &Rows) -> Result<Exit> {
         let operation = &self.turn.undone.operation;
-        context.ui.status(&format!("{}.", foretold.summary(foretold.seen())));
         let reason = operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
         let question =
             format!("Take back {} of {} by {}{reason}?", self.turn.undone.name(), operation.at, operation.who);
@@ -158,8 +170,7 @@ impl Undo<'_> {
         for source in std::mem::take(&mut self.sources) {
             let mut source = source.again()?;
             let mut mode = Mode::Restores(writer, journal.trail());
-            let whole =
-                bring_back(context, &self.of, &mut source, &mut mode, rows, self.turn.interrupt).await;
+            let whole = bring_back(context, &self.of, &mut source, &mut mode, rows, self.turn.interrupt).await;
             self.sources.push(source);
             if !whole? {
                 return Ok(false);

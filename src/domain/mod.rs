@@ -8,6 +8,7 @@ pub mod duration;
 pub mod hash_slot;
 pub(crate) mod history;
 pub(crate) mod manual;
+pub(crate) mod moments;
 pub(crate) mod race;
 pub mod record;
 #[cfg(test)]

@@ -10,7 +10,8 @@ use crate::rust_source::{Name, Source};
 type Broken = Vec<String>;
 
 /// Commands that only read: nothing in them can change a record.
-const READING: [&str; 9] = ["inspect", "list", "log", "schema", "sandbox", "context", "config", "completions", "man"];
+const READING: [&str; 11] =
+    ["inspect", "list", "log", "backup", "diff", "schema", "sandbox", "context", "config", "completions", "man"];
 
 /// Holds every file to a rule, then shows the rule files that break it.
 #[track_caller]

@@ -30,7 +30,7 @@ pub enum Ending {
     Expired,
     /// It is no longer what the operation left.
     Changed,
-    /// Nobody knows what the operation left.
+    /// Nobody knows what the operation left, or no backup holds what was before.
     Untold,
 }
 
@@ -41,7 +41,7 @@ const LEFT: [(Ending, &str); 6] = [
     (Ending::Completed, "kept away by a result: completed since"),
     (Ending::Expired, "expired since"),
     (Ending::Changed, "no longer as the operation left them, left as they are"),
-    (Ending::Untold, "of which nobody knows what the operation left, left as they are"),
+    (Ending::Untold, "left as they are: no backup holds them, or nobody knows what the operation left"),
 ];
 
 /// How many of them a restore knows: the others are of an undo.
@@ -116,6 +116,13 @@ impl Rows {
     #[must_use]
     pub fn showing(self, most: u64) -> Self {
         Self { most, ..self }
+    }
+
+    /// What a look counted, as the end of a run that had nothing to change.
+    #[must_use]
+    pub fn changed_nothing(&self) -> Self {
+        let rows = Self { counts: self.counts, undoes: self.undoes.clone(), ..Self::new(self.output, false) };
+        rows.showing(0)
     }
 
     fn count(&self, ending: Ending) -> u64 {

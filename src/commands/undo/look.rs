@@ -68,9 +68,8 @@ impl Looked {
         let is_part = |slot: &&SeenSlot| unit.changes.iter().any(|change| change.redis_key == slot.redis_key);
         let slots: Vec<_> = record.slots.iter().filter(is_part).cloned().collect();
         let part = Observation { slots, ..record.clone() };
-        let state = place.schema.map_or("", |schema| {
-            locate::read_as(&schema, &unit.key, record.clone()).state.as_str()
-        });
+        let state =
+            place.schema.map_or("", |schema| locate::read_as(&schema, &unit.key, record.clone()).state.as_str());
         let about = About { schema: unit.schema.clone(), key: unit.key.clone(), state };
         let goes = goes(unit, &part)?;
         Ok(Self { about, record, part, goes })

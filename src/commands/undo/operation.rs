@@ -36,14 +36,8 @@ impl Undone {
     pub(super) fn find(context: &Context, op: Option<&str>, args: &ReturnArgs) -> Result<Self> {
         let path = context.settings.state_dir()?.join("audit.jsonl");
         let operation = find(&path, op)?;
-        let mut found = Self {
-            operation,
-            backups: Vec::new(),
-            but: HashSet::new(),
-            records: 0,
-            places: Vec::new(),
-            log: path,
-        };
+        let mut found =
+            Self { operation, backups: Vec::new(), but: HashSet::new(), records: 0, places: Vec::new(), log: path };
         found.survey(args).map_err(|error| unreadable(&found.log, &error))?;
         Ok(found)
     }
@@ -79,7 +73,10 @@ impl Undone {
     /// Refused for safety: it was changed somewhere else.
     pub(super) fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), Stop> {
         let what = format!("what {} changed", self.name());
-        if self.places.is_empty() && !elsewhere && self.records > 0 {
+        if self.records == 0 {
+            return Ok(());
+        }
+        if self.places.is_empty() && !elsewhere {
             return Err(Stop::usage(format!("the audit log does not say where {} was done", self.name()))
                 .hint("nothing was changed; --elsewhere takes it back on this server"));
         }

@@ -57,11 +57,6 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// True when the change left nothing at the Redis key.
-    pub(crate) fn is_removal(&self) -> bool {
-        self.after.as_ref().is_some_and(KeyIdentity::is_absent)
-    }
-
     /// True when nobody knows what became of the change.
     pub(crate) fn is_unknown(&self) -> bool {
         self.what == OUTCOME_UNKNOWN

@@ -69,7 +69,10 @@ fn entry(line: &[u8]) -> Option<Entry<'static>> {
 ///
 /// # Errors
 /// When the log is there and cannot be read.
-pub fn each(path: &Path, mut take: impl FnMut(Entry<'static>, &Operation)) -> io::Result<Option<(Operations, Damaged)>> {
+pub fn each(
+    path: &Path,
+    mut take: impl FnMut(Entry<'static>, &Operation),
+) -> io::Result<Option<(Operations, Damaged)>> {
     let Some(mut log) = Log::open(path)? else { return Ok(None) };
     let mut operations = Operations::default();
     while let Some(entry) = log.next_entry()? {

@@ -4,6 +4,7 @@ pub(crate) mod beside;
 pub(crate) mod checksum;
 pub(crate) mod damage;
 pub(crate) mod dumps;
+pub(crate) mod folder;
 pub(crate) mod line;
 pub(crate) mod maker;
 pub(crate) mod parse;

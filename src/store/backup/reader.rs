@@ -38,6 +38,7 @@ pub struct BackupReader {
     path: PathBuf,
     damage: Damage,
     by: Option<Maker>,
+    is_blank: bool,
 }
 
 impl BackupReader {
@@ -58,7 +59,7 @@ impl BackupReader {
         }
         let mut file = lines.into_inner();
         file.rewind().map_err(of_file)?;
-        Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage, by })
+        Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage, by, is_blank: whole == 0 })
     }
 
     /// Begins once more with the first line.
@@ -66,6 +67,11 @@ impl BackupReader {
         let mut file = self.pass.lines.into_inner();
         file.rewind().map_err(|error| Stopped::from(error).at(&self.path))?;
         Ok(Self { pass: Pass::over(file), ..self })
+    }
+
+    /// True when not one line is whole: nothing tells that the file is a backup.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.is_blank
     }
 
     /// The operation that wrote it; `None` where an older idemctl did.

@@ -93,8 +93,7 @@ impl Link {
         let mut seen = self.reader().observe_each(records, Head::Whole).await?;
         if checksums {
             let there = |slot: &&mut SeenSlot| matches!(slot.content, Content::Text { .. });
-            let mut slots: Vec<_> =
-                seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).filter(there).collect();
+            let mut slots: Vec<_> = seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).filter(there).collect();
             let redis_keys: Vec<_> = slots.iter().map(|slot| slot.redis_key.clone()).collect();
             let redis_keys: Vec<_> = redis_keys.iter().map(Vec::as_slice).collect();
             for (slot, dump) in slots.iter_mut().zip(self.dumps(&redis_keys).await?) {
