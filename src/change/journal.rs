@@ -105,9 +105,8 @@ impl Journal {
     /// # Errors
     /// The Redis keys cannot be read, or the backup cannot be written; then the step must not be made.
     pub async fn back_up(&mut self, writer: &Writer, seen: &Observation, about: &About) -> Result<()> {
-        match &mut self.backup {
-            Some(backup) => writer.back_up_record(seen, about, backup).await?,
-            None => {}
+        if let Some(backup) = &mut self.backup {
+            writer.back_up_record(seen, about, backup).await?;
         }
         self.trail.is_at(writer.provenance().await?);
         Ok(())

@@ -1,7 +1,7 @@
 //! `idemctl log`: what was changed from this machine, an operation a line.
 
+mod one_operation;
 mod records;
-mod show;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
-use self::show::ShowOperation;
+use self::one_operation::ShowOperation;
 use crate::args::{Output, parse_duration};
 use crate::context::Context;
 use crate::domain::history::{Entry, Operation};
@@ -96,7 +96,7 @@ impl Choice {
 
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.show {
-        Some(Command::Show(args)) => show::run(context, &args),
+        Some(Command::Show(args)) => one_operation::run(context, &args),
         None if args.records => records::run(context, &args.choice),
         None => operations(context, &args),
     }

@@ -1,15 +1,15 @@
 //! `idemctl undo`: takes an operation of the audit log back.
 
 mod look;
-mod operation;
 mod turn_back;
+mod undone;
 mod units;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::operation::Undone;
 use self::turn_back::{By, TurnBack};
+use self::undone::Undone;
 use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
 use crate::change::Journal;
 use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish};

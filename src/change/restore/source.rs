@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::place;
+use super::destination;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
@@ -71,7 +71,8 @@ impl Source {
             }
         };
         let reader = BackupReader::open(file, look).map_err(not_a_backup)?;
-        let file = file.display().to_string();
+        // The log names the file, and is read from other folders.
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
         let left_out = left_out(context, of.args, &file, reader.damage())?;
         if wanted == 0 && !of.args.keys.is_empty() {
             return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")));
@@ -88,7 +89,7 @@ impl Source {
             let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
             context.ui.warning(&format!("{some} of {all} Redis keys do not say where they come from: an older idemctl wrote {file}, or its first line is gone"));
         }
-        self.places.iter().try_for_each(|from| place::may_go_to(context, &self.file, from, here, elsewhere))
+        self.places.iter().try_for_each(|from| destination::may_go_to(context, &self.file, from, here, elsewhere))
     }
 
     /// Begins once more with the first line.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::look::{Goes, Looked, look};
-use super::operation::{Undone, unreadable};
+use super::undone::{Undone, unreadable};
 use super::units::{Unit, Units};
 use crate::args::ReturnArgs;
 use crate::change::restore::{Ending, Rows};

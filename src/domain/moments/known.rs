@@ -12,7 +12,7 @@ use super::sighting::Sighting;
 struct Kept {
     place: u64,
     /// From the highest bits: the state (3), how its two Redis keys end (2 each), how far the moments may be off (8), a hash of
-    /// how much was read (9), a hash of the bytes (40).
+    /// how much was read, unless it was all (9), a hash of the bytes (40).
     content: u64,
     /// The lowest bits of the moments at which its Redis keys expire: 49 days go by before one comes again.
     at: [u32; 2],
@@ -87,8 +87,9 @@ impl Known {
         let print = |index: usize| prints.get(index).and_then(Option::as_ref);
         let (mut bytes, mut read) = (self.hasher.build_hasher(), self.hasher.build_hasher());
         for print in prints.iter().map(Option::as_ref) {
-            print.map(|print| print.crc64).hash(&mut bytes);
-            print.map(|print| print.read).hash(&mut read);
+            print.map(|print| (print.crc64, print.read)).hash(&mut bytes);
+            // However long: all of it.
+            print.map(|print| (!print.whole).then_some(print.read)).hash(&mut read);
         }
         // An owner is told from the whole value, however much of it a list shows.
         of.owner.hash(&mut bytes);
@@ -144,7 +145,8 @@ mod tests {
     use super::*;
 
     fn print(crc: u64, read: u64, at: Option<u64>) -> Option<KeyPrint> {
-        Some(KeyPrint { crc64: Some(crc), read, expires_at_ms: at, within_ms: 0 })
+        // Longer ones are read in part.
+        Some(KeyPrint { crc64: Some(crc), read, whole: read < 256, expires_at_ms: at, within_ms: 0 })
     }
 
     fn record(key: &str, state: &str, identity: &[Option<KeyPrint>]) -> Sighting {
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_thirty_two_bytes_at_most() {
+    fn a_record_takes_24_bytes() {
         assert_eq!(size_of::<Kept>(), 24);
     }
 
@@ -179,6 +181,7 @@ mod tests {
         assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), None]), None);
         assert_eq!(with("completed", [print(1, 9, Some(5_000)), None]), Some(What::State));
         assert_eq!(with("in-progress", [print(2, 9, Some(5_000)), None]), Some(What::Retaken));
+        assert_eq!(with("in-progress", [print(2, 8, Some(5_000)), None]), Some(What::Retaken));
         for renewed in [print(1, 9, Some(5_001)), print(1, 9, Some(4_999)), print(1, 9, None)] {
             assert_eq!(with("in-progress", [renewed, None]), Some(What::Renewed));
         }

@@ -17,6 +17,8 @@ pub(crate) struct KeyPrint {
     pub(crate) crc64: Option<u64>,
     /// How many bytes were read from the beginning.
     pub(crate) read: u64,
+    /// True when those are all bytes of the value.
+    pub(crate) whole: bool,
     /// Null without expiry.
     pub(crate) expires_at_ms: Option<u64>,
     /// How far from that the moment may be, where TIME and PTTL told it.
@@ -41,7 +43,7 @@ impl KeyPrint {
             Deadline::Between(earliest, latest) => latest.saturating_sub(earliest) / 2 + 1,
             _ => 0,
         };
-        Some(Self { crc64, read, expires_at_ms: slot.deadline.millis(), within_ms })
+        Some(Self { crc64, read, whole: slot.content.is_whole(), expires_at_ms: slot.deadline.millis(), within_ms })
     }
 }
 
