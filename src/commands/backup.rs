@@ -67,6 +67,14 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn list(context: &mut Context, output: Output) -> Result<Exit> {
     let (path, Folder { backups, others }) = read(context)?;
     show(context, output, &backups)?;
+    let damaged = backups.iter().filter_map(|backup| match &backup.is {
+        Is::Damaged(why) => Some((&backup.path, why)),
+        Is::Complete | Is::BeingWritten => None,
+    });
+    for (file, why) in damaged {
+        let file = escape::text(file.as_os_str().as_bytes());
+        context.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
+    }
     for (file, why) in others {
         let file = escape::text(file.as_os_str().as_bytes());
         context.ui.status(&format!("{file} is not counted: {}", escape::text(why.as_bytes())));

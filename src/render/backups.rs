@@ -6,7 +6,8 @@ use super::style::View;
 use super::{escape, table, words};
 use crate::domain::change::provenance::Provenance;
 
-const HEADING: [&str; 8] = ["WRITTEN", "OP", "COMMAND", "KEYS", "SIZE", "FROM", "STATE", "FILE"];
+/// Below so many columns it is left to JSON where the backups come from.
+const WIDE: usize = 110;
 
 /// One backup; nothing stands in place of what an older idemctl did not write.
 #[derive(Serialize)]
@@ -26,28 +27,24 @@ pub struct Line<'a> {
     pub why: Option<&'a str>,
 }
 
-/// The table, files by their names alone.
+/// The table, files by their names alone, whole: a name tells when and by which command the file was written.
 pub fn table(view: View, lines: &[Line<'_>]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let or_dash = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), escape::again);
+    let is_wide = view.width.is_none_or(|width| width >= WIDE);
     let rows = lines.iter().map(|line| {
-        let written = line.written_at.split_once('.').map_or(line.written_at.as_str(), |(seconds, _)| seconds);
-        let from = line.from.map(|from| format!("{}/{}", from.address, from.db));
-        let state =
-            line.why.map_or_else(|| line.state.to_owned(), |why| format!("{}: {}", line.state, escape::again(why)));
         let file = line.file.rsplit('/').next().unwrap_or(&line.file).to_owned();
-        vec![
-            format!("{written}Z"),
-            or_dash(line.op),
-            or_dash(line.command),
-            line.redis_keys.to_string(),
-            words::bytes(line.bytes),
-            or_dash(from.as_deref()),
-            state,
-            file,
-        ]
+        let op = line.op.map_or_else(|| "-".to_owned(), escape::again);
+        let mut row = vec![op, line.redis_keys.to_string(), words::bytes(line.bytes), line.state.to_owned(), file];
+        if is_wide {
+            row.push(line.from.map_or_else(|| "-".to_owned(), |from| format!("{}/{}", from.address, from.db)));
+        }
+        row
     });
-    table::grid(view, 0, &HEADING, rows)
+    let mut heading = vec!["OP", "KEYS", "SIZE", "STATE", "FILE"];
+    if is_wide {
+        heading.push("FROM");
+    }
+    table::grid_folding(view, &heading, rows.collect(), &["FROM"])
 }

@@ -90,6 +90,6 @@ pub fn json(row: &Row<'_>) -> String {
 pub(crate) fn summary(counts: &Counts) -> String {
     let Counts { came, went, state, retaken, renewed, same } = counts;
     format!(
-        "{came} came, {went} went, {state} changed their state, {retaken} were retaken, {renewed} renewed; {same} are as they were."
+        "{came} came, {went} went, {state} changed their state, {retaken} retaken, {renewed} renewed; {same} as they were."
     )
 }

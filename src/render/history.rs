@@ -9,7 +9,8 @@ use super::{escape, table};
 use crate::domain::history::{Entry, Operation};
 use crate::domain::record::KeyIdentity;
 
-const HEADING: [&str; 8] = ["OP", "TIME", "WHO", "SERVER", "COMMAND", "KEYS", "BACKUP", "REASON"];
+/// Below so many columns the backups are left to `log show`.
+const WIDE: usize = 100;
 
 /// An operation, and whether its backup is still there; `None` where it has none.
 #[derive(Serialize)]
@@ -62,14 +63,23 @@ pub fn table(view: View, operations: &[Shown<'_>]) -> String {
     if operations.is_empty() {
         return String::new();
     }
+    let is_wide = view.width.is_none_or(|width| width >= WIDE);
     let rows = operations.iter().map(|shown| {
         let Operation { op, at, server, redis_keys, reason, .. } = shown.operation;
         let reason = reason.as_deref().map_or_else(|| "-".to_owned(), escape::again);
-        let (keys, backup) = (redis_keys.to_string(), shown.backup().to_owned());
-        let server = escape::again(server);
-        vec![escape::again(op), second(at), shown.who(), server, shown.command(), keys, backup, reason]
+        let keys = redis_keys.to_string();
+        let mut row =
+            vec![escape::again(op), second(at), shown.command(), keys, shown.who(), escape::again(server), reason];
+        if is_wide {
+            row.insert(4, shown.backup().to_owned());
+        }
+        row
     });
-    table::grid(view, 0, &HEADING, rows)
+    let mut heading = vec!["OP", "TIME", "COMMAND", "KEYS", "WHO", "SERVER", "REASON"];
+    if is_wide {
+        heading.insert(4, "BACKUP");
+    }
+    table::grid_folding(view, &heading, rows.collect(), &["COMMAND", "WHO", "SERVER", "REASON"])
 }
 
 /// One operation with its records.
@@ -90,11 +100,12 @@ pub fn page(view: View, shown: &Shown<'_>, records: &[Entry<'_>]) -> String {
     lines.extend(of.undone_by.as_deref().map(|op| ("Undone by", escape::again(op))));
     let head: String = lines.iter().map(|(name, text)| format!("{name:<11} {text}\n")).collect();
     let rows = records.iter().map(|entry| {
-        let cells = [&*entry.what, &*entry.schema, &*entry.key, &*entry.redis_key].map(escape::again);
+        let cells = [&*entry.what, &*entry.schema].map(escape::again).into_iter();
         let left = entry.after.as_ref().map_or_else(|| "unknown".to_owned(), left);
-        cells.into_iter().chain([left]).collect()
+        cells.chain([left, escape::again(&entry.redis_key)]).collect()
     });
-    format!("{head}\n{}", table::grid(view, 0, &["WHAT", "SCHEMA", "KEY", "REDIS KEY", "LEFT"], rows))
+    let heading = ["WHAT", "SCHEMA", "LEFT", "REDIS KEY"];
+    format!("{head}\n{}", table::grid_folding(view, &heading, rows.collect(), &["REDIS KEY"]))
 }
 
 /// What a change left at a Redis key.
@@ -106,8 +117,8 @@ fn left(after: &KeyIdentity) -> String {
         Some(at) => {
             let time = UNIX_EPOCH.checked_add(Duration::from_millis(at)).filter(|_| at < 253_402_300_800_000);
             let time = time.map(|time| second(&humantime::format_rfc3339_millis(time).to_string()));
-            format!("a value until {}", time.unwrap_or_else(|| format!("{at} ms")))
+            format!("until {}", time.unwrap_or_else(|| format!("{at} ms")))
         }
-        None => "a value without expiry".to_owned(),
+        None => "no expiry".to_owned(),
     }
 }

@@ -58,7 +58,7 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     // Without a server.
     let run = idemctl(server.folder()).args(["diff", &before, &after, "-o", "jsonl"]).run().exits(1);
     assert_eq!(happened(&run), HAPPENED);
-    run.says("1 came, 1 went, 1 changed their state, 2 were retaken, 1 renewed; 2 are as they were.");
+    run.says("1 came, 1 went, 1 changed their state, 2 retaken, 1 renewed; 2 as they were.");
     let now = server.idemctl(&["diff", &before, "-o", "jsonl"]).exits(1);
     assert_eq!(happened(&now), HAPPENED);
     let json = idemctl(server.folder()).args(["diff", &before, &after, "-o", "json"]).run().exits(1).json();
@@ -76,7 +76,7 @@ fn nothing_that_differs_is_exit_status_0() {
     two_moments(&server);
     let now = moment(&server, "now");
     server.idemctl(&["diff", &now]).exits(0).says("0 came, 0 went");
-    server.idemctl(&["diff", &now, &now]).exits(0).says("7 are as they were");
+    server.idemctl(&["diff", &now, &now]).exits(0).says("7 as they were");
     let text = fs::read(&now).unwrap();
     // A key that a list shows twice is one record.
     let twice = [&text[..], &text].concat();
