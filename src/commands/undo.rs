@@ -16,6 +16,7 @@ use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
+use crate::render::escape;
 use crate::store::{Link, Writer};
 
 /// Rows that a question has above it at most.
@@ -142,6 +143,7 @@ impl Undo<'_> {
         let reason = operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
         let question =
             format!("Take back {} of {} by {}{reason}?", self.turn.undone.name(), operation.at, operation.who);
+        let question = escape::again(&question);
         self.args.change.confirmed.confirm(context, &question, &writer.name())?;
         self.turn.interrupt.heed_terminate()?;
         let mut journal = Journal::open_undoing(context, &self.args.change, "undo", &operation.op)?;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::{each, is_there, path, say_damaged};
+use super::reading::{each, is_there, path, say_damaged};
 use crate::args::Output;
 use crate::context::Context;
 use crate::exit::{Exit, Stop};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-use super::{Choice, each, path, say_count, say_damaged};
+use super::reading::{Choice, each, path, say_count, say_damaged};
 use crate::context::Context;
 use crate::domain::history::Entry;
 use crate::exit::Exit;
