@@ -64,7 +64,7 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     let json = idemctl(server.folder()).args(["diff", &before, &after, "-o", "json"]).run().exits(1).json();
     assert_eq!((&json["same"], &json["retaken"], &json["format"]), (&2.into(), &2.into(), &1.into()));
     let table = idemctl(server.folder()).args(["diff", &before, &after]).run().exits(1);
-    table.shows("WHAT     STATE ").shows("state    in-progress → completed  go-middleware     done\n");
+    table.shows("WHAT     STATE ").shows("state    in-progress → completed   go-middleware     done\n");
     // The other way round.
     let back = idemctl(server.folder()).args(["diff", &after, &before, "-o", "jsonl"]).run().exits(1);
     assert!(happened(&back).contains(&["new".to_owned(), "went".to_owned()]));

@@ -31,7 +31,7 @@ fn a_moment_that_is_over_ends_the_key_at_once_and_a_malformed_one_changes_nothin
     let mut bench = Bench::of("admin/change_many_if_same");
     bench.put("a", b"value");
     for change in ["@", "@0", "@-1", "@1.5", "@@1", "@1 "] {
-        bench.assert_leaves(&["a"], &args("-1", change), "ERR");
+        bench.assert_leaves(&["a"], &args("-1", change), "error ERR");
     }
     assert_eq!(bench.run(&["a"], &args("-1", "@1000")), "D");
     crate::support::until("a ends", || bench.get("a").is_none());
