@@ -88,8 +88,8 @@ impl Known {
         let (mut bytes, mut read) = (self.hasher.build_hasher(), self.hasher.build_hasher());
         for print in prints.iter().map(Option::as_ref) {
             print.map(|print| (print.crc64, print.read)).hash(&mut bytes);
-            // However long: all of it.
-            print.map(|print| (!print.whole).then_some(print.read)).hash(&mut read);
+            // That a key is not there is all of it, too.
+            print.filter(|print| !print.whole).map(|print| print.read).hash(&mut read);
         }
         // An owner is told from the whole value, however much of it a list shows.
         of.owner.hash(&mut bytes);
