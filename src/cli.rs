@@ -16,8 +16,8 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 use self::ending::{report, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, man,
-    purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
+    backup, begin, check, complete, completions, config, context as contexts, diff, extend, force_unlock, inspect,
+    list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{Exit, Stop};
@@ -71,6 +71,8 @@ enum Command {
     List(list::Args),
     /// Count records by schema and state: how many, how large, how old
     Stats(stats::Args),
+    /// Compare two moments, or a moment and now: what came, went, changed its state, was taken anew
+    Diff(diff::Args),
     /// Say in one line whether locks are stuck, for monitoring
     Check(check::Args),
     /// Remove a lock that nobody will release, so that the next request executes
@@ -89,8 +91,14 @@ enum Command {
     Purge(purge::Args),
     /// Bring back what a backup holds, where nothing stands now
     Restore(restore::Args),
-    /// Show the log of what idemctl changed on this machine, the newest last
-    Audit(audit::Args),
+    /// Take an operation back: what it left, and nobody changed since, goes back to what was before
+    Undo(undo::Args),
+    /// Show what idemctl changed on this machine, an operation a line, the newest last
+    Log(log::Args),
+    /// List the backups of what was changed, or delete old ones
+    Backup(backup::Args),
+    /// Show each Redis key that was changed: the older name of `log --records`
+    Audit(log::AuditArgs),
     /// Race simultaneous requests with one idempotency key and say whether exactly one got through
     Race(race::Args),
     /// Play the ways in which idempotency fails, and say who is hurt
@@ -189,6 +197,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
+        Command::Diff(args) => diff::run(context, args).await,
         Command::Check(args) => interruptible(check::run(context, args)).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Extend(args) => extend::run(context, args).await,
@@ -198,7 +207,10 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Sweep(args) => sweep::run(context, args).await,
         Command::Purge(args) => purge::run(context, args).await,
         Command::Restore(args) => restore::run(context, args).await,
-        Command::Audit(args) => audit::run(context, args),
+        Command::Undo(args) => undo::run(context, args).await,
+        Command::Log(args) => log::run(context, args),
+        Command::Backup(args) => backup::run(context, args),
+        Command::Audit(args) => log::audit(context, &args),
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,

@@ -203,6 +203,11 @@ impl Context {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// A name for one run of a command that changes something.
+    pub fn new_operation(&self) -> String {
+        uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
+    }
+
     pub fn host(&self) -> String {
         rustix::system::uname().nodename().to_string_lossy().into_owned()
     }

@@ -3,12 +3,12 @@
 -- KEYS[1..n]     keys    for each record the one to change, e.g. idem:started:{key}, then the record's others
 -- ARGV[1..n]     heads   for each key: the bytes of its value that were read, none for an absent one
 -- ARGV[n+1..2n]  rules   for each key what else was seen, by the grammar below, e.g. 1767225600000
--- ARGV[2n+1]     change  UNLINK, or the new TTL, milliseconds, at least 1
+-- ARGV[2n+1]     change  UNLINK, or the new TTL, milliseconds, at least 1, or @ and the moment of expiry, milliseconds since 1970
 --
 -- Replies
 --   <letters>  for each record, in order: D done, C not as seen and left alone, A gone already
 --   error ERR  the arguments are malformed; nothing changed
---   error NOPERM  the user may ask for no key's moment of expiry; nothing changed
+--   error NOPERM  the user may ask for no key's moment of expiry, or for the time; nothing changed
 --
 
 local keys = KEYS
@@ -21,8 +21,15 @@ if n == 0 or #heads ~= 2 * n + 1 then
   return redis.error_reply('ERR expected a head and a rule for each key, and the change')
 end
 -- A TTL of zero and below would delete the keys.
-if change ~= 'UNLINK' and not string.find(change, '^[1-9]%d*$') then
+if change ~= 'UNLINK' and not string.find(change, '^@?[1-9]%d*$') then
   return redis.error_reply('ERR the change is UNLINK or a whole number of milliseconds above 0')
+end
+if string.sub(change, 1, 1) == '@' then
+  if not read_clock() then
+    return redis.error_reply('NOPERM a moment of expiry takes +time')
+  end
+  -- PEXPIREAT is a right of its own. A moment that is over ends the key at once.
+  change = string.format('%d', math.max(1, tonumber(string.sub(change, 2)) - clock))
 end
 
 -- Looked up once: the loops below are what a purge of a million keys spends its time in.

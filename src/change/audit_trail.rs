@@ -4,23 +4,38 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Result;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tokio::task::JoinHandle;
 
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
+use crate::domain::change::provenance::Provenance;
+use crate::domain::history::Entry;
+use crate::domain::record::KeyIdentity;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::store::StoreError;
-use crate::store::audit::entry::{self, Entry, Lines};
+use crate::store::audit::append::{self, Lines};
+use crate::store::backup::Maker;
 
 /// Who changes what with which command, and why.
 pub struct AuditTrail {
     /// `None` where the operator goes on without a log.
     log: Option<PathBuf>,
+    op: String,
+    /// When the run began, RFC 3339 in UTC.
+    began: String,
     who: String,
+    sudo_user: Option<String>,
     host: String,
     command: &'static str,
     reason: Option<String>,
+    undoes: Option<String>,
+    /// Where changes are made from here on, where no line says so yet.
+    place: Option<Provenance>,
+    /// Where the last line that says so says that changes were made.
+    told: Option<Provenance>,
     /// The last notes, which are being written to the disk.
     writing: Option<JoinHandle<Result<(), StoreError>>>,
 }
@@ -29,20 +44,34 @@ pub struct Noted<'a> {
     pub schema: &'a str,
     pub key: &'a [u8],
     pub redis_key: &'a [u8],
+    /// What stood there, where the change left something.
+    pub before: Option<KeyIdentity>,
+    /// What the change left; `None` where nobody knows.
+    pub after: Option<KeyIdentity>,
 }
 
 impl AuditTrail {
     /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(context: &Context, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
-        let log = Some(writable_log(context)?);
-        Ok(Self {
+        Ok(Self::with(Some(writable_log(context)?), context, args, command))
+    }
+
+    fn with(log: Option<PathBuf>, context: &Context, args: &ConfirmArgs, command: &'static str) -> Self {
+        let environment = context.settings.environment();
+        Self {
             log,
-            who: context.settings.environment().user(),
+            op: context.new_operation(),
+            began: humantime::format_rfc3339_millis(context.now()).to_string(),
+            who: environment.user(),
+            sudo_user: environment.sudo_user(),
             host: context.host(),
             command,
             reason: args.reason.clone(),
+            undoes: None,
+            place: None,
+            told: None,
             writing: None,
-        })
+        }
     }
 
     /// The same; where the log cannot be written, whoever wants no backup goes on without a log, too.
@@ -50,11 +79,26 @@ impl AuditTrail {
         match writable_log(context) {
             Err(error) if args.no_backup => {
                 context.ui.warning(&format!("the audit log will not show this change: {}", error.message));
-                let (who, host) = (context.settings.environment().user(), context.host());
-                Ok(Self { log: None, who, host, command, reason: args.confirmed.reason.clone(), writing: None })
+                Ok(Self::with(None, context, &args.confirmed, command))
             }
             _ => Self::open(context, &args.confirmed, command),
         }
+    }
+
+    /// The same for a run that takes an operation back.
+    #[must_use]
+    pub fn undoing(self, op: &str) -> Self {
+        Self { undoes: Some(op.to_owned()), ..self }
+    }
+
+    /// Says where the changes are made that are noted from here on.
+    pub fn is_at(&mut self, place: Provenance) {
+        self.place = Some(place).filter(|place| self.told.as_ref() != Some(place));
+    }
+
+    /// Whose a backup of this run is.
+    pub fn maker(&self) -> Maker {
+        Maker { op: self.op.clone(), command: self.command.to_owned(), at: self.began.clone() }
     }
 
     /// Notes that `what` was done at `now` on this server. All notes go out in one write, which goes on after this returns;
@@ -72,25 +116,51 @@ impl AuditTrail {
     ) -> Result<(), Stop> {
         let at = humantime::format_rfc3339_millis(now).to_string();
         let mut lines = Lines::default();
+        let mut place = self.place.take();
         for noted in changed {
-            lines.push(&Entry {
-                at: at.as_str().into(),
-                who: self.who.as_str().into(),
-                host: self.host.as_str().into(),
-                server: server.into(),
-                command: self.command.into(),
-                schema: noted.schema.into(),
-                key: escape::text(noted.key),
-                redis_key: escape::text(noted.redis_key),
-                what: what.into(),
-                reason: self.reason.as_deref().map(Into::into),
-                backup: backup.map(Into::into),
-            });
+            if place.is_some() {
+                self.told.clone_from(&place);
+            }
+            lines.push(&Entry { from: place.take(), ..self.entry(noted, what, server, backup, &at) });
         }
+        self.place = place;
         let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
         self.settle().await?;
-        self.writing = Some(tokio::task::spawn_blocking(move || entry::append(&log, lines)));
+        self.writing = Some(tokio::task::spawn_blocking(move || append::append(&log, lines)));
         Ok(())
+    }
+
+    fn entry<'a>(
+        &'a self,
+        noted: Noted<'a>,
+        what: &'a str,
+        server: &'a str,
+        backup: Option<&'a str>,
+        at: &'a str,
+    ) -> Entry<'a> {
+        let (key, redis_key) = (escape::text(noted.key), escape::text(noted.redis_key));
+        let bytes = |text: &str, bytes: &[u8]| (text.as_bytes() != bytes).then(|| STANDARD.encode(bytes));
+        Entry {
+            at: at.into(),
+            who: self.who.as_str().into(),
+            host: self.host.as_str().into(),
+            server: server.into(),
+            command: self.command.into(),
+            schema: noted.schema.into(),
+            key_base64: bytes(&key, noted.key),
+            redis_key_base64: bytes(&redis_key, noted.redis_key),
+            key,
+            redis_key,
+            what: what.into(),
+            reason: self.reason.as_deref().map(Into::into),
+            backup: backup.map(Into::into),
+            op: Some(self.op.as_str().into()),
+            sudo_user: self.sudo_user.as_deref().map(Into::into),
+            undoes: self.undoes.as_deref().map(Into::into),
+            before: noted.before,
+            after: noted.after,
+            from: None,
+        }
     }
 
     /// Waits until all notes are on the disk.

@@ -77,7 +77,8 @@ impl ChangeArgs {
             return Ok(None);
         }
         if let Some(file) = &self.backup {
-            return Ok(Some(file.clone()));
+            // The log names the file, and is read from other folders.
+            return Ok(Some(std::path::absolute(file).unwrap_or_else(|_| file.clone())));
         }
         let time = humantime::format_rfc3339_millis(context.now()).to_string().replace(':', "");
         let name = format!("{time}-{command}-{}.jsonl", std::process::id());

@@ -8,7 +8,8 @@ use anyhow::Result;
 use super::audit_trail::{AuditTrail, Noted};
 use crate::args::ChangeArgs;
 use crate::context::Context;
-use crate::domain::record::{Content, Observation};
+use crate::domain::history::OUTCOME_UNKNOWN;
+use crate::domain::record::{Content, KeyIdentity, Observation};
 use crate::exit::{self, Stop};
 use crate::store::backup::{About, Backup};
 use crate::store::{Action, Change, Outcome, StoreError, Writer};
@@ -24,8 +25,29 @@ impl Journal {
     /// Opens the backup and the audit log before anything is changed. Only a removal needs a backup.
     pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
         let trail = AuditTrail::open_or_do_without(context, args, command)?;
+        Self::over(trail, context, args, command, removes)
+    }
+
+    /// The same for a run that takes an operation back.
+    pub fn open_undoing(context: &mut Context, args: &ChangeArgs, command: &'static str, op: &str) -> Result<Self> {
+        let trail = AuditTrail::open_or_do_without(context, args, command)?.undoing(op);
+        Self::over(trail, context, args, command, true)
+    }
+
+    fn over(
+        trail: AuditTrail,
+        context: &mut Context,
+        args: &ChangeArgs,
+        command: &'static str,
+        removes: bool,
+    ) -> Result<Self> {
         let file = if removes { args.backup_file(context, command)? } else { None };
-        Ok(Self { trail, backup: file.map(|file| Backup::create(&file)).transpose()?, silence: None })
+        let backup = file.map(|file| Backup::create(&file)).transpose()?.map(|backup| backup.by(trail.maker()));
+        Ok(Self { trail, backup, silence: None })
+    }
+
+    pub fn trail(&mut self) -> &mut AuditTrail {
+        &mut self.trail
     }
 
     /// Makes changes, each only where the record is exactly what was seen, and notes that `what` was done at `now`. Gives the
@@ -41,15 +63,21 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> (Vec<Outcome>, Result<()>) {
+        match writer.provenance().await {
+            Ok(place) => self.trail.is_at(place),
+            Err(error) => return (Vec::new(), Err(error.into())),
+        }
+        let action = writer.at_its_moment(action).await;
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
         let of = |wanted: fn(Outcome) -> bool| {
             let chosen = changes.iter().zip(&outcomes).filter(move |(_, outcome)| wanted(**outcome));
             chosen.map(|(change, _)| change)
         };
-        let mut noted = self.note(writer, of(Outcome::is_done), what, now).await;
+        let done = of(Outcome::is_done).map(|change| noted(change, Some(action)));
+        let mut told = self.note(writer, done, what, now).await;
         if outcomes.contains(&Outcome::Unknown) {
-            let unknown = of(|outcome| outcome == Outcome::Unknown);
-            noted = noted.and(self.note(writer, unknown, "outcome-unknown", now).await);
+            let unknown = of(|outcome| outcome == Outcome::Unknown).map(|change| noted(change, None));
+            told = told.and(self.note(writer, unknown, OUTCOME_UNKNOWN, now).await);
         }
         let ended = match ended {
             Err(error) if outcomes.len() == changes.len() && writer.goes_on_after(&error) => {
@@ -58,21 +86,16 @@ impl Journal {
             }
             ended => ended,
         };
-        (outcomes, both(ended.map_err(anyhow::Error::from), noted))
+        (outcomes, both(ended.map_err(anyhow::Error::from), told))
     }
 
     async fn note<'a>(
         &mut self,
         writer: &Writer,
-        changes: impl Iterator<Item = &'a Change>,
+        noted: impl Iterator<Item = Noted<'a>>,
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let noted = changes.map(|change| Noted {
-            schema: &change.about.schema,
-            key: &change.about.key,
-            redis_key: change.redis_key(),
-        });
         let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
         Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
     }
@@ -82,27 +105,39 @@ impl Journal {
     /// # Errors
     /// The Redis keys cannot be read, or the backup cannot be written; then the step must not be made.
     pub async fn back_up(&mut self, writer: &Writer, seen: &Observation, about: &About) -> Result<()> {
-        match &mut self.backup {
-            Some(backup) => Ok(writer.back_up_record(seen, about, backup).await?),
-            None => Ok(()),
+        if let Some(backup) = &mut self.backup {
+            writer.back_up_record(seen, about, backup).await?;
         }
+        self.trail.is_at(writer.provenance().await?);
+        Ok(())
     }
 
-    /// Notes that `what` was done to one Redis key of a record.
+    /// Notes that `what` was done to a record: a line for each Redis key that is another one `after`, or one for the Redis key
+    /// of this slot where nobody knows what is there.
     ///
     /// # Errors
     /// Partial: the change was made and could not be noted.
     pub async fn note_step(
         &mut self,
         writer: &Writer,
-        about: &About,
-        redis_key: &[u8],
+        step: Step<'_>,
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
-        let noted = Noted { schema: &about.schema, key: &about.key, redis_key };
-        Ok(self.trail.note(std::iter::once(noted), what, &writer.name(), backup.as_deref(), now).await?)
+        let Step { about, before, after, slot } = step;
+        let line = |slot: usize| Noted {
+            schema: &about.schema,
+            key: &about.key,
+            redis_key: &before.slots[slot].redis_key,
+            before: KeyIdentity::of(&before.slots[slot]).written(),
+            after: after.and_then(|after| KeyIdentity::of(&after.slots[slot]).written()),
+        };
+        let is_other = |slot: &usize| after.is_some_and(|after| !before.slots[*slot].is_as(&after.slots[*slot]));
+        let mut changed: Vec<_> = (0..before.slots.len()).filter(is_other).collect();
+        if changed.is_empty() {
+            changed.push(slot);
+        }
+        self.note(writer, changed.into_iter().map(line), what, now).await
     }
 
     /// Removes a record from the backup, for the step changed nothing.
@@ -126,6 +161,26 @@ impl Journal {
         };
         (self.backup.and_then(Backup::close), both(ended, noted.map_err(anyhow::Error::from)))
     }
+}
+
+/// What a step did to a record.
+pub struct Step<'a> {
+    pub about: &'a About,
+    pub before: &'a Observation,
+    /// `None` where nobody knows.
+    pub after: Option<&'a Observation>,
+    pub slot: usize,
+}
+
+/// A change as the log has it, with what the action leaves; without an action nobody knows what that is.
+fn noted(change: &Change, action: Option<Action>) -> Noted<'_> {
+    let seen = || KeyIdentity::of(&change.seen.slots[change.slot]).written();
+    let (before, after) = match action {
+        Some(Action::Remove) => (None, Some(KeyIdentity::ABSENT)),
+        Some(Action::ExpireAt(at)) => (seen(), seen().map(|seen| seen.expiring_about(at))),
+        Some(Action::ExpireIn(_)) | None => (None, None),
+    };
+    Noted { schema: &change.about.schema, key: &change.about.key, redis_key: change.redis_key(), before, after }
 }
 
 /// How a run ended, with what went wrong besides: both messages are kept, and the run's own error gives the exit code.

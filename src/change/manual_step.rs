@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::guarded_calls::{ManualStep, StepResult};
-use super::journal::Journal;
+use super::journal::{Journal, Step};
 use crate::args::{Output, StepArgs};
 use crate::context::Context;
+use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::record::{Identity, Record};
 use crate::domain::schema::Meaning;
 use crate::exit::{Exit, Stop};
@@ -66,8 +67,11 @@ impl ManualStep<'_> {
         let result = self.make_calls(writer, read_back).await;
         let noted = match self.noted_as(&result) {
             Some(what) => {
-                let redis_key = &record.seen.slots[self.slot].redis_key;
-                journal.note_step(writer, &about, redis_key, what, now).await
+                // A reply that was lost leaves open what came since.
+                let told = result.as_ref().ok().filter(|result| result.reply.is_some());
+                let after = told.map(|result| &result.now.seen);
+                let step = Step { about: &about, before: &record.seen, after, slot: self.slot };
+                journal.note_step(writer, step, what, now).await
             }
             None => {
                 journal.nothing_changed(&record.seen);
@@ -85,9 +89,9 @@ impl ManualStep<'_> {
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
             Ok(result) => self.changed_by(result).then_some("changed"),
             Err(error) if matches!(error.downcast_ref(), Some(StoreError::OutcomeUnknown { .. })) => {
-                Some("outcome-unknown")
+                Some(OUTCOME_UNKNOWN)
             }
-            Err(error) if matches!(error.downcast_ref(), Some(Stop { exit: Exit::Partial, .. })) => Some("partial"),
+            Err(error) if matches!(error.downcast_ref(), Some(Stop { exit: Exit::Partial, .. })) => Some(PARTIAL),
             Err(_) => None,
         }
     }

@@ -11,11 +11,12 @@ pub mod named_locks;
 mod one_record;
 mod owner;
 mod pace;
+pub mod restore;
 mod summary;
 
 pub use self::audit_trail::{AuditTrail, Noted};
 pub use self::guarded_calls::ManualStep;
-pub use self::journal::Journal;
+pub use self::journal::{Journal, Step};
 pub use self::one_record::{find, find_held, show};
 pub use self::owner::{of_lock as owner_of_lock, of_new as owner_of_new};
 pub use self::pace::Pace;

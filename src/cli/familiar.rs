@@ -19,7 +19,7 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("prune", SWEEP),
     ("renew", EXTEND),
     ("expire", EXTEND),
-    ("undo", "`idemctl restore FILE` brings back what a backup holds; `idemctl audit` names the backups"),
+    ("history", "`idemctl log` shows what was changed, `idemctl undo` takes the last operation back"),
 ];
 
 const PURGE: &str =

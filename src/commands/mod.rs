@@ -1,16 +1,18 @@
 //! One subcommand, one file.
 
-pub mod audit;
+pub mod backup;
 pub mod begin;
 pub mod check;
 pub mod complete;
 pub mod completions;
 pub mod config;
 pub mod context;
+pub mod diff;
 pub mod extend;
 pub mod force_unlock;
 pub mod inspect;
 pub mod list;
+pub mod log;
 pub mod man;
 pub mod purge;
 pub mod race;
@@ -21,3 +23,4 @@ pub mod schema;
 pub mod simulate;
 pub mod stats;
 pub mod sweep;
+pub mod undo;

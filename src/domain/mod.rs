@@ -7,7 +7,9 @@ pub mod diagnosis;
 pub mod duration;
 pub mod exchange;
 pub mod hash_slot;
+pub(crate) mod history;
 pub(crate) mod manual;
+pub(crate) mod moments;
 pub(crate) mod race;
 pub mod record;
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! Domain values to text: no Redis, no clap, no terminal.
 
 pub mod audit;
+pub mod backups;
 mod bar;
 pub mod body;
 pub mod change;
 pub mod columns;
 pub mod coverage;
 pub mod debug;
+pub mod difference;
 pub mod document;
 pub mod escape;
 pub mod fold;
+pub mod history;
 pub mod listing;
 mod page;
 pub mod plain;

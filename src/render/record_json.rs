@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::document::{base64_unless_text, text};
 use super::{columns, escape};
 use crate::domain::diagnosis::Finding;
+use crate::domain::moments::KeyPrint;
 use crate::domain::record::response::is_secret_header;
 use crate::domain::record::{Expiry, Record, SeenSlot, response};
 
@@ -73,6 +74,8 @@ pub struct RecordJson<'a> {
     blob: Option<&'a Value>,
     /// False when the record's Redis keys were not read at one moment.
     atomic: bool,
+    /// Of each Redis key, null for one that is not there: for `diff` to tell this record from another one.
+    identity: Vec<Option<KeyPrint>>,
     next_request: NextRequest<'a>,
     findings: Vec<FindingJson<'a>>,
 }
@@ -146,6 +149,7 @@ impl<'a> RecordJson<'a> {
             error: record.error(),
             blob: record.blob(),
             atomic: record.seen.atomic,
+            identity: record.seen.slots.iter().map(KeyPrint::of).collect(),
             next_request: NextRequest {
                 answer: next.answer.as_str(),
                 until_ms: next.until.and_then(Expiry::millis),

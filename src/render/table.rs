@@ -5,9 +5,14 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Cells, TableStyle, Width,
 };
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::style::{Palette, View};
 
 pub(super) const GAP: usize = 2;
+
+/// Words up to this long are not folded, where there is room at all.
+const MOST_WORD: usize = 12;
 
 pub(super) struct Table {
     cells: Cells,
@@ -45,9 +50,8 @@ impl Table {
 
     /// Gives a column a width of its own, once its rows are there.
     pub(super) fn fix_width(&mut self, column: usize, width: usize) {
-        let width = u16::try_from(width).unwrap_or(u16::MAX);
         if let Some(column) = self.cells.column_mut(column) {
-            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+            column.set_constraint(ColumnConstraint::Absolute(fixed(width)));
         }
     }
 
@@ -103,4 +107,40 @@ pub(super) fn grid(view: View, indent: usize, heading: &[&str], rows: impl Itera
     }
     rows.for_each(|row| table.row(row));
     table.text(indent)
+}
+
+/// The same from the left edge, where only these columns fold, between words where there is room: the others hold what people
+/// copy.
+pub(super) fn grid_folding(view: View, heading: &[&str], rows: Vec<Vec<String>>, folds: &[&str]) -> String {
+    let mut table = Table::new(view.palette);
+    if let Some(width) = view.width {
+        table.fold(width);
+    }
+    table.heading(heading.iter().copied());
+    let least: Vec<_> = (0..heading.len())
+        .map(|at| {
+            let of = if folds.contains(&heading[at]) { longest_word } else { |text: &str| text.width() };
+            let widest = rows.iter().map(|row| of(&row[at])).chain([heading[at].width()]).max().unwrap_or(0);
+            widest + if at + 1 < heading.len() { GAP } else { 0 }
+        })
+        .collect();
+    rows.into_iter().for_each(|row| table.row(row));
+    let Some(width) = view.width else { return table.text(0) };
+    let has_room = least.iter().sum::<usize>() <= width;
+    for ((column, heading), least) in table.cells.column_iter_mut().zip(heading).zip(least) {
+        match folds.contains(heading) {
+            false => column.set_constraint(ColumnConstraint::Absolute(fixed(least))),
+            true if has_room => column.set_constraint(ColumnConstraint::LowerBoundary(fixed(least))),
+            true => continue,
+        };
+    }
+    table.text(0)
+}
+
+fn longest_word(text: &str) -> usize {
+    text.split_whitespace().map(|word| word.width().min(MOST_WORD)).max().unwrap_or(0)
+}
+
+fn fixed(width: usize) -> Width {
+    Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX))
 }

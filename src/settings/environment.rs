@@ -17,6 +17,7 @@ const VARIABLES: &[&str] = &[
     "XDG_STATE_HOME",
     "HOME",
     "USER",
+    "SUDO_USER",
     "LOGNAME",
     "PATH",
     "TMPDIR",
@@ -59,6 +60,11 @@ impl Environment {
     pub(crate) fn speaks_utf8(&self) -> bool {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| self.get(name));
         locale.is_none_or(|locale| ["utf-8", "utf8"].iter().any(|utf8| locale.to_ascii_lowercase().contains(utf8)))
+    }
+
+    /// Who called sudo; `None` where nobody did.
+    pub(crate) fn sudo_user(&self) -> Option<String> {
+        self.get("SUDO_USER").map(str::to_owned)
     }
 
     pub(super) fn home(&self) -> Option<&Path> {

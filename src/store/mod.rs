@@ -13,7 +13,7 @@ mod scripts;
 pub use self::change::guarded_step::{Guard, Hold};
 pub(crate) use self::change::restore::Became;
 pub use self::change::restore::{Fate, Return};
-pub use self::change::{Action, Change, Outcome, Writer};
+pub use self::change::{Action, Change, Former, Outcome, Writer};
 pub use self::cluster::client::{Link, connect};
 pub use self::connection::permit::Access;
 pub(crate) use self::connection::permit::{Permit, Writable};

@@ -23,7 +23,7 @@ fn a_command_of_another_tool_is_answered_with_the_right_one_and_changes_nothing(
         ("rm", "idemctl purge KEY"),
         ("unlock", "idemctl force-unlock KEY"),
         ("cleanup", "idemctl sweep --orphaned"),
-        ("undo", "idemctl restore FILE"),
+        ("history", "idemctl log"),
     ] {
         let run = server.idemctl(&[command, "k", "--yes"]).exits(2);
         run.says(format!("there is no command `{command}`")).says(says);

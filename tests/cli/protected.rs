@@ -6,7 +6,7 @@ const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// Every command that changes records, on what [`seeded`] puts there.
-const CHANGES: [&[&str]; 8] = [
+const CHANGES: [&[&str]; 9] = [
     &["force-unlock", "stuck", "--schema", "express"],
     &["begin", "new", "--schema", "express"],
     &["complete", "stuck", "--schema", "express", "--status", "201", "--body", "ok"],
@@ -15,6 +15,7 @@ const CHANGES: [&[&str]; 8] = [
     &["sweep", "--orphaned", "--grace", "0s"],
     &["purge", "--all"],
     &["restore", "backup"],
+    &["undo"],
 ];
 
 const READ_ONLY: &str = "read_only = true";

@@ -9,6 +9,7 @@ mod bench;
 mod change_many_if_same;
 mod complete;
 mod complete_processing;
+mod expire_at;
 mod headers;
 mod idempotency;
 mod mark_completed_and_unlock;

@@ -10,8 +10,9 @@ use crate::rust_source::{Name, Source};
 type Broken = Vec<String>;
 
 /// Commands that only read: nothing in them can change a record.
-const READING: [&str; 10] =
-    ["inspect", "list", "stats", "audit", "schema", "sandbox", "context", "config", "completions", "man"];
+const READING: [&str; 12] = [
+    "inspect", "list", "stats", "log", "backup", "diff", "schema", "sandbox", "context", "config", "completions", "man",
+];
 
 /// Holds every file to a rule, then shows the rule files that break it.
 #[track_caller]

@@ -71,7 +71,7 @@ pub(super) async fn change(
 ) -> Result<()> {
     batch.sort_by_key(|removal| match removal.action {
         Action::Remove => 0,
-        Action::ExpireIn(ttl) => ttl.max(1),
+        Action::ExpireIn(ttl) | Action::ExpireAt(ttl) => ttl.max(1),
     });
     while let Some(first) = batch.first() {
         let action = first.action;

@@ -5,28 +5,13 @@
 //! than an old look says, as has one that nobody touched. The moment of expiry is another one for each lock that is taken
 //! or renewed. Identity does not prove that a holder is dead: between two renewals a live lock is the same.
 
-use sha2::{Digest as _, Sha256};
-
 use super::deadline::Deadline;
-use super::observation::{Content, Observation, SeenSlot};
+use super::key_identity::{KeyIdentity, Print};
+use super::observation::{Observation, SeenSlot};
 
 /// What a record was when it was looked at, as small as records can be told apart, whatever the size of their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity(Vec<OfKey>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct OfKey {
-    value: Print,
-    deadline: Deadline,
-}
-
-/// A value, told apart by the bytes of it that were read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Print {
-    Absent,
-    Text { read: usize, length: Option<u64>, checksum: Option<[u8; 8]>, digest: [u8; 32] },
-    Other(String),
-}
+pub struct Identity(Vec<KeyIdentity>);
 
 /// What a later look says of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +26,12 @@ pub(crate) enum Comparison {
 impl Identity {
     /// The identity of a record as it was seen. What was read of a value in part is compared in part.
     pub(crate) fn of(seen: &Observation) -> Self {
-        let of_key = |slot: &SeenSlot| OfKey { value: Print::of(slot, usize::MAX), deadline: slot.deadline };
-        Self(seen.slots.iter().map(of_key).collect())
+        Self(seen.slots.iter().map(KeyIdentity::of).collect())
     }
 
     /// The most bytes of a value that were read: a look to compare with has to read as many.
     pub(crate) fn read_bytes(&self) -> usize {
-        let read = |of_key: &OfKey| if let Print::Text { read, .. } = of_key.value { read } else { 0 };
-        self.0.iter().map(read).max().unwrap_or(0)
+        self.0.iter().map(KeyIdentity::read_bytes).max().unwrap_or(0)
     }
 
     /// Compares with the record as it is now, of whose values at least as much was read.
@@ -58,7 +41,7 @@ impl Identity {
             return Comparison::Changed;
         }
         let same_deadline =
-            |(seen, now): (&OfKey, &SeenSlot)| seen.value == Print::Absent || seen.deadline.is_same(now.deadline);
+            |(seen, now): (&KeyIdentity, &SeenSlot)| seen.value == Print::Absent || seen.deadline.is_same(now.deadline);
         if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
     }
 
@@ -66,7 +49,7 @@ impl Identity {
     /// same. Good for showing, and for a look that is to be sharpened; never for a change.
     pub(crate) fn differs(&self, now: &Observation) -> bool {
         let pairs = || self.0.iter().zip(&now.slots);
-        let is_unknown = |(seen, now): (&OfKey, &SeenSlot)| {
+        let is_unknown = |(seen, now): (&KeyIdentity, &SeenSlot)| {
             seen.value != Print::Absent && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
         };
         match self.compare(now) {
@@ -85,44 +68,12 @@ impl Observation {
     }
 }
 
-impl Print {
-    /// Of at most `most` bytes from the beginning, for the look to compare with may have read no more.
-    fn of(slot: &SeenSlot, most: usize) -> Self {
-        match &slot.content {
-            Content::Absent => Self::Absent,
-            Content::Other(kind) => Self::Other(kind.clone()),
-            Content::Text { head, length } => {
-                let head = &head[..head.len().min(most)];
-                let digest = Sha256::digest(head).into();
-                Self::Text { read: head.len(), length: *length, checksum: slot.checksum, digest }
-            }
-        }
-    }
-
-    /// True when this is what is there now, as far as both looks know.
-    fn is_of(&self, now: &SeenSlot) -> bool {
-        let Self::Text { read, length, checksum, digest } = self else { return *self == Self::of(now, usize::MAX) };
-        let Self::Text { read: read_now, length: length_now, checksum: checksum_now, digest: digest_now } =
-            Self::of(now, *read)
-        else {
-            return false;
-        };
-        let same_digest = (*read, *digest) == (read_now, digest_now);
-        same_digest && agree(*length, length_now) && agree(*checksum, checksum_now)
-    }
-}
-
-/// True unless both looks know it, and know it differently.
-fn agree<T: PartialEq>(seen: Option<T>, now: Option<T>) -> bool {
-    seen.is_none() || now.is_none() || seen == now
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::record::Expiry;
+    use crate::domain::record::{Content, Expiry};
     use crate::domain::samples::{schema, seen, text};
 
     fn observation(slots: &[(Content, Deadline)]) -> Observation {

@@ -47,6 +47,11 @@ impl SeenSlot {
         Self { redis_key: redis_key.to_vec(), content, expiry, deadline, checksum: None, idle: None, memory: None }
     }
 
+    /// True when the Redis key is the same one at another look, as far as both looks tell.
+    pub(crate) fn is_as(&self, later: &Self) -> bool {
+        self.content == later.content && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
+    }
+
     /// True when a change can be compared with what was read: a string or nothing, its bytes, or its beginning, its length
     /// and its checksum, and when it expires.
     pub(crate) fn is_sharp(&self) -> bool {

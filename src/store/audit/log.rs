@@ -4,44 +4,80 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
-use super::entry::Entry;
+use crate::domain::history::{Entry, Operation, Operations};
 use crate::files;
 
 /// The most bytes of a line: a key of a megabyte, each byte of which is escaped, takes six.
 const MOST_LINE: u64 = 16 << 20;
 
-/// The log, from its first line on.
+/// The changes of the log, the oldest first.
 #[derive(Debug)]
 pub struct Log {
     lines: BufReader<File>,
+    bytes: Vec<u8>,
     line: u64,
+    pub damaged: Damaged,
+}
+
+/// What a pass over the log left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Damaged {
+    pub lines: u64,
+    /// The number of the first, from 1.
+    pub first: Option<u64>,
 }
 
 impl Log {
-    /// Opens it; `None` when there is none, for nothing was changed yet.
+    /// Opens the log; `None` when there is none, for nothing was changed yet.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// When the log is there and cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         match File::open(path) {
-            Ok(file) => Ok(Some(Self { lines: BufReader::new(file), line: 0 })),
+            Ok(file) => {
+                let (lines, bytes) = (BufReader::new(file), Vec::new());
+                Ok(Some(Self { lines, bytes, line: 0, damaged: Damaged::default() }))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The number of the line that was read last, from 1.
-    pub fn line(&self) -> u64 {
-        self.line
-    }
-
-    /// The next change; `Some(None)` is a line that is damaged, `None` the end.
-    pub fn next_line(&mut self) -> io::Result<Option<Option<Entry<'static>>>> {
-        let mut bytes = Vec::new();
-        if files::read_line(&mut self.lines, b'\n', &mut bytes, MOST_LINE)? == 0 {
-            return Ok(None);
+    /// The next change; what is damaged is counted and passed over.
+    ///
+    /// # Errors
+    /// When the log cannot be read on.
+    pub fn next_entry(&mut self) -> io::Result<Option<Entry<'static>>> {
+        while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MOST_LINE)? > 0 {
+            self.line += 1;
+            if let Some(entry) = entry(&self.bytes) {
+                return Ok(Some(entry));
+            }
+            self.damaged.lines += 1;
+            self.damaged.first.get_or_insert(self.line);
         }
-        self.line += 1;
-        Ok(Some(serde_json::from_slice(&bytes).ok()))
+        Ok(None)
     }
+}
+
+fn entry(line: &[u8]) -> Option<Entry<'static>> {
+    let entry: Entry<'static> = serde_json::from_slice(line).ok()?;
+    humantime::parse_rfc3339(&entry.at).ok().map(|_| entry)
+}
+
+/// Hands out each change of the log with the operation that it belongs to. `None` when there is no log.
+///
+/// # Errors
+/// When the log is there and cannot be read.
+pub fn each(
+    path: &Path,
+    mut take: impl FnMut(Entry<'static>, &Operation),
+) -> io::Result<Option<(Operations, Damaged)>> {
+    let Some(mut log) = Log::open(path)? else { return Ok(None) };
+    let mut operations = Operations::default();
+    while let Some(entry) = log.next_entry()? {
+        let operation = operations.add(&entry);
+        take(entry, operation);
+    }
+    Ok(Some((operations, log.damaged)))
 }

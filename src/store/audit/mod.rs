@@ -1,4 +1,4 @@
 //! The audit log: a line for each change, written and read.
 
-pub(crate) mod entry;
+pub(crate) mod append;
 pub(crate) mod log;

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::beside::Beside;
 use super::checksum;
+use super::maker::Maker;
 use super::saved::{About, FORMAT, Saved};
 use crate::domain::change::provenance::Provenance;
 
@@ -94,10 +95,12 @@ pub(super) struct FromLine<'a> {
     format: u64,
     void: [String; 0],
     from: &'a Provenance,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a Maker>,
 }
 
 impl<'a> FromLine<'a> {
-    pub(super) fn new(from: &'a Provenance) -> Self {
-        Self { format: FORMAT, void: [], from }
+    pub(super) fn new(from: &'a Provenance, by: Option<&'a Maker>) -> Self {
+        Self { format: FORMAT, void: [], from, by }
     }
 }

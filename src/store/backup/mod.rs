@@ -4,7 +4,9 @@ pub(crate) mod beside;
 pub(crate) mod checksum;
 pub(crate) mod damage;
 pub(crate) mod dumps;
+pub(crate) mod folder;
 pub(crate) mod line;
+pub(crate) mod maker;
 pub(crate) mod parse;
 pub(crate) mod provenance;
 pub(crate) mod reader;
@@ -13,6 +15,7 @@ pub(crate) mod writer;
 
 pub(crate) use beside::Beside;
 pub(crate) use damage::Damage;
+pub(crate) use maker::Maker;
 pub use parse::Held;
 pub(crate) use reader::BackupError;
 pub use reader::BackupReader;

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 
 use super::beside::Beside;
 use super::checksum;
+use super::maker::Maker;
 use super::saved::{FORMAT, Saved};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
@@ -49,7 +50,7 @@ pub struct Held {
 pub(super) enum Line {
     Held(Box<Held>),
     Void(Vec<Vec<u8>>),
-    From(Provenance),
+    From(Box<(Provenance, Option<Maker>)>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +91,7 @@ struct Fields {
     void: Option<Vec<String>>,
     beside: Option<BesideFields>,
     from: Option<Provenance>,
+    by: Option<Maker>,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +114,7 @@ pub(super) fn parse(bytes: &[u8], is_sealed: bool, must_be: bool) -> Result<Line
         return Err(Fault::Newer(why));
     }
     if let Some(from) = fields.from {
-        return Ok(Line::From(from));
+        return Ok(Line::From(Box::new((from, fields.by))));
     }
     match &fields.void {
         Some(void) => void.iter().map(|text| decode("void", text)).collect::<Result<_, _>>().map(Line::Void),

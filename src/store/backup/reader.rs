@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::checksum;
 use super::damage::Damage;
+use super::maker::Maker;
 use super::parse::{self, BEGINNING, Fault, Held, Line};
 use super::saved::MOST_SAVED;
 use crate::domain::change::provenance::Provenance;
@@ -36,6 +37,8 @@ pub struct BackupReader {
     pass: Pass,
     path: PathBuf,
     damage: Damage,
+    by: Option<Maker>,
+    is_blank: bool,
 }
 
 impl BackupReader {
@@ -50,13 +53,30 @@ impl BackupReader {
         while let Some(held) = survey.next_held().map_err(|stopped| stopped.at(path))? {
             look(&held);
         }
-        let Pass { lines, whole, damage, .. } = survey;
+        let Pass { lines, whole, damage, by, .. } = survey;
         if let Some(gap) = damage.tail.as_ref().filter(|gap| whole == 0 && gap.may_have_held) {
             return Err(Stopped::Line(gap.first, gap.why.clone()).at(path));
         }
         let mut file = lines.into_inner();
         file.rewind().map_err(of_file)?;
-        Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage })
+        Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage, by, is_blank: whole == 0 })
+    }
+
+    /// Begins once more with the first line.
+    pub(crate) fn again(self) -> Result<Self, BackupError> {
+        let mut file = self.pass.lines.into_inner();
+        file.rewind().map_err(|error| Stopped::from(error).at(&self.path))?;
+        Ok(Self { pass: Pass::over(file), ..self })
+    }
+
+    /// True when not one line is whole: nothing tells that the file is a backup.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.is_blank
+    }
+
+    /// The operation that wrote it; `None` where an older idemctl did.
+    pub(crate) fn by(&self) -> Option<&Maker> {
+        self.by.as_ref()
     }
 
     pub fn damage(&self) -> &Damage {
@@ -79,6 +99,7 @@ struct Pass {
     pending: VecDeque<Held>,
     /// Where the lines behind were taken from.
     from: Option<Arc<Provenance>>,
+    by: Option<Maker>,
     /// True once a line had a checksum: those behind have one, too.
     is_sealed: bool,
     damage: Damage,
@@ -93,6 +114,7 @@ impl Pass {
             whole: 0,
             pending: VecDeque::new(),
             from: None,
+            by: None,
             is_sealed: false,
             damage: Damage::default(),
             ended: false,
@@ -105,7 +127,11 @@ impl Pass {
                 None => self.ended = true,
                 Some(Line::Held(held)) => self.pending.push_back(Held { from: self.from.clone(), ..*held }),
                 Some(Line::Void(redis_keys)) => redis_keys.iter().for_each(|redis_key| self.take_back(redis_key)),
-                Some(Line::From(from)) => self.from = Some(Arc::new(from)),
+                Some(Line::From(line)) => {
+                    let (from, by) = *line;
+                    self.from = Some(Arc::new(from));
+                    self.by = self.by.take().or(by);
+                }
             }
         }
         Ok(self.pending.pop_front())

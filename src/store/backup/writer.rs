@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::beside::Beside;
 use super::line::{self, FromLine, HeldLine, VoidLine};
+use super::maker::Maker;
 use super::saved::{About, Saved};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::record::Observation;
@@ -13,8 +14,8 @@ use crate::store::error::StoreError;
 
 /// A backup file being written: one JSON object a line, each ended by a checksum over the line (`checksum.rs`).
 ///
-/// A line `{"format":1,"void":[],"from":{…}}` says where the lines behind were taken from: it stands first, and again
-/// where that changes, as by a failover. A Redis key has a line, synced before it is changed; up to 500 are written at a
+/// A line `{"format":1,"void":[],"from":{…},"by":{…}}` says where the lines behind were taken from, and which operation
+/// wrote them: it stands first, and again where that changes, as by a failover. A Redis key has a line, synced before it is changed; up to 500 are written at a
 /// time. Where its record has another Redis key, `beside` names that one, its role, and whether something stood `there`.
 ///
 /// What was left alone after all is taken back by a line `{"format":1,"void":[…]}` behind: for each of these Redis keys
@@ -24,6 +25,7 @@ use crate::store::error::StoreError;
 pub struct Backup {
     file: File,
     path: PathBuf,
+    by: Option<Maker>,
     /// What the last line on the disk that says so says of where what follows was taken from.
     from: Option<Provenance>,
     /// The bytes that are written, up to the end of the last whole line.
@@ -46,7 +48,15 @@ impl Backup {
         // The file's name has to outlive a crash too.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
-        Ok(Self { file, path: path.to_owned(), from: None, length: 0, changed: 0 })
+        // Whoever tidies up leaves a backup alone that is being written. Where files have no locks, its age does that.
+        let _ = file.try_lock();
+        Ok(Self { file, path: path.to_owned(), by: None, from: None, length: 0, changed: 0 })
+    }
+
+    /// The same, which says whose it is.
+    #[must_use]
+    pub(crate) fn by(self, maker: Maker) -> Self {
+        Self { by: Some(maker), ..self }
     }
 
     pub fn path(&self) -> &Path {
@@ -66,7 +76,7 @@ impl Backup {
         let mut lines = Vec::new();
         let mut count = 0;
         if self.from.as_ref() != Some(from) {
-            line::write(&mut lines, &FromLine::new(from));
+            line::write(&mut lines, &FromLine::new(from, self.by.as_ref()));
         }
         for (saved, about, seen) in batch {
             line::write(&mut lines, &HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()));

@@ -228,6 +228,7 @@ fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent
     match action {
         Action::Remove => command.arg("UNLINK"),
         Action::ExpireIn(ttl) => command.arg(ttl),
+        Action::ExpireAt(at) => command.arg(format!("@{at}")),
     };
     command
 }

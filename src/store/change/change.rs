@@ -26,6 +26,8 @@ pub enum Action {
     Remove,
     /// It gets this TTL in milliseconds.
     ExpireIn(u64),
+    /// It expires at this moment, in milliseconds since the epoch by the server's clock, within two milliseconds.
+    ExpireAt(u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,7 +53,8 @@ pub enum Guard {
 /// How often a record is looked for that a cluster moves.
 const MOST_TRIES: usize = 5;
 
-type Words = Vec<Vec<u8>>;
+/// The words of a command.
+pub(super) type Words = Vec<Vec<u8>>;
 
 impl Writer {
     /// Makes a call if the record is still as it was seen, whole; with a lock, where one is to be taken for it.
@@ -66,9 +67,14 @@ impl Writer {
             let ttl = hold.ttl_ms.to_string().into_bytes();
             vec![b"SET".to_vec(), redis_key, hold.value.clone(), b"PX".to_vec(), ttl]
         });
+        self.guard_and_follow(seen, lock.into_iter().chain([call]).collect()).await
+    }
+
+    /// Makes calls in one transaction if the record is still as it was seen, and says so where another master has taken over.
+    pub(super) async fn guard_and_follow(&self, seen: &Observation, calls: Vec<Words>) -> Result<Guard, StoreError> {
         self.link().masters().await?;
         let before = self.link().slot_map();
-        let guard = self.guarded(seen, lock.into_iter().chain([call]).collect()).await?;
+        let guard = self.guarded(seen, calls).await?;
         if !matches!(guard, Guard::Made { .. }) {
             return Ok(guard);
         }
@@ -77,24 +83,6 @@ impl Writer {
             // What was done on the master of before may be lost.
             Ok(Some(why)) | Err(why) => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
         }
-    }
-
-    /// Puts back what stood there before a call, if it is still as the call left it; true when that was done.
-    ///
-    /// # Errors
-    /// What came in between before anything was done.
-    pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<bool, StoreError> {
-        let commands = before.slots.iter().map(|slot| match &slot.content {
-            Content::Text { head, .. } => {
-                let mut words = vec![b"SET".to_vec(), slot.redis_key.clone(), head.clone()];
-                if let Some(at) = slot.deadline.millis() {
-                    words.extend([b"PXAT".to_vec(), at.to_string().into_bytes()]);
-                }
-                words
-            }
-            _ => vec![b"DEL".to_vec(), slot.redis_key.clone()],
-        });
-        Ok(matches!(self.guarded(after, commands.collect()).await?, Guard::Made { reply: Ok(_), .. }))
     }
 
     /// Backs up every Redis key of a record that is there.
@@ -117,7 +105,7 @@ impl Writer {
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
-    async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<Guard, StoreError> {
+    pub(super) async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<Guard, StoreError> {
         for _ in 1..MOST_TRIES {
             match self.guarded_here(seen, &commands).await {
                 Err(error) if error.is_redirect() => self.link().learn().await?,

@@ -4,9 +4,11 @@ pub(crate) mod apply;
 pub(crate) mod batch;
 mod change;
 pub(crate) mod guarded_step;
+pub(crate) mod put_back;
 pub(crate) mod restore;
 pub(crate) mod send;
 pub(crate) mod writer;
 
 pub use change::{Action, Change, Outcome};
+pub use put_back::Former;
 pub use writer::Writer;

@@ -5,6 +5,7 @@ use redis::Value;
 use super::batch::{self, Batch};
 use super::change::{Action, Outcome};
 use super::writer::Writer;
+use crate::domain::record::deadline::SLACK_MS;
 use crate::domain::record::{Comparison, Content, Expiry, Identity, Observation, SeenSlot};
 use crate::store::cluster::scripted::Script;
 use crate::store::connection::reply;
@@ -157,6 +158,10 @@ fn is_made(now: &Observation, action: Action) -> bool {
         Action::ExpireIn(ttl) => {
             slot.content != Content::Absent && matches!(slot.expiry, Expiry::In(left) if left <= ttl)
         }
+        Action::ExpireAt(at) => {
+            let ends = |left: u64| now.server_ms.is_some_and(|now| now + left <= at + SLACK_MS);
+            slot.content != Content::Absent && matches!(slot.expiry, Expiry::In(left) if ends(left))
+        }
     }
 }
 
@@ -180,5 +185,9 @@ mod tests {
         assert!(made(there(), Expiry::In(900), expire) && made(there(), Expiry::In(1_000), expire));
         assert!(!made(there(), Expiry::In(1_001), expire) && !made(there(), Expiry::Never, expire));
         assert!(!made(Content::Absent, Expiry::In(0), expire), "gone, and nobody knows by whom");
+        // The server's clock says 1.
+        let at = Action::ExpireAt(1_001);
+        assert!(made(there(), Expiry::In(900), at) && made(there(), Expiry::In(1_002), at));
+        assert!(!made(there(), Expiry::In(1_003), at) && !made(there(), Expiry::Never, at));
     }
 }

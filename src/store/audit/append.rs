@@ -1,36 +1,14 @@
 //! The audit log: one JSON line a change, appended and never rewritten.
 
-use std::borrow::Cow;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
+use crate::domain::history::Entry;
 use crate::store::backup::writer::{create_folder, file_error, private};
 use crate::store::error::StoreError;
-
-/// One change: who, where, when, what and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry<'a> {
-    /// RFC 3339 in UTC.
-    pub at: Cow<'a, str>,
-    /// The operator's user name.
-    pub who: Cow<'a, str>,
-    pub host: Cow<'a, str>,
-    pub server: Cow<'a, str>,
-    pub command: Cow<'a, str>,
-    pub schema: Cow<'a, str>,
-    /// The idempotency key; bytes that are not UTF-8 escaped.
-    pub key: String,
-    /// The Redis key that changed; bytes that are not UTF-8 escaped.
-    pub redis_key: String,
-    pub what: Cow<'a, str>,
-    pub reason: Option<Cow<'a, str>>,
-    pub backup: Option<Cow<'a, str>>,
-}
 
 #[derive(Debug, Clone, Default)]
 pub struct Lines(Vec<u8>);

@@ -1,65 +1,50 @@
 //! What a restore brings back: the backup, which of its lines are damaged, and whether it was taken from this server.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::Args;
 
+use super::destination;
+use crate::args::ReturnArgs;
 use crate::context::Context;
-use crate::domain::change::provenance::{Likeness, Provenance};
+use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
 use crate::exit::{Exit, Stop};
-use crate::render::escape;
 use crate::store::Return;
 use crate::store::backup::{BackupError, BackupReader, Beside, Damage, Held};
 
-/// The options that say what is restored.
-#[derive(Debug, Args)]
-pub(super) struct SourceArgs {
-    /// Backup to restore from
-    #[arg(value_name = "FILE")]
-    pub(super) file: PathBuf,
-
-    /// Only this idempotency key or Redis key; can be given more than once
-    #[arg(long = "only", value_name = "KEY")]
-    pub(super) keys: Vec<OsString>,
-
-    /// Restore to another server, service, cluster or database than the backup was taken from
-    #[arg(long)]
-    pub(super) elsewhere: bool,
-
-    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
-    /// holder overwrites it
-    #[arg(long)]
-    pub(super) replace_locked: bool,
-
-    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
-    #[arg(long)]
-    pub(super) skip_damaged: bool,
+/// Which Redis keys of a backup come back.
+pub struct Wanted<'a> {
+    pub args: &'a ReturnArgs,
+    /// Redis keys that do not come back by this way.
+    pub but: HashSet<Vec<u8>>,
 }
 
-impl SourceArgs {
-    pub(super) fn wants(&self, held: &Held) -> bool {
+impl Wanted<'_> {
+    pub fn holds(&self, held: &Held) -> bool {
         let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
-        self.keys.is_empty() || self.keys.iter().any(is)
+        let keys = &self.args.keys;
+        (keys.is_empty() || keys.iter().any(is)) && !self.but.contains(&held.saved.redis_key)
     }
 
     /// How a Redis key comes back, and what bars it.
-    pub(super) fn wanted<'a>(&self, held: &'a Held) -> Return<'a> {
-        let beside = held.beside.as_ref().filter(|beside| !(self.replace_locked && beside.role == Role::Lock));
+    pub(super) fn how<'a>(&self, held: &'a Held) -> Return<'a> {
+        let is_passed = |beside: &&Beside| !(self.args.replace_locked && beside.role == Role::Lock);
+        let beside = held.beside.as_ref().filter(is_passed);
         Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
     }
 }
 
 /// A backup that was checked from its beginning to its end.
-pub(super) struct Source {
-    pub(super) wanted: u64,
+pub struct Source {
+    pub wanted: u64,
     /// Lines that are left out although they may hold a Redis key that was changed.
-    pub(super) left_out: u64,
-    file: String,
+    pub left_out: u64,
+    pub file: String,
     reader: BackupReader,
     /// Where the wanted Redis keys were taken from, each server once.
     places: Vec<Arc<Provenance>>,
@@ -72,10 +57,10 @@ impl Source {
     ///
     /// # Errors
     /// Usage: no backup, a newer one, one that is damaged in the middle. No: it holds none of the keys asked for.
-    pub(super) fn open(context: &mut Context, args: &SourceArgs) -> Result<Self, Stop> {
+    pub fn open(context: &mut Context, file: &Path, of: &Wanted<'_>) -> Result<Self, Stop> {
         let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
         let look = |held: &Held| {
-            if !args.wants(held) {
+            if !of.holds(held) {
                 return;
             }
             wanted += 1;
@@ -85,10 +70,11 @@ impl Source {
                 None => from_nowhere += 1,
             }
         };
-        let reader = BackupReader::open(&args.file, look).map_err(not_a_backup)?;
-        let file = args.file.display().to_string();
-        let left_out = left_out(context, args, &file, reader.damage())?;
-        if wanted == 0 && !args.keys.is_empty() {
+        let reader = BackupReader::open(file, look).map_err(not_a_backup)?;
+        // The log names the file, and is read from other folders.
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
+        let left_out = left_out(context, of.args, &file, reader.damage())?;
+        if wanted == 0 && !of.args.keys.is_empty() {
             return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")));
         }
         Ok(Self { wanted, left_out, file, reader, places, from_nowhere })
@@ -98,38 +84,27 @@ impl Source {
     ///
     /// # Errors
     /// Refused for safety: it was taken somewhere else.
-    pub(super) fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), Stop> {
+    pub fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), Stop> {
         if self.from_nowhere > 0 {
             let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
             context.ui.warning(&format!("{some} of {all} Redis keys do not say where they come from: an older idemctl wrote {file}, or its first line is gone"));
         }
-        for from in &self.places {
-            let (there, here) = (escape::text(from.to_string().as_bytes()), here);
-            match from.likeness(here) {
-                Likeness::Same => {}
-                Likeness::OtherProcess => context.ui.warning(&format!(
-                    "{} was taken from {there}, and here is {here}: a restart or a failover since, or another server at that address",
-                    self.file
-                )),
-                Likeness::Elsewhere if elsewhere => {
-                    context.ui.warning(&format!("{} was taken from {there}, and goes to {here}", self.file));
-                }
-                Likeness::Elsewhere => {
-                    return Err(Stop::usage(format!("{} was taken from {there}, and here is {here}", self.file))
-                        .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
-                }
-            }
-        }
-        Ok(())
+        self.places.iter().try_for_each(|from| destination::may_go_to(context, &self.file, from, here, elsewhere))
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Held>, Stop> {
+    /// Begins once more with the first line.
+    pub fn again(self) -> Result<Self, Stop> {
+        Ok(Self { reader: self.reader.again().map_err(not_a_backup)?, ..self })
+    }
+
+    /// The next Redis key of the backup, wanted or not.
+    pub fn next(&mut self) -> Result<Option<Held>, Stop> {
         self.reader.next_held().map_err(not_a_backup)
     }
 }
 
 /// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was changed, else 0.
-fn left_out(context: &mut Context, args: &SourceArgs, file: &str, damage: &Damage) -> Result<u64, Stop> {
+fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damage) -> Result<u64, Stop> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
         let more = if gap.lines > 1 {
             format!("; {} are damaged, and whole lines follow", gap.words())
@@ -148,5 +123,5 @@ fn left_out(context: &mut Context, args: &SourceArgs, file: &str, damage: &Damag
 }
 
 fn not_a_backup(error: BackupError) -> Stop {
-    Stop::usage(error.to_string()).hint("nothing was restored; idemctl audit -o json names the backup of each change")
+    Stop::usage(error.to_string()).hint("nothing was restored; idemctl log names the backup of each operation")
 }

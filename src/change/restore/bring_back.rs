@@ -1,0 +1,161 @@
+//! The Redis keys of a backup, brought back in batches, noted, and told.
+
+use anyhow::Result;
+
+use super::rows::Rows;
+use super::source::{Source, Wanted};
+use crate::change::{self, AuditTrail, Noted};
+use crate::context::Context;
+use crate::domain::history::OUTCOME_UNKNOWN;
+use crate::domain::record::KeyIdentity;
+use crate::exit::{self, Exit, Stop};
+use crate::interrupt::Interrupt;
+use crate::store::backup::Held;
+use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
+
+/// Redis keys that a round trip brings back at most.
+const BATCH: usize = 100;
+
+/// Bytes of values after which a round trip takes no more Redis keys.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The warning for a cluster that keeps lock and result apart.
+const APART: &str = "this cluster keeps lock and result in different slots: whether one stands beside the other is looked \
+                     at right before a Redis key comes back, not in the same step";
+
+/// What is done with what a backup holds.
+pub enum Mode<'a> {
+    /// Tells what would come back.
+    Looks(&'a Link),
+    /// Brings it back and notes it.
+    Restores(&'a Writer, &'a mut AuditTrail),
+}
+
+impl Mode<'_> {
+    fn looks_ahead(&self, wanted: &[Return<'_>]) -> bool {
+        wanted.iter().any(|wanted| match self {
+            Self::Looks(link) => link.looks_ahead(wanted),
+            Self::Restores(writer, _) => writer.looks_ahead(wanted),
+        })
+    }
+
+    /// What became of a batch, and how bringing it back ended.
+    async fn take(&mut self, context: &Context, batch: &[Held], of: &Wanted<'_>, file: &str) -> Result<Taken> {
+        let wanted: Vec<_> = batch.iter().map(|held| of.how(held)).collect();
+        let (writer, trail) = match self {
+            Self::Looks(link) => return Ok((link.would_restore(&wanted).await?, Ok(()))),
+            Self::Restores(writer, trail) => (writer, trail),
+        };
+        let (restored, ended) = writer.restore(&wanted).await;
+        let mut ended = ended.map_err(anyhow::Error::from);
+        for (what, which) in [("restored", is_back as fn(&Became) -> bool), (OUTCOME_UNKNOWN, is_unknown)] {
+            let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
+            let noted = noted.map(|(held, became)| noted_of(held, is_back(became)));
+            // A Redis key that is back is shown even where the change could not be noted.
+            let told = trail.note(noted, what, &writer.name(), Some(file), context.now()).await;
+            ended = ended.and(told.map_err(anyhow::Error::from));
+        }
+        Ok((restored, ended))
+    }
+}
+
+type Taken = (Vec<Became>, Result<()>);
+
+/// Brings the wanted Redis keys of a backup back; false when Ctrl-C came before the end.
+pub async fn bring_back(
+    context: &mut Context,
+    of: &Wanted<'_>,
+    source: &mut Source,
+    mode: &mut Mode<'_>,
+    rows: &mut Rows,
+    interrupt: &Interrupt,
+) -> Result<bool> {
+    let progress = context.ui.progress("Redis keys");
+    let mut told_apart = false;
+    loop {
+        let batch = next_batch(source, of)?;
+        if batch.is_empty() {
+            return Ok(true);
+        }
+        if interrupt.is_raised() {
+            return Ok(false);
+        }
+        if !told_apart && mode.looks_ahead(&batch.iter().map(|held| of.how(held)).collect::<Vec<_>>()) {
+            told_apart = true;
+            progress.suspend(|| context.ui.warning(APART));
+        }
+        let file = source.file.clone();
+        let (fates, ended) = mode.take(context, &batch, of, &file).await?;
+        let refusal = progress.suspend(|| rows.add(context, &batch, fates));
+        progress.set_position(rows.seen());
+        if let Some(refusal) = refusal {
+            return Err(refused(refusal));
+        }
+        ended?;
+    }
+}
+
+fn next_batch(source: &mut Source, of: &Wanted<'_>) -> Result<Vec<Held>, Stop> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    while batch.len() < BATCH && bytes < BATCH_BYTES {
+        match source.next()? {
+            None => break,
+            Some(held) if of.holds(&held) => {
+                bytes += held.saved.dump.len();
+                batch.push(held);
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(batch)
+}
+
+/// A Redis key that came back where nothing was.
+fn noted_of(held: &Held, is_back: bool) -> Noted<'_> {
+    let back = || KeyIdentity::of_dump(&held.saved.dump, held.saved.expires_at_ms);
+    Noted {
+        schema: &held.schema,
+        key: &held.key,
+        redis_key: &held.saved.redis_key,
+        before: is_back.then_some(KeyIdentity::ABSENT),
+        after: is_back.then(back),
+    }
+}
+
+fn is_back(became: &Became) -> bool {
+    matches!(became, Ok(Fate::Restored(_) | Fate::FoundBack(_)))
+}
+
+fn is_unknown(became: &Became) -> bool {
+    matches!(became, Err(StoreError::OutcomeUnknown { .. }))
+}
+
+/// Says how far it got with `count` Redis keys, and passes its error on.
+pub fn finish(context: &mut Context, dry_run: bool, rows: &Rows, ended: Result<bool>, count: u64) -> Result<()> {
+    let so_far = rows.summary(count);
+    change::say_read_back(context, rows.read_back);
+    match ended {
+        Ok(true) if dry_run => context.ui.status(&format!("{so_far}. Dry run: nothing was changed.")),
+        Ok(true) => context.ui.status(&format!("{so_far}.")),
+        Ok(false) => {
+            return Err(Stop::interrupted(format!("interrupted: {so_far}"))
+                .hint("the same command again goes on: what is back stays as it is")
+                .into());
+        }
+        Err(error) if rows.seen() == 0 => return Err(error),
+        Err(error) => return Err(exit::between(&error, rows.restored() > 0, &so_far).into()),
+    }
+    Ok(())
+}
+
+/// A refusal of the values' bytes. The backup's own checksum holds, so the server does not know the format of the bytes.
+fn refused(error: StoreError) -> anyhow::Error {
+    let text = error.to_string();
+    if !text.contains("DUMP payload version") && !text.contains("Bad data format") {
+        return error.into();
+    }
+    Stop::new(Exit::Refused, format!("the server does not know the format of the values in this backup: {text}"))
+        .hint("they come from a newer Redis or another kind of server: restore to the version they come from, or newer")
+        .into()
+}

@@ -1,0 +1,35 @@
+//! Whether what was taken at one place may come back at another.
+
+use crate::context::Context;
+use crate::domain::change::provenance::{Likeness, Provenance};
+use crate::exit::Stop;
+use crate::render::escape;
+
+/// Passes where `what`, taken from there, comes back to the place that it was taken from, or where the operator allows
+/// another one.
+///
+/// # Errors
+/// Refused for safety: it was taken somewhere else.
+pub fn may_go_to(
+    context: &mut Context,
+    what: &str,
+    from: &Provenance,
+    here: &Provenance,
+    elsewhere: bool,
+) -> Result<(), Stop> {
+    let there = escape::text(from.to_string().as_bytes());
+    match from.likeness(here) {
+        Likeness::Same => {}
+        Likeness::OtherProcess => context.ui.warning(&format!(
+            "{what} was taken from {there}, and here is {here}: a restart or a failover since, or another server at that address"
+        )),
+        Likeness::Elsewhere if elsewhere => {
+            context.ui.warning(&format!("{what} was taken from {there}, and goes to {here}"));
+        }
+        Likeness::Elsewhere => {
+            return Err(Stop::usage(format!("{what} was taken from {there}, and here is {here}"))
+                .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! Bringing back what a backup holds: the way of `restore`, and of an `undo` of what was removed.
+
+mod bring_back;
+mod destination;
+mod rows;
+mod source;
+
+pub use self::bring_back::{Mode, bring_back, finish};
+pub use self::destination::may_go_to;
+pub use self::rows::{Ending, Row, Rows};
+pub use self::source::{Source, Wanted};

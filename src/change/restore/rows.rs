@@ -1,0 +1,257 @@
+//! The rows of `restore` and `undo`: what became of each Redis key, shown as soon as it is known.
+
+use std::io;
+
+use serde_json::{Map, Value};
+
+use crate::args::Output;
+use crate::context::Context;
+use crate::domain::record::Expiry;
+use crate::domain::schema::Role;
+use crate::render::change::restored;
+use crate::render::document::Streamed;
+use crate::store::backup::Held;
+use crate::store::{Became, Fate, StoreError};
+
+pub use crate::render::change::restored::Row;
+
+/// What became of a Redis key, in the order in which the counts are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Restored,
+    /// Nothing was there before, or what was there has expired since: an undo removed what is there now.
+    Removed,
+    /// It was there already.
+    Present,
+    /// A result, kept away by a lock beside it.
+    Locked,
+    /// A lock, kept away by the result that its record has by now.
+    Completed,
+    Expired,
+    /// It is no longer what the operation left.
+    Changed,
+    /// Nobody knows what the operation left, or no backup holds what was before.
+    Untold,
+}
+
+/// The endings of Redis keys that did not come back, with the reasons.
+const LEFT: [(Ending, &str); 6] = [
+    (Ending::Present, "there already, left as they are"),
+    (Ending::Locked, "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)"),
+    (Ending::Completed, "kept away by a result: completed since"),
+    (Ending::Expired, "expired since"),
+    (Ending::Changed, "no longer as the operation left them, left as they are"),
+    (Ending::Untold, "left as they are: no backup holds them, or nobody knows what the operation left"),
+];
+
+/// How many of them a restore knows: the others are of an undo.
+const OF_RESTORE: usize = 4;
+
+impl Ending {
+    fn of(held: &Held, fate: Fate) -> Self {
+        // What keeps a lock away is a result, and what keeps a result away is a lock.
+        let is_lock = held.beside.as_ref().is_some_and(|beside| beside.role == Role::Result);
+        match fate {
+            Fate::Restored(_) | Fate::FoundBack(_) => Self::Restored,
+            Fate::Present => Self::Present,
+            Fate::Barred if is_lock => Self::Completed,
+            Fate::Barred => Self::Locked,
+            Fate::Expired => Self::Expired,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Restored => "restored",
+            Self::Removed => "removed",
+            Self::Present => "present",
+            Self::Locked => "locked",
+            Self::Completed => "completed",
+            Self::Expired => "expired",
+            Self::Changed => "changed",
+            Self::Untold => "untold",
+        }
+    }
+
+    /// What a look calls it that changes nothing.
+    fn foretold(self) -> &'static str {
+        match self {
+            Self::Restored => "would-restore",
+            Self::Removed => "would-remove",
+            other => other.as_str(),
+        }
+    }
+}
+
+/// Rows on their way to stdout, and their counts.
+pub struct Rows {
+    output: Output,
+    document: Streamed,
+    dry_run: bool,
+    /// The operation that is taken back, where one is.
+    undoes: Option<String>,
+    /// So many rows are shown at most.
+    most: u64,
+    /// By [`Ending`].
+    counts: [u64; 8],
+    /// Restored Redis keys whose reply was lost: reading back showed that they are back.
+    pub read_back: u64,
+    /// The error of a stdout that went away: the work goes on without it.
+    shown: io::Result<()>,
+}
+
+impl Rows {
+    pub fn new(output: Output, dry_run: bool) -> Self {
+        let document = Streamed::new("redis_keys");
+        Self { output, document, dry_run, undoes: None, most: u64::MAX, counts: [0; 8], read_back: 0, shown: Ok(()) }
+    }
+
+    /// The same for taking an operation back.
+    #[must_use]
+    pub fn of_undo(self, op: &str) -> Self {
+        Self { undoes: Some(op.to_owned()), ..self }
+    }
+
+    /// The same, which shows no more rows than these.
+    #[must_use]
+    pub fn showing(self, most: u64) -> Self {
+        Self { most, ..self }
+    }
+
+    /// What a look counted, as the end of a run that had nothing to change.
+    #[must_use]
+    pub fn changed_nothing(&self) -> Self {
+        let rows = Self { counts: self.counts, undoes: self.undoes.clone(), ..Self::new(self.output, false) };
+        rows.showing(0)
+    }
+
+    fn count(&self, ending: Ending) -> u64 {
+        self.counts[ending as usize]
+    }
+
+    /// Redis keys whose ending is known.
+    pub fn seen(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Redis keys that were changed.
+    pub fn restored(&self) -> u64 {
+        self.count(Ending::Restored) + self.count(Ending::Removed)
+    }
+
+    /// Redis keys that did not come back because of what stands at them, or beside them.
+    pub fn kept_away(&self) -> u64 {
+        self.seen() - self.restored() - self.count(Ending::Expired)
+    }
+
+    /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first refusal.
+    pub fn add(&mut self, context: &mut Context, batch: &[Held], fates: Vec<Became>) -> Option<StoreError> {
+        let mut refusal = None;
+        let mut text = String::new();
+        for (held, fate) in batch.iter().zip(fates) {
+            match fate {
+                Ok(fate) => {
+                    let ending = Ending::of(held, fate);
+                    text.push_str(&self.row(row_of(held, fate), ending));
+                    self.read_back += u64::from(matches!(fate, Fate::FoundBack(_)));
+                }
+                Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        self.show(context, text);
+        refusal
+    }
+
+    /// Takes one Redis key.
+    pub fn add_one(&mut self, context: &mut Context, row: Row<'_>, ending: Ending) {
+        let text = self.row(row, ending);
+        self.show(context, text);
+    }
+
+    fn show(&mut self, context: &mut Context, text: String) {
+        if self.shown.is_ok() && !text.is_empty() {
+            self.shown = context.ui.data(text).and_then(|()| context.ui.flush());
+        }
+    }
+
+    /// Counts a row, and gives its text where the row is shown.
+    fn row(&mut self, row: Row<'_>, ending: Ending) -> String {
+        let seen = self.seen();
+        self.counts[ending as usize] += 1;
+        if seen >= self.most {
+            return String::new();
+        }
+        let row = Row { outcome: if self.dry_run { ending.foretold() } else { ending.as_str() }, ..row };
+        match self.output {
+            Output::Table if seen == 0 => restored::heading() + &restored::line(&row),
+            Output::Table => restored::line(&row),
+            Output::Json => self.document.before_value() + &restored::json(&row),
+            Output::Jsonl => restored::json(&row) + "\n",
+        }
+    }
+
+    /// Closes the document. The error is the first of stdout's.
+    pub fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
+        std::mem::replace(&mut self.shown, Ok(()))?;
+        if self.output == Output::Json {
+            let of_all = self.of_all(whole, left_out);
+            context.ui.data(self.document.end(&of_all))?;
+        }
+        context.ui.flush()
+    }
+
+    fn of_all(&self, whole: bool, left_out: u64) -> Map<String, Value> {
+        let field = |ending: Ending, foretold: &str| {
+            (if self.dry_run { foretold } else { ending.as_str() }.to_owned(), Value::from(self.count(ending)))
+        };
+        let mut of_all: Map<_, _> = [field(Ending::Restored, "would_restore")].into_iter().collect();
+        if self.undoes.is_some() {
+            of_all.extend([field(Ending::Removed, "would_remove")]);
+        }
+        of_all.extend(self.left().map(|(ending, _)| field(ending, ending.as_str())));
+        of_all.insert("lines_left_out".to_owned(), left_out.into());
+        if let Some(op) = &self.undoes {
+            of_all.insert("undoes".to_owned(), op.as_str().into());
+        }
+        of_all.insert("complete".to_owned(), whole.into());
+        of_all
+    }
+
+    fn left(&self) -> impl Iterator<Item = (Ending, &'static str)> {
+        let count = if self.undoes.is_some() { LEFT.len() } else { OF_RESTORE };
+        LEFT.into_iter().take(count)
+    }
+
+    /// How far it got, as a sentence without its full stop.
+    pub fn summary(&self, count: u64) -> String {
+        let verb = match (&self.undoes, self.dry_run) {
+            (Some(_), true) => "Would take back",
+            (Some(_), false) => "Took back",
+            (None, true) => "Would restore",
+            (None, false) => "Restored",
+        };
+        let mut text = format!("{verb} {} of {count} Redis keys", self.restored());
+        for (count, why) in self.left().map(|(ending, why)| (self.count(ending), why)) {
+            if count > 0 {
+                text.push_str(&format!("; {count} {why}"));
+            }
+        }
+        text
+    }
+}
+
+fn row_of(held: &Held, fate: Fate) -> Row<'_> {
+    let left = match fate {
+        Fate::Restored(left) | Fate::FoundBack(left) => Some(left.map_or(Expiry::Never, Expiry::In)),
+        _ => None,
+    };
+    Row {
+        outcome: "",
+        redis_key: &held.saved.redis_key,
+        schema: &held.schema,
+        key: &held.key,
+        state: &held.state,
+        left,
+    }
+}

@@ -1,0 +1,167 @@
+//! `idemctl backup`: which backups there are, and away with the old ones.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand};
+
+use crate::args::{Output, parse_duration};
+use crate::context::Context;
+use crate::exit::{Exit, Stop};
+use crate::render::{backups, escape, words};
+use crate::store::backup::folder::{Folder, Found, Is};
+
+/// List the backups of what was changed, or delete old ones
+///
+/// Backups stand in $XDG_STATE_HOME/idemctl/backups, one file an operation. A backup that --backup put elsewhere is its owner's
+/// own: neither shown nor deleted here.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the backups, the oldest first
+    ///
+    /// Reads each file to its end: `complete`, `damaged` with the reason, or `being-written` while its operation runs.
+    List {
+        /// How to show them
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+
+    /// Delete backups that are older, after showing which
+    ///
+    /// What a deleted backup holds cannot come back: neither `restore` nor `undo` have it. Files that are no backups stay, and
+    /// so do backups whose operation still runs. Exit status 3 when one could not be deleted.
+    Prune {
+        /// Delete those whose last line was written longer ago
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+        older_than: Duration,
+
+        /// How to show what is deleted
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+
+        /// Go ahead without asking
+        #[arg(short = 'y', long)]
+        yes: bool,
+
+        /// Show what would be deleted and delete nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    match args.command {
+        Command::List { output } => list(context, output),
+        Command::Prune { older_than, output, yes, dry_run } => prune(context, older_than, output, yes, dry_run),
+    }
+}
+
+fn list(context: &mut Context, output: Output) -> Result<Exit> {
+    let (path, Folder { backups, others }) = read(context)?;
+    show(context, output, &backups)?;
+    let damaged = backups.iter().filter_map(|backup| match &backup.is {
+        Is::Damaged(why) => Some((&backup.path, why)),
+        Is::Complete | Is::BeingWritten => None,
+    });
+    for (file, why) in damaged {
+        let file = escape::text(file.as_os_str().as_bytes());
+        context.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
+    }
+    for (file, why) in others {
+        let file = escape::text(file.as_os_str().as_bytes());
+        context.ui.status(&format!("{file} is not counted: {}", escape::text(why.as_bytes())));
+    }
+    let sum = total(&backups);
+    context.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
+    Ok(Exit::Done)
+}
+
+fn prune(context: &mut Context, older_than: Duration, output: Output, yes: bool, dry_run: bool) -> Result<Exit> {
+    let (path, Folder { backups, .. }) = read(context)?;
+    let since = context.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
+    let all = backups.len();
+    let old: Vec<_> = backups.into_iter().filter(|backup| backup.modified < since).collect();
+    let (busy, old): (Vec<_>, Vec<_>) = old.into_iter().partition(|backup| backup.is == Is::BeingWritten);
+    show(context, output, &old)?;
+    for backup in busy {
+        let file = escape::text(backup.path.as_os_str().as_bytes());
+        context.ui.status(&format!("{file} stays: its operation has not ended yet"));
+    }
+    if old.is_empty() {
+        let path = escape::text(path.as_os_str().as_bytes());
+        context.ui.status(&format!("None of {all} backups in {path} is so old."));
+        return Ok(Exit::Done);
+    }
+    if dry_run {
+        context.ui.status(&format!("dry run: {} would be deleted, nothing was", total(&old)));
+        return Ok(Exit::Done);
+    }
+    let question = format!("Delete {} of {all}? What they hold cannot come back.", total(&old));
+    if !yes && !context.ui.confirm(&question)? {
+        return Err(Stop::usage("not confirmed; nothing was deleted").into());
+    }
+    delete(context, &old)
+}
+
+fn delete(context: &mut Context, old: &[Found]) -> Result<Exit> {
+    let mut deleted = Vec::with_capacity(old.len());
+    let mut left = 0;
+    for backup in old {
+        match backup.remove() {
+            Ok(()) => deleted.push(backup.clone()),
+            Err(why) => {
+                left += 1;
+                let file = escape::text(backup.path.as_os_str().as_bytes());
+                context.ui.warning(&format!("{file} stays: {why}"));
+            }
+        }
+    }
+    context.ui.status(&format!("Deleted {}.", total(&deleted)));
+    Ok(if left > 0 { Exit::Partial } else { Exit::Done })
+}
+
+fn read(context: &Context) -> Result<(PathBuf, Folder)> {
+    let path = context.settings.state_dir()?.join("backups");
+    let folder = Folder::read(&path)
+        .map_err(|error| Stop::usage(format!("cannot read the folder of backups {}: {error}", path.display())))?;
+    Ok((path, folder))
+}
+
+fn show(context: &mut Context, output: Output, found: &[Found]) -> Result<()> {
+    let lines: Vec<_> = found.iter().map(line).collect();
+    Ok(context.show(output, "backups", &lines, |view| backups::table(view, &lines))?)
+}
+
+fn line(found: &Found) -> backups::Line<'_> {
+    let (state, why) = match &found.is {
+        Is::Complete => ("complete", None),
+        Is::Damaged(why) => ("damaged", Some(why.as_str())),
+        Is::BeingWritten => ("being-written", None),
+    };
+    backups::Line {
+        file: escape::text(found.path.as_os_str().as_bytes()),
+        written_at: humantime::format_rfc3339_millis(found.modified).to_string(),
+        op: found.by.as_ref().map(|by| by.op.as_str()),
+        command: found.by.as_ref().map(|by| by.command.as_str()),
+        redis_keys: found.redis_keys,
+        bytes: found.bytes,
+        from: found.from.as_ref(),
+        state,
+        why,
+    }
+}
+
+/// How many, and how large together.
+fn total(found: &[Found]) -> String {
+    let bytes = words::bytes(found.iter().map(|backup| backup.bytes).sum());
+    let backups = if found.len() == 1 { "backup" } else { "backups" };
+    format!("{} {backups} ({bytes})", found.len())
+}

@@ -1,0 +1,97 @@
+//! `idemctl log`: what was changed from this machine, an operation a line.
+
+mod one_operation;
+mod reading;
+mod records;
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand};
+
+use self::one_operation::ShowOperation;
+use self::reading::{Choice, each, is_there, path, say_count, say_damaged};
+use crate::args::Output;
+use crate::context::Context;
+use crate::domain::history::Operation;
+use crate::exit::Exit;
+use crate::render::history;
+
+/// Show what idemctl changed on this machine, an operation a line, the newest last
+///
+/// An operation is one run of a command that changed something: when, who, on which server, what, how many Redis keys, why,
+/// and whether its backup is still there. `log show OP` lists the records of one, `undo OP` takes one back. Reads
+/// $XDG_STATE_HOME/idemctl/audit.jsonl of this user only.
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(flatten)]
+    choice: Choice,
+
+    /// Only operations of this command
+    #[arg(long, value_name = "NAME", conflicts_with = "records")]
+    command: Option<String>,
+
+    /// A line for each Redis key that was changed, in place of a line for each operation
+    #[arg(long)]
+    records: bool,
+
+    #[command(subcommand)]
+    show: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show one operation and the records that it changed
+    Show(ShowOperation),
+}
+
+/// Show each Redis key that was changed: the older name of `log --records`
+///
+/// Use `idemctl log` for a line an operation, and `idemctl log --records` for what this command shows.
+#[derive(Debug, ClapArgs)]
+pub struct AuditArgs {
+    #[command(flatten)]
+    choice: Choice,
+}
+
+pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    match args.show {
+        Some(Command::Show(args)) => one_operation::run(context, &args),
+        None if args.records => records::run(context, &args.choice),
+        None => operations(context, &args),
+    }
+}
+
+pub fn audit(context: &mut Context, args: &AuditArgs) -> Result<Exit> {
+    records::run(context, &args.choice)
+}
+
+fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
+    let (path, choice) = (path(context)?, &args.choice);
+    let mut touched = HashSet::new();
+    let read = each(&path, |entry, operation| {
+        if choice.is_of(&entry) && !touched.contains(&operation.op) {
+            touched.insert(operation.op.clone());
+        }
+    })?;
+    let Some((operations, damaged)) = read else { return nothing_yet(context, choice.output) };
+    let now = context.now();
+    let is_wanted = |operation: &Operation| {
+        let is_command = args.command.as_ref().is_none_or(|name| *name == operation.command);
+        is_command && touched.contains(&operation.op) && choice.is_recent(&operation.at, now)
+    };
+    let wanted: Vec<_> = operations.into_all().into_iter().filter(is_wanted).collect();
+    let newest = &wanted[wanted.len().saturating_sub(choice.limit())..];
+    let shown: Vec<_> = newest.iter().map(|operation| history::Shown::of(operation, is_there(operation))).collect();
+    context.show(choice.output, "operations", &shown, |view| history::table(view, &shown))?;
+    say_damaged(context, &path, damaged);
+    say_count(context, "operation", shown.len(), wanted.len() as u64);
+    Ok(Exit::Done)
+}
+
+fn nothing_yet(context: &mut Context, output: Output) -> Result<Exit> {
+    context.show(output, "operations", &[(); 0], |_| String::new())?;
+    context.ui.status("Nothing was changed yet: there is no audit log.");
+    Ok(Exit::Done)
+}

@@ -1,0 +1,65 @@
+//! `idemctl log show`: one operation, and the records that it changed.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use super::reading::{each, is_there, path, say_damaged};
+use crate::args::Output;
+use crate::context::Context;
+use crate::exit::{Exit, Stop};
+use crate::render::{document, history};
+
+/// Show one operation and the records that it changed
+///
+/// Exit status 1 when the log has no such operation.
+#[derive(Debug, ClapArgs)]
+pub(super) struct ShowOperation {
+    /// The operation, as `log` names it; its first letters are enough
+    #[arg(value_name = "OP")]
+    op: String,
+
+    /// How many of its records to show
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+
+    /// How to show them: json is one document, jsonl a record a line
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
+    let path = path(context)?;
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let mut records = Vec::new();
+    let read = each(&path, |entry, operation| {
+        if operation.op.starts_with(&args.op) && records.len() < limit {
+            records.push(entry);
+        }
+    })?;
+    let no_such = || Stop::new(Exit::No, format!("the audit log has no operation {}", args.op));
+    let (operations, damaged) = read.ok_or_else(no_such)?;
+    let operation = match operations.named(&args.op).as_slice() {
+        [] => return Err(no_such().hint("idemctl log names the operations").into()),
+        [one] => history::Shown::of(one, is_there(one)),
+        several => {
+            let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
+            return Err(Stop::usage(format!("{} names several operations: {}", args.op, names.join(", "))).into());
+        }
+    };
+    let all = operation.redis_keys();
+    match args.output {
+        Output::Table => context.ui.data(history::page(context.ui.view(), &operation, &records))?,
+        Output::Json => {
+            let document = json!({ "format": 1, "operation": operation, "changes": records });
+            context.ui.data(document::pretty(&document))?;
+        }
+        Output::Jsonl => records.iter().try_for_each(|record| context.ui.data(document::line(record)))?,
+    }
+    context.ui.flush()?;
+    say_damaged(context, &path, damaged);
+    if all > records.len() as u64 {
+        context.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
+    }
+    Ok(Exit::Done)
+}

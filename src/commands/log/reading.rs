@@ -1,0 +1,83 @@
+//! Reading the log: which part of it is meant, and what is said of it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::args::{Output, parse_duration};
+use crate::context::Context;
+use crate::domain::history::{Entry, Operation, Operations};
+use crate::exit::Stop;
+use crate::render::escape;
+use crate::store::audit::log::{self, Damaged};
+
+/// What of the log is shown, and how.
+#[derive(Debug, Args)]
+pub(super) struct Choice {
+    /// Only changes to this idempotency key or Redis key
+    #[arg(long, value_name = "KEY")]
+    pub(super) only: Option<OsString>,
+
+    /// Only what was done in this last while
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(super) since: Option<Duration>,
+
+    /// How many of the newest to show
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) limit: u32,
+
+    /// How to show them
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(super) output: Output,
+}
+
+impl Choice {
+    pub(super) fn limit(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn is_of(&self, entry: &Entry<'_>) -> bool {
+        let key = self.only.as_ref().map(|key| escape::text(key.as_bytes()));
+        key.is_none_or(|key| [&entry.key, &entry.redis_key].contains(&&key))
+    }
+
+    pub(super) fn is_recent(&self, at: &str, now: SystemTime) -> bool {
+        let since = self.since.and_then(|since| now.checked_sub(since));
+        since.is_none_or(|since| humantime::parse_rfc3339(at).is_ok_and(|at| at >= since))
+    }
+}
+
+/// Whether an operation's backup is still there; `None` where the operation has none.
+pub(super) fn is_there(operation: &Operation) -> Option<bool> {
+    operation.backup.as_ref().map(|file| Path::new(file).is_file())
+}
+
+pub(super) fn path(context: &Context) -> Result<PathBuf> {
+    Ok(context.settings.state_dir()?.join("audit.jsonl"))
+}
+
+pub(super) fn each(
+    path: &Path,
+    take: impl FnMut(Entry<'static>, &Operation),
+) -> Result<Option<(Operations, Damaged)>, Stop> {
+    log::each(path, take).map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))
+}
+
+pub(super) fn say_damaged(context: &mut Context, path: &Path, damaged: Damaged) {
+    if let Some(first) = damaged.first {
+        let (count, path) = (damaged.lines, escape::text(path.as_os_str().as_bytes()));
+        context.ui.warning(&format!("damaged lines of {path} that are not shown: {count}, the first is line {first}"));
+    }
+}
+
+pub(super) fn say_count(context: &mut Context, what: &str, shown: usize, all: u64) {
+    if shown == 0 {
+        context.ui.status(&format!("No such {what} is in the audit log."));
+    } else if all > shown as u64 {
+        context.ui.status(&format!("The newest {shown} of {all}; --limit shows more."));
+    }
+}

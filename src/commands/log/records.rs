@@ -1,0 +1,44 @@
+//! `idemctl log --records`: a line for each Redis key that was changed.
+
+use std::collections::VecDeque;
+
+use anyhow::Result;
+
+use super::reading::{Choice, each, path, say_count, say_damaged};
+use crate::context::Context;
+use crate::domain::history::Entry;
+use crate::exit::Exit;
+use crate::render::audit;
+
+pub(super) fn run(context: &mut Context, choice: &Choice) -> Result<Exit> {
+    let (path, now) = (path(context)?, context.now());
+    let (mut newest, mut matching) = (VecDeque::new(), 0);
+    let read = each(&path, |entry, _| {
+        if choice.is_of(&entry) && choice.is_recent(&entry.at, now) {
+            matching += 1;
+            newest.push_back(entry);
+            if newest.len() > choice.limit() {
+                newest.pop_front();
+            }
+        }
+    })?;
+    let newest: Vec<_> = newest.into();
+    let table = |view| match newest.is_empty() {
+        true => String::new(),
+        false => audit::table(view, newest.iter().map(columns)),
+    };
+    context.show(choice.output, "changes", &newest, table)?;
+    match read {
+        None => context.ui.status("Nothing was changed yet: there is no audit log."),
+        Some((_, damaged)) => {
+            say_damaged(context, &path, damaged);
+            say_count(context, "change", newest.len(), matching);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn columns<'a>(logged: &'a Entry<'_>) -> [&'a str; 8] {
+    let Entry { at, who, server, command, what, schema, key, reason, .. } = logged;
+    [at, who, server, command, what, schema, key, reason.as_deref().unwrap_or("-")]
+}

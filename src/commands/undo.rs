@@ -1,0 +1,183 @@
+//! `idemctl undo`: takes an operation of the audit log back.
+
+mod look;
+mod turn_back;
+mod undone;
+mod units;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use self::turn_back::{By, TurnBack};
+use self::undone::Undone;
+use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
+use crate::change::Journal;
+use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish};
+use crate::context::Context;
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
+use crate::render::escape;
+use crate::store::{Link, Writer};
+
+/// Rows that a question has above it at most.
+const MOST_ROWS: u64 = 100;
+
+/// Take an operation back: what it left, and nobody changed since, goes back to what was before
+///
+/// Without OP the last operation that `log` shows. What was removed comes back from the backup as `restore` brings it back:
+/// where nothing stands now, a result not beside a lock. What was extended gets its former expiry, what was completed its
+/// former value, and what was taken or restored goes away, each only if type, bytes and moment of expiry are still those
+/// that the operation left. The rest is named and left alone, with exit status 3. What had expired by now stays away.
+///
+/// An undo is an operation itself: `undo` again takes it back.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// The operation, as `log` names it; its first letters are enough [default: the last one]
+    #[arg(value_name = "OP")]
+    op: Option<String>,
+
+    #[command(flatten)]
+    returns: ReturnArgs,
+
+    /// How to show what becomes of each Redis key
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let catalog = context.catalog(&SchemaArgs::default())?;
+    let undone = Undone::find(context, args.op.as_deref(), &args.returns)?;
+    let dry_run = args.change.confirmed.dry_run;
+    let writer = if dry_run { None } else { Some(context.writer(&args.change.confirmed).await?) };
+    let link = context.link().await?;
+    let here = match &writer {
+        Some(writer) => writer.provenance().await?,
+        None => link.provenance().await?,
+    };
+    undone.may_go_to(context, &here, args.returns.elsewhere)?;
+    let of = Wanted { args: &args.returns, but: undone.but.clone() };
+    let mut sources = Vec::with_capacity(undone.backups.len());
+    for file in &undone.backups {
+        let source = Source::open(context, file, &of)?;
+        source.may_go_to(context, &here, args.returns.elsewhere)?;
+        sources.push(source);
+    }
+    let interrupt = Interrupt::listen()?;
+    let turn = TurnBack { link: &link, catalog: &catalog, args: &args.returns, undone: &undone, interrupt: &interrupt };
+    let mut undo = Undo { args: &args, of, sources, turn };
+    let Some(writer) = writer else { return undo.dry_run(context).await };
+    let foretold = undo.look(context).await?;
+    match foretold.restored() {
+        0 => undo.leave(context, &foretold),
+        _ => undo.change(context, &writer, &foretold).await,
+    }
+}
+
+struct Undo<'a> {
+    args: &'a Args,
+    of: Wanted<'a>,
+    sources: Vec<Source>,
+    turn: TurnBack<'a>,
+}
+
+impl Undo<'_> {
+    fn rows(&self, foretold: bool) -> Rows {
+        Rows::new(self.args.output, foretold).of_undo(&self.turn.undone.operation.op)
+    }
+
+    fn left_out(&self) -> u64 {
+        self.sources.iter().map(|source| source.left_out).sum()
+    }
+
+    fn exit(&self, rows: &Rows) -> Exit {
+        if rows.kept_away() + self.left_out() > 0 { Exit::Partial } else { Exit::Done }
+    }
+
+    async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {
+        let mut rows = self.rows(true);
+        let ended = self.foretell(context, &mut rows).await;
+        let shown = rows.close(context, matches!(ended, Ok(true)), self.left_out());
+        finish(context, true, &rows, ended, rows.seen())?;
+        shown?;
+        Ok(self.exit(&rows))
+    }
+
+    /// Shows what would be done, before anybody is asked; JSON says in the end what was.
+    async fn look(&mut self, context: &mut Context) -> Result<Rows> {
+        let most = if self.args.output == Output::Table { MOST_ROWS } else { 0 };
+        let mut rows = self.rows(true).showing(most);
+        if !self.foretell(context, &mut rows).await? {
+            return Err(Stop::interrupted("interrupted; nothing was changed").into());
+        }
+        if most > 0 && rows.seen() > most {
+            context.ui.status(&format!("… and {} more.", rows.seen() - most));
+        }
+        context.ui.status(&format!("{}.", rows.summary(rows.seen())));
+        Ok(rows)
+    }
+
+    /// Ends without a question, for there is nothing to be taken back.
+    fn leave(&self, context: &mut Context, foretold: &Rows) -> Result<Exit> {
+        let mut rows = foretold.changed_nothing();
+        rows.close(context, true, self.left_out())?;
+        context.ui.status("Nothing was changed.");
+        Ok(self.exit(foretold))
+    }
+
+    async fn foretell(&mut self, context: &mut Context, rows: &mut Rows) -> Result<bool> {
+        let link: &Link = self.turn.link;
+        for source in &mut self.sources {
+            let interrupt = self.turn.interrupt;
+            if !bring_back(context, &self.of, source, &mut Mode::Looks(link), rows, interrupt).await? {
+                return Ok(false);
+            }
+        }
+        self.turn.run(context, &mut By::Looks, rows).await
+    }
+
+    async fn change(&mut self, context: &mut Context, writer: &Writer, foretold: &Rows) -> Result<Exit> {
+        let operation = &self.turn.undone.operation;
+        let reason = operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
+        let question =
+            format!("Take back {} of {} by {}{reason}?", self.turn.undone.name(), operation.at, operation.who);
+        let question = escape::again(&question);
+        self.args.change.confirmed.confirm(context, &question, &writer.name())?;
+        self.turn.interrupt.heed_terminate()?;
+        let mut journal = Journal::open_undoing(context, &self.args.change, "undo", &operation.op)?;
+        journal.trail().is_at(writer.provenance().await?);
+        // The table above said what comes; what is different in the end is in the counts.
+        let most = if self.args.output == Output::Table { 0 } else { u64::MAX };
+        let mut rows = self.rows(false).showing(most);
+        let ended = self.take_back(context, writer, &mut journal, &mut rows).await;
+        let (backup, ended) = journal.close(ended).await;
+        let shown = rows.close(context, matches!(ended, Ok(true)), self.left_out());
+        finish(context, false, &rows, ended, foretold.seen())?;
+        if let Some(file) = backup {
+            context.ui.status(&format!("Backup of what went: {}", file.display()));
+        }
+        shown?;
+        Ok(self.exit(&rows))
+    }
+
+    async fn take_back(
+        &mut self,
+        context: &mut Context,
+        writer: &Writer,
+        journal: &mut Journal,
+        rows: &mut Rows,
+    ) -> Result<bool> {
+        for source in std::mem::take(&mut self.sources) {
+            let mut source = source.again()?;
+            let mut mode = Mode::Restores(writer, journal.trail());
+            let whole = bring_back(context, &self.of, &mut source, &mut mode, rows, self.turn.interrupt).await;
+            self.sources.push(source);
+            if !whole? {
+                return Ok(false);
+            }
+        }
+        self.turn.run(context, &mut By::Changes(writer, journal), rows).await
+    }
+}

@@ -1,0 +1,110 @@
+//! What an operation did, record by record, as the audit log tells of it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::domain::change::provenance::Provenance;
+use crate::domain::history::Entry;
+use crate::domain::record::KeyIdentity;
+use crate::store::audit::log::Log;
+
+/// What was changed of one record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) schema: String,
+    pub(super) key: Vec<u8>,
+    pub(super) changes: Vec<KeyChange>,
+}
+
+/// What was changed of one Redis key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyChange {
+    pub(super) redis_key: Vec<u8>,
+    pub(super) before: Option<KeyIdentity>,
+    /// `None` where nobody knows what the change left.
+    pub(super) after: Option<KeyIdentity>,
+    pub(super) backup: Option<String>,
+}
+
+impl Unit {
+    /// True when the operation left nothing of what it changed, and backed all of it up: what the backup holds can come back.
+    pub(super) fn is_removal(&self) -> bool {
+        let is_removed = |change: &KeyChange| change.after.as_ref().is_some_and(KeyIdentity::is_absent);
+        self.changes.iter().all(|change| is_removed(change) && change.backup.is_some())
+    }
+
+    /// True when one of these keys is meant; no keys mean all.
+    pub(super) fn is_of(&self, keys: &[OsString]) -> bool {
+        let is = |key: &OsString| {
+            key.as_bytes() == self.key || self.changes.iter().any(|change| key.as_bytes() == change.redis_key)
+        };
+        keys.is_empty() || keys.iter().any(is)
+    }
+
+    fn takes(&self, other: &Self) -> bool {
+        let is_known = |change: &KeyChange| other.changes.iter().any(|new| new.redis_key == change.redis_key);
+        self.schema == other.schema && self.key == other.key && !self.changes.iter().any(is_known)
+    }
+}
+
+/// The records of one operation, in the order of the log.
+pub(super) struct Units {
+    log: Log,
+    op: String,
+    /// The record of the line that was read last.
+    open: Option<Unit>,
+    /// Where the operation changed something, each place once.
+    pub(super) places: Vec<Provenance>,
+}
+
+impl Units {
+    /// # Errors
+    /// When the log cannot be read.
+    pub(super) fn open(path: &Path, op: &str) -> io::Result<Self> {
+        let log = Log::open(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(Self { log, op: op.to_owned(), open: None, places: Vec::new() })
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// When the log cannot be read on.
+    pub(super) fn next(&mut self) -> io::Result<Option<Unit>> {
+        while let Some(entry) = self.log.next_entry()? {
+            if entry.op.as_deref() != Some(&self.op) {
+                continue;
+            }
+            if let Some(place) = entry.from.clone().filter(|place| !self.places.contains(place)) {
+                self.places.push(place);
+            }
+            let unit = unit(entry);
+            match &mut self.open {
+                Some(open) if open.takes(&unit) => open.changes.extend(unit.changes),
+                open => {
+                    if let Some(whole) = open.replace(unit) {
+                        return Ok(Some(whole));
+                    }
+                }
+            }
+        }
+        Ok(self.open.take())
+    }
+}
+
+fn unit(entry: Entry<'static>) -> Unit {
+    let bytes = |base64: Option<String>, text: String| {
+        base64.and_then(|base64| STANDARD.decode(base64).ok()).unwrap_or_else(|| text.into_bytes())
+    };
+    let change = KeyChange {
+        redis_key: bytes(entry.redis_key_base64, entry.redis_key),
+        before: entry.before,
+        after: entry.after,
+        backup: entry.backup.map(Into::into),
+    };
+    Unit { schema: entry.schema.into(), key: bytes(entry.key_base64, entry.key), changes: vec![change] }
+}

@@ -1,0 +1,74 @@
+//! A line of the audit log: one change to one Redis key.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::change::provenance::Provenance;
+use crate::domain::record::KeyIdentity;
+
+/// What an entry says was done where no reply told what became of a change.
+pub(crate) const OUTCOME_UNKNOWN: &str = "outcome-unknown";
+
+/// What an entry says was done where a step of several calls ended between two of them.
+pub(crate) const PARTIAL: &str = "partial";
+
+/// One change: who, where, when, what and why. The fields behind `backup` are those that the first releases did not write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry<'a> {
+    /// RFC 3339 in UTC.
+    pub at: Cow<'a, str>,
+    /// The operator's user name.
+    pub who: Cow<'a, str>,
+    pub host: Cow<'a, str>,
+    pub server: Cow<'a, str>,
+    pub command: Cow<'a, str>,
+    pub schema: Cow<'a, str>,
+    /// The idempotency key; bytes that are not UTF-8 escaped.
+    pub key: String,
+    /// The Redis key that changed; bytes that are not UTF-8 escaped.
+    pub redis_key: String,
+    pub what: Cow<'a, str>,
+    pub reason: Option<Cow<'a, str>>,
+    pub backup: Option<Cow<'a, str>>,
+    /// The operation: one run of a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<Cow<'a, str>>,
+    /// Who called sudo, where the user is another one by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sudo_user: Option<Cow<'a, str>>,
+    /// The operation that this one takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<Cow<'a, str>>,
+    /// The bytes of the idempotency key, where the text does not hold them as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_base64: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redis_key_base64: Option<String>,
+    /// What stood at the Redis key before, where the change left something there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<KeyIdentity>,
+    /// What the change left at the Redis key; `None` where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<KeyIdentity>,
+    /// Where it was changed: on the first line of an operation, and where that changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Provenance>,
+}
+
+impl Entry<'_> {
+    /// True when nobody knows what became of the change.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.what == OUTCOME_UNKNOWN
+    }
+
+    /// True when both are lines of one run of an idemctl that did not number its operations.
+    pub(crate) fn is_like(&self, other: &Entry<'_>) -> bool {
+        let of = |entry: &Entry<'_>| {
+            let Entry { who, host, server, command, reason, backup, .. } = entry;
+            [Some(who), Some(host), Some(server), Some(command), reason.as_ref(), backup.as_ref()]
+                .map(|text| text.map(ToString::to_string))
+        };
+        of(self) == of(other) && (self.backup.is_some() || self.at == other.at)
+    }
+}

@@ -1,0 +1,169 @@
+//! Operations: what one run of a command changed, put together from the lines of the audit log.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::entry::Entry;
+
+/// The letters of an operation's name.
+const NAME: usize = 8;
+
+/// One run of a command, as the audit log tells of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Operation {
+    pub(crate) op: String,
+    /// When its first change was made, RFC 3339 in UTC.
+    pub(crate) at: String,
+    pub(crate) who: String,
+    pub(crate) sudo_user: Option<String>,
+    pub(crate) host: String,
+    pub(crate) server: String,
+    pub(crate) command: String,
+    /// How many Redis keys were changed.
+    pub(crate) redis_keys: u64,
+    /// How many of them nobody knows to be changed.
+    pub(crate) unknown: u64,
+    pub(crate) reason: Option<String>,
+    pub(crate) backup: Option<String>,
+    /// The operation that this one takes back.
+    pub(crate) undoes: Option<String>,
+    /// The last operation that took this one back.
+    pub(crate) undone_by: Option<String>,
+    /// False where the idemctl that wrote the lines did not say what the changes left.
+    pub(crate) says_what_was_left: bool,
+}
+
+/// The operations of a log, the oldest first, put together line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    all: Vec<Operation>,
+    places: HashMap<String, usize>,
+    /// The last line without a name of its operation, and that operation's place.
+    before: Option<(Entry<'static>, usize)>,
+}
+
+impl Operations {
+    /// Takes the next line of the log; gives the operation that it belongs to.
+    pub(crate) fn add(&mut self, entry: &Entry<'static>) -> &Operation {
+        let known = match (&entry.op, &self.before) {
+            (Some(op), _) => self.places.get(op.as_ref()).copied(),
+            (None, Some((before, place))) => before.is_like(entry).then_some(*place),
+            (None, None) => None,
+        };
+        let place = known.unwrap_or_else(|| self.begin(entry));
+        let operation = &mut self.all[place];
+        operation.redis_keys += 1;
+        operation.unknown += u64::from(entry.is_unknown());
+        operation.says_what_was_left |= entry.after.is_some();
+        if entry.op.is_none() {
+            self.before = Some((entry.clone(), place));
+        }
+        &self.all[place]
+    }
+
+    fn begin(&mut self, entry: &Entry<'_>) -> usize {
+        let place = self.all.len();
+        let operation = Operation::of(entry);
+        if let Some(undone) = operation.undoes.as_ref().and_then(|undoes| self.places.get(undoes)) {
+            self.all[*undone].undone_by = Some(operation.op.clone());
+        }
+        self.places.insert(operation.op.clone(), place);
+        self.all.push(operation);
+        place
+    }
+
+    pub(crate) fn last(&self) -> Option<&Operation> {
+        self.all.last()
+    }
+
+    /// The operations whose names begin so.
+    pub(crate) fn named(&self, beginning: &str) -> Vec<&Operation> {
+        self.all.iter().filter(|operation| operation.op.starts_with(beginning)).collect()
+    }
+
+    pub(crate) fn into_all(self) -> Vec<Operation> {
+        self.all
+    }
+}
+
+impl Operation {
+    fn of(first: &Entry<'_>) -> Self {
+        let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(ToString::to_string);
+        Self {
+            op: first.op.as_ref().map_or_else(|| named_by_its_first_line(first), ToString::to_string),
+            at: first.at.to_string(),
+            who: first.who.to_string(),
+            sudo_user: text(&first.sudo_user),
+            host: first.host.to_string(),
+            server: first.server.to_string(),
+            command: first.command.to_string(),
+            redis_keys: 0,
+            unknown: 0,
+            reason: text(&first.reason),
+            backup: text(&first.backup),
+            undoes: text(&first.undoes),
+            undone_by: None,
+            says_what_was_left: false,
+        }
+    }
+}
+
+/// A name for an operation that has none in the log: the same at each reading.
+fn named_by_its_first_line(first: &Entry<'_>) -> String {
+    let mut hash = Sha256::new();
+    for part in [&first.at, &first.host, &first.server, &first.command] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    hash.update(&first.redis_key);
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>()[..NAME].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(op: Option<&'static str>, at: &'static str, command: &'static str) -> Entry<'static> {
+        let text = format!(
+            r#"{{"at":"{at}","who":"ana","host":"h","server":"s","command":"{command}","schema":"x","key":"k","redis_key":"r","what":"purged","reason":null,"backup":null}}"#
+        );
+        let entry: Entry<'static> = serde_json::from_str(&text).unwrap();
+        Entry { op: op.map(Into::into), ..entry }
+    }
+
+    #[test]
+    fn lines_of_two_runs_that_came_in_turn_are_two_operations() {
+        let mut all = Operations::default();
+        for op in ["a", "b", "a", "a", "b"] {
+            all.add(&entry(Some(op), "2026-01-01T00:00:00Z", "purge"));
+        }
+        let found: Vec<_> = all.into_all().into_iter().map(|of| (of.op, of.redis_keys)).collect();
+        assert_eq!(found, [("a".to_owned(), 3), ("b".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn lines_of_the_first_releases_are_put_together_by_what_they_say() {
+        let mut all = Operations::default();
+        for (at, command) in [("1", "purge"), ("1", "purge"), ("2", "purge"), ("2", "sweep")] {
+            all.add(&entry(None, at, command));
+        }
+        let backed_up = |at| Entry { backup: Some("b".into()), ..entry(None, at, "purge") };
+        all.add(&backed_up("3"));
+        all.add(&backed_up("4"));
+        let names: Vec<_> = all.all.iter().map(|of| of.op.clone()).collect();
+        let counts: Vec<_> = all.all.iter().map(|of| of.redis_keys).collect();
+        assert_eq!(counts, [2, 1, 1, 2]);
+        assert!(names.iter().all(|name| name.len() == NAME && all.named(name).len() == 1), "{names:?}");
+    }
+
+    #[test]
+    fn an_operation_that_was_taken_back_says_by_which() {
+        let mut all = Operations::default();
+        all.add(&entry(Some("a"), "1", "purge"));
+        all.add(&Entry { undoes: Some("a".into()), ..entry(Some("b"), "2", "undo") });
+        assert_eq!(all.named("a")[0].undone_by.as_deref(), Some("b"));
+        assert_eq!(all.last().map(|last| last.op.as_str()), Some("b"));
+    }
+}

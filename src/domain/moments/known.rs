@@ -1,0 +1,221 @@
+//! The records of a moment, in 24 bytes each: a million of them are 24 MB, whatever their keys and values are.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
+
+use super::difference::What;
+use super::print::KeyPrint;
+use super::sighting::Sighting;
+
+/// What is kept of a record. Two records share a place with a chance of one in 2^64, and by a hasher that nobody can foretell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    place: u64,
+    /// From the highest bits: the state (3), how its two Redis keys end (2 each), how far the moments may be off (8), a hash of
+    /// how much was read, unless it was all (9), a hash of the bytes (40).
+    content: u64,
+    /// The lowest bits of the moments at which its Redis keys expire: 49 days go by before one comes again.
+    at: [u32; 2],
+}
+
+/// States by their number; what is none of these is the last.
+const STATES: [&str; 4] = ["in-progress", "completed", "unreadable", "absent"];
+
+const STATE: u32 = 61;
+const ENDS: u32 = 57;
+const WITHIN: u32 = 49;
+const READ: u32 = 40;
+
+/// The records of a moment, to compare another moment with.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    hasher: RandomState,
+    /// In the order of their places, once all are there.
+    all: Vec<Kept>,
+    /// Which of them the other moment has, a bit each.
+    met: Vec<u64>,
+    /// The places of records that only the other moment has.
+    came: HashSet<u64>,
+}
+
+impl Known {
+    /// Room for so many.
+    pub(crate) fn with_capacity(records: usize) -> Self {
+        Self { all: Vec::with_capacity(records), ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, sighting: &Sighting) {
+        self.all.push(self.kept(sighting));
+    }
+
+    /// Ends the adding. A record that was listed twice, for SCAN may come by a key twice, is one.
+    pub(crate) fn close(&mut self) {
+        self.all.sort_unstable();
+        self.all.dedup_by_key(|kept| kept.place);
+        self.met = vec![0; self.all.len().div_ceil(64)];
+    }
+
+    /// What happened to a record that the other moment has; `None` where a line before told of the record already.
+    pub(crate) fn meet(&mut self, now: &Sighting) -> Option<Met> {
+        let now = self.kept(now);
+        match self.all.binary_search_by_key(&now.place, |kept| kept.place) {
+            Err(_) => self.came.insert(now.place).then_some(Met { what: Some(What::Came), before: None }),
+            Ok(index) => {
+                let (word, bit) = (index / 64, 1 << (index % 64));
+                let is_first = self.met[word] & bit == 0;
+                self.met[word] |= bit;
+                let before = self.all[index];
+                let what = before.compare(&now);
+                is_first.then_some(Met { what, before: Some(STATES[before.state()]) })
+            }
+        }
+    }
+
+    /// True for a record of this moment that the other moment does not have; each is told once.
+    pub(crate) fn is_gone(&mut self, then: &Sighting) -> bool {
+        let place = then.place(&self.hasher);
+        let Ok(index) = self.all.binary_search_by_key(&place, |kept| kept.place) else { return false };
+        let (word, bit) = (index / 64, 1 << (index % 64));
+        let is_gone = self.met[word] & bit == 0;
+        self.met[word] |= bit;
+        is_gone
+    }
+
+    fn kept(&self, of: &Sighting) -> Kept {
+        let state = STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
+        let prints = of.identity.as_deref().unwrap_or_default();
+        let print = |index: usize| prints.get(index).and_then(Option::as_ref);
+        let (mut bytes, mut read) = (self.hasher.build_hasher(), self.hasher.build_hasher());
+        for print in prints.iter().map(Option::as_ref) {
+            print.map(|print| (print.crc64, print.read)).hash(&mut bytes);
+            // That a key is not there is all of it, too.
+            print.filter(|print| !print.whole).map(|print| print.read).hash(&mut read);
+        }
+        // An owner is told from the whole value, however much of it a list shows.
+        of.owner.hash(&mut bytes);
+        let within = prints.iter().flatten().map(|print| print.within_ms).max().unwrap_or(0).min(255);
+        let ends = ends(print(0)) << 2 | ends(print(1));
+        let hashes = (read.finish() & 0x1ff) << READ | bytes.finish() & ((1 << READ) - 1);
+        let at = [0, 1].map(|index| print(index).and_then(|print| print.expires_at_ms).unwrap_or(0) as u32);
+        Kept { place: of.place(&self.hasher), content: state << STATE | ends << ENDS | within << WITHIN | hashes, at }
+    }
+}
+
+/// A record that both moments may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Met {
+    /// `None`: the record is as it was.
+    pub(crate) what: Option<What>,
+    /// Its state at the first moment.
+    pub(crate) before: Option<&'static str>,
+}
+
+/// How a Redis key ends: 0 it is not there, 1 never, 2 at a moment.
+fn ends(print: Option<&KeyPrint>) -> u64 {
+    print.map_or(0, |print| 1 + u64::from(print.expires_at_ms.is_some()))
+}
+
+impl Kept {
+    fn state(&self) -> usize {
+        ((self.content >> STATE) as usize).min(STATES.len() - 1)
+    }
+
+    fn compare(&self, now: &Self) -> Option<What> {
+        let part = |kept: &Self, from: u32, bits: u32| kept.content >> from & ((1 << bits) - 1);
+        let is = |from, bits| part(self, from, bits) == part(now, from, bits);
+        if self.state() != now.state() {
+            return Some(What::State);
+        }
+        let within = part(self, WITHIN, 8) + part(now, WITHIN, 8);
+        let near = |index: usize| {
+            let apart = self.at[index].wrapping_sub(now.at[index]);
+            u64::from(apart.min(apart.wrapping_neg())) <= within
+        };
+        match (is(READ, 9), is(0, READ)) {
+            // As much was read of both.
+            (true, false) => Some(What::Retaken),
+            _ if is(ENDS, 4) && near(0) && near(1) => None,
+            _ => Some(What::Renewed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print(crc: u64, read: u64, at: Option<u64>) -> Option<KeyPrint> {
+        // Longer ones are read in part.
+        Some(KeyPrint { crc64: Some(crc), read, whole: read < 256, expires_at_ms: at, within_ms: 0 })
+    }
+
+    fn record(key: &str, state: &str, identity: &[Option<KeyPrint>]) -> Sighting {
+        Sighting {
+            schema: "express".to_owned(),
+            key: key.to_owned(),
+            key_base64: None,
+            redis_keys: vec![format!("idem:{key}")],
+            state: state.to_owned(),
+            owner: None,
+            identity: Some(identity.to_vec()),
+        }
+    }
+
+    fn compare(then: &Sighting, now: &Sighting) -> Option<What> {
+        let mut known = Known::with_capacity(1);
+        known.add(then);
+        known.close();
+        known.meet(now).unwrap().what
+    }
+
+    #[test]
+    fn a_record_takes_24_bytes() {
+        assert_eq!(size_of::<Kept>(), 24);
+    }
+
+    /// Rule: identity is bytes and the moment of expiry of each Redis key.
+    #[test]
+    fn what_happened_is_told_by_state_bytes_and_expiry() {
+        let then = record("a", "in-progress", &[print(1, 9, Some(5_000)), None]);
+        let with = |state: &str, prints: [Option<KeyPrint>; 2]| compare(&then, &record("a", state, &prints));
+        assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), None]), None);
+        assert_eq!(with("completed", [print(1, 9, Some(5_000)), None]), Some(What::State));
+        assert_eq!(with("in-progress", [print(2, 9, Some(5_000)), None]), Some(What::Retaken));
+        assert_eq!(with("in-progress", [print(2, 8, Some(5_000)), None]), Some(What::Retaken));
+        for renewed in [print(1, 9, Some(5_001)), print(1, 9, Some(4_999)), print(1, 9, None)] {
+            assert_eq!(with("in-progress", [renewed, None]), Some(What::Renewed));
+        }
+        assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), print(1, 1, None)]), Some(What::Retaken));
+        assert_eq!(compare(&then, &record("b", "in-progress", &[])), Some(What::Came));
+    }
+
+    #[test]
+    fn bytes_that_were_read_to_another_length_tell_nothing() {
+        let then = record("a", "completed", &[print(1, 256, Some(5_000))]);
+        assert_eq!(compare(&then, &record("a", "completed", &[print(2, 9_000, Some(5_000))])), None);
+        assert_eq!(compare(&then, &record("a", "completed", &[print(2, 9_000, Some(6_000))])), Some(What::Renewed));
+    }
+
+    #[test]
+    fn moments_that_are_not_told_exactly_are_near_enough() {
+        let about = |at, within_ms| {
+            record("a", "in-progress", &[print(1, 9, Some(at)).map(|print| KeyPrint { within_ms, ..print })])
+        };
+        assert_eq!(compare(&about(5_000, 3), &about(5_004, 2)), None);
+        assert_eq!(compare(&about(5_000, 3), &about(5_006, 2)), Some(What::Renewed));
+        // Beyond the lowest 32 bits.
+        let far = 1_u64 << 32;
+        assert_eq!(compare(&about(far - 1, 1), &about(far + 1, 1)), None);
+    }
+
+    #[test]
+    fn a_record_that_is_listed_twice_counts_once() {
+        let (a, b) = (record("a", "completed", &[]), record("b", "completed", &[]));
+        let mut known = Known::with_capacity(2);
+        known.add(&a);
+        known.add(&a);
+        known.close();
+        assert!(known.meet(&b).is_some() && known.meet(&b).is_none());
+        assert!(known.is_gone(&a) && !known.is_gone(&a) && !known.is_gone(&b));
+    }
+}

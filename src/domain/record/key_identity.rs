@@ -1,0 +1,292 @@
+//! The identity of one Redis key, and how the audit log writes it.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::deadline::Deadline;
+use super::observation::{Content, SeenSlot};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Written", try_from = "Written")]
+pub(crate) struct KeyIdentity {
+    pub(super) value: Print,
+    pub(super) deadline: Deadline,
+}
+
+/// A value, told apart by the bytes of it that were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Print {
+    Absent,
+    Text { read: usize, length: Option<u64>, checksum: Option<[u8; 8]>, digest: [u8; 32] },
+    Other(String),
+}
+
+impl KeyIdentity {
+    pub(crate) const ABSENT: Self = Self { value: Print::Absent, deadline: Deadline::Never };
+
+    /// What was seen of a Redis key. What was read of a value in part is compared in part.
+    pub(crate) fn of(slot: &SeenSlot) -> Self {
+        Self { value: Print::of(slot, usize::MAX), deadline: slot.deadline }
+    }
+
+    /// The same value, which expires about this moment: the order of somebody who had TIME told before.
+    pub(crate) fn expiring_about(self, at: u64) -> Self {
+        Self { deadline: Deadline::Between(at, at), ..self }
+    }
+
+    /// A value that was brought back from what DUMP gave, to expire at this moment; `None` never.
+    pub(crate) fn of_dump(dump: &[u8], expires_at_ms: Option<u64>) -> Self {
+        let checksum = dump.last_chunk().copied();
+        let value = Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() };
+        Self { value, deadline: expires_at_ms.map_or(Deadline::Never, Deadline::At) }
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        self.value == Print::Absent
+    }
+
+    pub(crate) fn has_same_value(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+
+    /// When the Redis key expires, in milliseconds since the epoch; `None` never.
+    pub(crate) fn expires_at_ms(&self) -> Option<u64> {
+        self.deadline.millis()
+    }
+
+    /// How many bytes a look has to read, to be compared; the checksum of DUMP is needed besides where only that tells.
+    pub(crate) fn read_bytes(&self) -> usize {
+        if let Print::Text { read, .. } = self.value { read } else { 0 }
+    }
+
+    pub(crate) fn needs_checksum(&self) -> bool {
+        matches!(self.value, Print::Text { checksum: Some(_), .. })
+    }
+
+    /// True when this is all that is there now: what nobody knows is no sameness.
+    pub(crate) fn is_still(&self, now: &SeenSlot) -> bool {
+        let is_told = match (&self.value, &now.content) {
+            (Print::Text { checksum: Some(_), .. }, Content::Text { .. }) => now.checksum.is_some(),
+            (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {
+                *length == Some(*read as u64) && now.is_some()
+            }
+            (Print::Other(_), _) => false,
+            _ => true,
+        };
+        is_told && self.value.is_of(now) && (self.is_absent() || self.deadline.is_same(now.deadline))
+    }
+
+    /// As the audit log writes it; `None` where the look told too little to compare with.
+    pub(crate) fn written(self) -> Option<Self> {
+        (self.is_absent() || self.deadline.is_sharp()).then_some(self)
+    }
+}
+
+impl Print {
+    /// Of at most `most` bytes from the beginning, for the look to compare with may have read no more.
+    pub(super) fn of(slot: &SeenSlot, most: usize) -> Self {
+        match &slot.content {
+            Content::Absent => Self::Absent,
+            Content::Other(kind) => Self::Other(kind.clone()),
+            Content::Text { head, length } => {
+                let head = &head[..head.len().min(most)];
+                let digest = Sha256::digest(head).into();
+                Self::Text { read: head.len(), length: *length, checksum: slot.checksum, digest }
+            }
+        }
+    }
+
+    /// True when this is what is there now, as far as both looks know.
+    pub(super) fn is_of(&self, now: &SeenSlot) -> bool {
+        let Self::Text { read, length, checksum, digest } = self else { return *self == Self::of(now, usize::MAX) };
+        let Self::Text { read: read_now, length: length_now, checksum: checksum_now, digest: digest_now } =
+            Self::of(now, *read)
+        else {
+            return false;
+        };
+        let same_digest = (*read, *digest) == (read_now, digest_now);
+        same_digest && agree(*length, length_now) && agree(*checksum, checksum_now)
+    }
+}
+
+/// True unless both looks know it, and know it differently.
+fn agree<T: PartialEq>(seen: Option<T>, now: Option<T>) -> bool {
+    seen.is_none() || now.is_none() || seen == now
+}
+
+/// The fields in the audit log: no byte of the value, for the log is no place for responses.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    /// `none`, `string`, or another type.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Of the first `read` bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    /// The last eight bytes of DUMP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dump_checksum: Option<String>,
+    /// None without expiry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at_ms: Option<u64>,
+    /// True where TIME and a TTL tell the moment, within two milliseconds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    about: bool,
+}
+
+impl From<KeyIdentity> for Written {
+    fn from(of: KeyIdentity) -> Self {
+        let (expires_at_ms, about) = (of.deadline.millis(), !of.deadline.is_exact());
+        let nothing = Self {
+            kind: "none".to_owned(),
+            sha256: None,
+            read: None,
+            bytes: None,
+            dump_checksum: None,
+            expires_at_ms,
+            about,
+        };
+        match of.value {
+            Print::Absent => Self { expires_at_ms: None, about: false, ..nothing },
+            Print::Other(kind) => Self { kind, ..nothing },
+            Print::Text { read, length, checksum, digest } => Self {
+                kind: "string".to_owned(),
+                sha256: (read > 0 || length.is_some()).then(|| hex(&digest)),
+                read: Some(read).filter(|read| length != Some(*read as u64)),
+                bytes: length,
+                dump_checksum: checksum.map(|sum| hex(&sum)),
+                ..nothing
+            },
+        }
+    }
+}
+
+impl TryFrom<Written> for KeyIdentity {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let Written { kind, sha256, read, bytes, dump_checksum, expires_at_ms, about } = written;
+        let deadline = match expires_at_ms {
+            None => Deadline::Never,
+            Some(at) if about => Deadline::Between(at, at),
+            Some(at) => Deadline::At(at),
+        };
+        let value = match kind.as_str() {
+            "none" => return Ok(Self::ABSENT),
+            "string" => {
+                let whole = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+                let checksum = dump_checksum.map(|sum| unhex(&sum)).transpose()?;
+                let digest = sha256.map_or_else(|| Ok(Sha256::digest(b"").into()), |text| unhex(&text))?;
+                Print::Text { read: read.or(whole).unwrap_or(0), length: bytes, checksum, digest }
+            }
+            _ => Print::Other(kind),
+        };
+        Ok(Self { value, deadline })
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+fn unhex<const N: usize>(text: &str) -> Result<[u8; N], String> {
+    let wrong = || format!("{} hex digits were expected", 2 * N);
+    if text.len() != 2 * N || !text.is_ascii() {
+        return Err(wrong());
+    }
+    let mut bytes = [0; N];
+    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong())?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::record::Expiry;
+
+    fn slot(content: Content, deadline: Deadline) -> SeenSlot {
+        SeenSlot::new(b"idem:k", content, Expiry::Never, deadline)
+    }
+
+    fn through_the_log(identity: &KeyIdentity) -> KeyIdentity {
+        serde_json::from_str(&serde_json::to_string(identity).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_log_holds_no_byte_of_a_value() {
+        let identity = KeyIdentity::of(&slot(Content::text(b"secret".to_vec()), Deadline::At(9)));
+        let written = serde_json::to_value(&identity).unwrap();
+        let fields: Vec<_> = written.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, ["type", "sha256", "bytes", "expires_at_ms"]);
+        assert_eq!(serde_json::to_string(&KeyIdentity::ABSENT).unwrap(), r#"{"type":"none"}"#);
+        for wrong in [r#"{"type":"string","sha256":"6b"}"#, r#"{"type":"string","dump_checksum":"zz00000000000000"}"#] {
+            assert!(serde_json::from_str::<KeyIdentity>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Rule: what comes back is compared by type, bytes and the moment of expiry, and what nobody knows is no sameness.
+    #[test]
+    fn only_what_the_change_left_is_still_there() {
+        let was = through_the_log(&KeyIdentity::of(&slot(Content::text(b"a".to_vec()), Deadline::At(500))));
+        let part = || Content::Text { head: b"a".to_vec(), length: None };
+        assert!(was.is_still(&slot(Content::text(b"a".to_vec()), Deadline::At(500))));
+        for now in [
+            slot(Content::text(b"b".to_vec()), Deadline::At(500)),
+            slot(Content::text(b"ab".to_vec()), Deadline::At(500)),
+            slot(Content::text(b"a".to_vec()), Deadline::At(501)),
+            slot(Content::text(b"a".to_vec()), Deadline::Never),
+            slot(Content::Other("hash".to_owned()), Deadline::At(500)),
+            slot(Content::Absent, Deadline::Never),
+            slot(part(), Deadline::At(500)),
+        ] {
+            assert!(!was.is_still(&now), "{now:?}");
+        }
+        assert!(KeyIdentity::ABSENT.is_still(&slot(Content::Absent, Deadline::Never)));
+        assert!(!KeyIdentity::ABSENT.is_still(&slot(part(), Deadline::Never)));
+    }
+
+    #[test]
+    fn what_was_brought_back_is_known_by_the_checksum_of_its_dump_alone() {
+        let was = through_the_log(&KeyIdentity::of_dump(b"payload-checksum", Some(500)));
+        let mut now = slot(Content::text(b"anything".to_vec()), Deadline::At(500));
+        assert!(!was.is_still(&now), "nobody asked for the checksum");
+        now.checksum = Some(*b"checksum");
+        assert!(was.is_still(&now));
+        now.checksum = Some(*b"another!");
+        assert!(!was.is_still(&now));
+    }
+
+    #[test]
+    fn an_ordered_moment_is_met_within_the_slack_of_a_reading() {
+        let lock = slot(Content::text(b"a".to_vec()), Deadline::At(500));
+        let was = through_the_log(&KeyIdentity::of(&lock).expiring_about(9_000));
+        for (at, same) in [(8_997, false), (8_998, true), (9_000, true), (9_002, true), (9_003, false)] {
+            assert_eq!(was.is_still(&slot(Content::text(b"a".to_vec()), Deadline::At(at))), same, "{at}");
+        }
+        assert_eq!(KeyIdentity::of(&slot(Content::text(b"a".to_vec()), Deadline::Unknown)).written(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_the_same(bytes in prop::collection::vec(any::<u8>(), 0..40), at in any::<u32>()) {
+            for deadline in [Deadline::Never, Deadline::At(at.into())] {
+                let identity = KeyIdentity::of(&slot(Content::text(bytes.clone()), deadline));
+                prop_assert_eq!(through_the_log(&identity), identity);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The backups of a folder: which files are backups, what each holds, and which nobody needs any more.
+
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::maker::Maker;
+use super::reader::BackupReader;
+use crate::domain::change::provenance::Provenance;
+
+/// A backup in a folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// When it was last written.
+    pub(crate) modified: SystemTime,
+    /// The operation that wrote it; `None` where an older idemctl did.
+    pub(crate) by: Option<Maker>,
+    /// Where the first of its Redis keys was taken from.
+    pub(crate) from: Option<Provenance>,
+    pub(crate) redis_keys: u64,
+    pub(crate) is: Is,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Is {
+    Complete,
+    /// Why some of its lines cannot be used.
+    Damaged(String),
+    /// Its operation has not ended yet.
+    BeingWritten,
+}
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub(crate) struct Folder {
+    /// The oldest first.
+    pub(crate) backups: Vec<Found>,
+    /// Files that are no backups, or cannot be read, with the reasons.
+    pub(crate) others: Vec<(PathBuf, String)>,
+}
+
+impl Folder {
+    /// Reads every file of a folder; a folder that is not there holds nothing.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub(crate) fn read(folder: &Path) -> io::Result<Self> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Self::default();
+        for entry in entries {
+            let path = entry?.path();
+            match look(&path) {
+                Ok(backup) => found.backups.push(backup),
+                Err(why) => found.others.push((path, why)),
+            }
+        }
+        found.backups.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
+        found.others.sort();
+        Ok(found)
+    }
+}
+
+impl Found {
+    /// Removes the file, if the file is still the one that was looked at and nobody writes to it.
+    ///
+    /// # Errors
+    /// Why the file stays.
+    pub(crate) fn remove(&self) -> Result<(), String> {
+        let told = |error: io::Error| error.to_string();
+        let metadata = self.path.symlink_metadata().map_err(told)?;
+        let is_same = metadata.is_file() && metadata.len() == self.bytes && modified(&metadata) == self.modified;
+        if !is_same {
+            return Err("it changed since it was shown".to_owned());
+        }
+        let file = File::open(&self.path).map_err(told)?;
+        if is_locked(&file) {
+            return Err("its operation has not ended yet".to_owned());
+        }
+        fs::remove_file(&self.path).map_err(told)
+    }
+}
+
+/// Reads a file as a backup.
+///
+/// # Errors
+/// Why the file is none.
+fn look(path: &Path) -> Result<Found, String> {
+    let metadata = path.symlink_metadata().map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let (mut redis_keys, mut from) = (0, None);
+    let reader = BackupReader::open(path, |held| {
+        redis_keys += 1;
+        from = from.take().or_else(|| held.from.as_deref().cloned());
+    });
+    let reader = reader.map_err(|error| error.to_string())?;
+    if reader.is_blank() {
+        return Err("it holds no line of a backup".to_owned());
+    }
+    let damage = reader.damage();
+    let gap = damage.middle.as_ref().or(damage.tail.as_ref());
+    let is = match gap {
+        _ if File::open(path).is_ok_and(|file| is_locked(&file)) => Is::BeingWritten,
+        Some(gap) => Is::Damaged(format!("{}: {}", gap.words(), gap.why)),
+        None => Is::Complete,
+    };
+    let (by, modified) = (reader.by().cloned(), modified(&metadata));
+    Ok(Found { path: path.to_owned(), bytes: metadata.len(), modified, by, from, redis_keys, is })
+}
+
+fn modified(metadata: &Metadata) -> SystemTime {
+    metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// True while a run writes to the backup. Another reader, or a file system without locks, is no writer.
+fn is_locked(file: &File) -> bool {
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}

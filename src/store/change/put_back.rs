@@ -1,0 +1,105 @@
+//! Putting a record back to what it was before a change, if the record is still as the change left it.
+
+use super::change::Action;
+use super::guarded_step::{Guard, Words};
+use super::writer::Writer;
+use crate::domain::record::{Content, Observation, SeenSlot};
+use crate::store::cluster::client::Link;
+use crate::store::connection::reply;
+use crate::store::error::StoreError;
+use crate::store::read::reader::{Head, Seen};
+
+/// What a Redis key goes back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Former {
+    /// What is there now.
+    Same,
+    /// Nothing was there, or what was there has expired since.
+    Nothing,
+    /// The same bytes, to expire at this moment, in milliseconds since the epoch; `None` never.
+    Until(Option<u64>),
+    /// What DUMP gave, to expire at this moment.
+    Dump(Vec<u8>, Option<u64>),
+}
+
+impl Former {
+    /// When what comes back expires; `None` never, or where nothing comes back.
+    pub fn expires_at_ms(&self) -> Option<u64> {
+        match self {
+            Self::Until(at) | Self::Dump(_, at) => *at,
+            Self::Same | Self::Nothing => None,
+        }
+    }
+
+    /// The command that brings it back over what is there now.
+    fn command(&self, now: &SeenSlot) -> Option<Words> {
+        let key = now.redis_key.clone();
+        match self {
+            Self::Same => None,
+            Self::Nothing => Some(vec![b"DEL".to_vec(), key]),
+            Self::Until(at) => Some(set(now, *at)),
+            Self::Dump(dump, at) => {
+                let at = at.unwrap_or(0).to_string().into_bytes();
+                let words = [b"RESTORE".to_vec(), key, at, dump.clone(), b"REPLACE".to_vec(), b"ABSTTL".to_vec()];
+                Some(words.into())
+            }
+        }
+    }
+}
+
+fn set(slot: &SeenSlot, at: Option<u64>) -> Words {
+    let Content::Text { head, .. } = &slot.content else { return vec![b"DEL".to_vec(), slot.redis_key.clone()] };
+    let mut words = vec![b"SET".to_vec(), slot.redis_key.clone(), head.clone()];
+    if let Some(at) = at {
+        words.extend([b"PXAT".to_vec(), at.to_string().into_bytes()]);
+    }
+    words
+}
+
+impl Writer {
+    /// Brings each Redis key of a record back to what it was, if the whole record is still as it was seen, whole.
+    ///
+    /// # Errors
+    /// What came in between before anything was done.
+    pub async fn turn_back(&self, now: &Observation, former: &[Former]) -> Result<Guard, StoreError> {
+        let commands = now.slots.iter().zip(former).filter_map(|(slot, former)| former.command(slot));
+        self.guard_and_follow(now, commands.collect()).await
+    }
+
+    /// Puts back what stood there before a call, if it is still as the call left it; true when that was done.
+    ///
+    /// # Errors
+    /// What came in between before anything was done.
+    pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<bool, StoreError> {
+        let commands = before.slots.iter().map(|slot| set(slot, slot.deadline.millis()));
+        Ok(matches!(self.guarded(after, commands.collect()).await?, Guard::Made { reply: Ok(_), .. }))
+    }
+
+    /// The same change, with the moment of expiry that it comes to, where the server tells the time: then it is known what
+    /// the change leaves.
+    pub async fn at_its_moment(&self, action: Action) -> Action {
+        let Action::ExpireIn(ttl) = action else { return action };
+        let now = self.link().ask(&redis::cmd("TIME")).await.ok().and_then(reply::millis);
+        now.map_or(action, |now| Action::ExpireAt(now.saturating_add(ttl)))
+    }
+}
+
+impl Link {
+    /// Looks at records on their masters, all of each value, with the checksum of its DUMP where that is asked for.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn look_whole(&self, records: &[Vec<Vec<u8>>], checksums: bool) -> Result<Vec<Seen>, StoreError> {
+        let mut seen = self.reader().observe_each(records, Head::Whole).await?;
+        if checksums {
+            let there = |slot: &&mut SeenSlot| matches!(slot.content, Content::Text { .. });
+            let mut slots: Vec<_> = seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).filter(there).collect();
+            let redis_keys: Vec<_> = slots.iter().map(|slot| slot.redis_key.clone()).collect();
+            let redis_keys: Vec<_> = redis_keys.iter().map(Vec::as_slice).collect();
+            for (slot, dump) in slots.iter_mut().zip(self.dumps(&redis_keys).await?) {
+                slot.checksum = dump.and_then(|dump| dump.last_chunk().copied());
+            }
+        }
+        Ok(seen)
+    }
+}

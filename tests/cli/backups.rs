@@ -1,0 +1,121 @@
+//! `idemctl backup` from the outside.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use crate::support::Server;
+
+const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A server with the backups of two purges.
+fn backed_up() -> Server {
+    let server = Server::start();
+    for key in ["idempotency:a", "idempotency:b"] {
+        server.set(key, DONE, 50_000);
+        server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    }
+    server
+}
+
+fn files(server: &Server) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(server.state("backups")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Lets a file look as if it was written so long ago.
+fn age(file: &PathBuf, ago: Duration) {
+    fs::File::options().append(true).open(file).unwrap().set_modified(SystemTime::now() - ago).unwrap();
+}
+
+#[test]
+fn a_backup_is_listed_with_its_operation_and_where_it_comes_from() {
+    let server = backed_up();
+    let run = server.idemctl(&["backup", "list", "-o", "json"]).exits(0);
+    run.says("2 backups (");
+    let backups = run.json()["backups"].clone();
+    let op = server.audited()[0]["op"].clone();
+    assert_eq!((&backups[0]["op"], &backups[0]["command"]), (&op, &"purge".into()));
+    assert_eq!((&backups[0]["redis_keys"], &backups[0]["state"]), (&1.into(), &"complete".into()));
+    assert_eq!(backups[0]["from"]["address"], server.socket().display().to_string());
+    assert_eq!(backups[0]["bytes"], fs::metadata(&files(&server)[0]).unwrap().len());
+    server.idemctl(&["backup", "list"]).exits(0).shows("OP ").shows("-purge-");
+}
+
+#[test]
+fn damaged_backups_and_other_files_are_told() {
+    let server = backed_up();
+    let file = &files(&server)[0];
+    let text = fs::read_to_string(file).unwrap().replace("\"state\":\"completed\"", "\"state\":\"COMPLETED\"");
+    fs::write(file, text).unwrap();
+    fs::write(server.state("backups/notes.txt"), "remember the milk").unwrap();
+    let run = server.idemctl(&["backup", "list", "-o", "jsonl"]).exits(0);
+    run.says("notes.txt is not counted: ");
+    let states: Vec<_> = run.json_lines().iter().map(|line| line["state"].as_str().unwrap().to_owned()).collect();
+    assert!(states.contains(&"damaged".to_owned()) && states.contains(&"complete".to_owned()), "{states:?}");
+}
+
+#[test]
+fn old_backups_go_after_a_question_and_are_missed_by_the_log() {
+    let server = backed_up();
+    let all = files(&server);
+    age(&all[0], DAY * 40);
+    let prune = |more: &[&str]| server.idemctl(&[&["backup", "prune", "--older-than", "30d"], more].concat());
+    prune(&[]).exits(2).says("no terminal to ask on").shows("-purge-");
+    prune(&["--dry-run"]).exits(0).says("1 backup (").says("nothing was");
+    assert_eq!(files(&server), all);
+    prune(&["--yes"]).exits(0).says("Deleted 1 backup (");
+    assert_eq!(files(&server), all[1..]);
+    let log = server.idemctl(&["log", "-o", "jsonl"]).json_lines();
+    assert_eq!((&log[0]["backup_is_there"], &log[1]["backup_is_there"]), (&false.into(), &true.into()));
+    prune(&["--yes"]).exits(0).says("None of 1 backups");
+}
+
+/// Rule: what is no backup stays, whatever its name and age.
+#[test]
+fn what_is_no_backup_is_never_deleted() {
+    let server = backed_up();
+    let kept = server.folder().join("kept");
+    fs::rename(&files(&server)[0], &kept).unwrap();
+    let folder = server.state("backups");
+    let audit = server.state("audit.jsonl");
+    fs::copy(audit, folder.join("2020-01-01T000000.000Z-purge-1.jsonl")).unwrap();
+    fs::write(folder.join("empty.jsonl"), "").unwrap();
+    symlink(&kept, folder.join("link.jsonl")).unwrap();
+    fs::create_dir(folder.join("folder.jsonl")).unwrap();
+    for file in files(&server).iter().filter(|file| file.is_file()) {
+        age(file, DAY * 400);
+    }
+    server.idemctl(&["backup", "prune", "--older-than", "30d", "--yes"]).exits(0).says("Deleted 1 backup");
+    let left: Vec<_> = files(&server).iter().map(|file| file.file_name().unwrap().to_owned()).collect();
+    let expected = ["2020-01-01T000000.000Z-purge-1.jsonl", "empty.jsonl", "folder.jsonl", "link.jsonl"];
+    assert_eq!(left, expected);
+    assert!(kept.is_file());
+}
+
+/// Rule: a backup whose operation still runs stays.
+#[test]
+fn a_backup_that_is_being_written_stays() {
+    let server = backed_up();
+    let file = files(&server).remove(0);
+    age(&file, DAY * 40);
+    let writer = fs::File::options().append(true).open(&file).unwrap();
+    writer.lock().unwrap();
+    let run = server.idemctl(&["backup", "prune", "--older-than", "30d", "--yes"]).exits(0);
+    run.says("its operation has not ended yet");
+    assert!(file.is_file());
+    writer.unlock().unwrap();
+    server.idemctl(&["backup", "prune", "--older-than", "30d", "--yes"]).exits(0);
+    assert!(!file.is_file());
+}
+
+#[test]
+fn no_backups_yet_is_no_error() {
+    let server = Server::start();
+    server.idemctl(&["backup", "list"]).exits(0).says("0 backups");
+    server.idemctl(&["backup", "prune", "--older-than", "1d", "--yes"]).exits(0);
+    server.idemctl(&["backup", "prune", "--yes"]).exits(2);
+}

@@ -1,0 +1,114 @@
+//! What an operation left goes back to what was before.
+
+use super::{DONE, PENDING, pttl, rewrite_log};
+use crate::support::Server;
+
+const STORED: &str = r#"{"charged":10}"#;
+
+#[test]
+fn an_extended_lock_gets_its_former_expiry() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 50_000);
+    server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
+    let run = server.idemctl(&["undo", "--dry-run", "-o", "json"]).exits(0);
+    assert_eq!(run.json()["redis_keys"][0]["outcome"], "would-restore");
+    assert!(pttl(&server, "idempotency:a") > 3_000_000);
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1 Redis keys.");
+    assert!((1..=50_000).contains(&pttl(&server, "idempotency:a")), "{}", pttl(&server, "idempotency:a"));
+    assert_eq!(server.get("idempotency:a").unwrap(), PENDING.as_bytes());
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert!(pttl(&server, "idempotency:a") > 3_000_000);
+}
+
+/// What was to be expired soon by a sweep has no expiry again.
+#[test]
+fn a_lock_that_a_sweep_lets_expire_has_no_expiry_again() {
+    let server = Server::start();
+    server.put("idempotency:a", PENDING);
+    let sweep = ["sweep", "--orphaned", "--action", "expire", "--grace", "0s", "--yes"];
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "5m"];
+    server.idemctl(&[&sweep[..], &stated].concat()).exits(0);
+    assert!(pttl(&server, "idempotency:a") > 0);
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(pttl(&server, "idempotency:a"), -1);
+}
+
+#[test]
+fn a_completed_key_is_the_lock_again_that_it_was() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 50_000);
+    let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", STORED, "--yes"];
+    server.idemctl(&complete).exits(0);
+    let stored = server.get("idempotency:a").unwrap();
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.get("idempotency:a").unwrap(), PENDING.as_bytes());
+    assert!((1..=50_000).contains(&pttl(&server, "idempotency:a")));
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.get("idempotency:a").unwrap(), stored);
+}
+
+#[test]
+fn the_two_keys_of_a_completed_record_go_back_in_one_step() {
+    let server = Server::start();
+    server.set("idem:started:a", "worker-7", 50_000);
+    let step = ["complete", "a", "--schema", "event-driven", "--owner", "worker-7", "--status", "201"];
+    server.idemctl(&[&step[..], &["--body", STORED, "--yes"]].concat()).exits(0);
+    let after = server.keys();
+    assert!(after.contains(&"idem:result:a".to_owned()));
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.keys(), ["idem:started:a"]);
+    assert_eq!(server.get("idem:started:a").unwrap(), b"worker-7");
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.keys(), after);
+}
+
+#[test]
+fn a_lock_that_was_taken_goes_and_one_that_was_released_comes_back() {
+    let server = Server::start();
+    server.idemctl(&["begin", "a", "--schema", "express", "--yes"]).exits(0);
+    let lock = server.get("idem:a").unwrap();
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.get("idem:a"), None);
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.get("idem:a").unwrap(), lock);
+    server.idemctl(&["release", "a", "--schema", "express", "--yes"]).exits(0);
+    assert_eq!(server.get("idem:a"), None);
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.get("idem:a").unwrap(), lock);
+}
+
+#[test]
+fn what_was_restored_goes_and_what_was_there_already_stays() {
+    let server = Server::start();
+    let keys: Vec<_> = (0..250).map(|index| format!("idempotency:{index}")).collect();
+    server.fill(keys.iter().map(|key| (key, DONE)), 500_000);
+    server.idemctl(&["purge", "--all", "--yes", "--backup", "b"]).exits(0);
+    server.set("idempotency:7", DONE, 500_000);
+    let file = server.folder().join("b").display().to_string();
+    server.idemctl(&["restore", &file, "--yes"]).exits(3);
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 249 of 249 Redis keys.").says("… and 149 more.");
+    assert_eq!(server.keys(), ["idempotency:7"]);
+}
+
+/// Rule: what was there before and has expired since is nothing by now.
+#[test]
+fn what_has_expired_since_stays_away() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 50_000);
+    server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
+    rewrite_log(&server, |line| line["before"]["expires_at_ms"] = 1_000.into());
+    server.idemctl(&["undo", "--yes"]).exits(0).shows("would-remove");
+    assert_eq!(server.get("idempotency:a"), None);
+}
+
+#[test]
+fn keys_of_any_bytes_go_back() {
+    let server = Server::start();
+    let key = b"idempotency:\xff\\x41\n".as_slice();
+    server.send::<()>(&[b"SET", key, PENDING.as_bytes(), b"PX", b"50000"]);
+    let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&key[b"idempotency:".len()..]);
+    let run = crate::support::Runs::run(server.command().args(["extend", "--for", "1h", "--yes"]).arg(name));
+    run.exits(0);
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert!(server.send::<i64>(&[b"PTTL", key]) <= 50_000);
+}

@@ -1,0 +1,97 @@
+//! What an operation removed comes back as `restore` brings it back.
+
+use super::{DONE, PENDING, pttl, rewrite_log};
+use crate::support::{Server, backup};
+
+/// The values of all keys, and when they expire, to the second.
+fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>)> {
+    server.keys().into_iter().map(|key| (key.clone(), server.get(&key))).collect()
+}
+
+#[test]
+fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
+    let server = Server::start();
+    server.set("idempotency:a", DONE, 50_000);
+    server.put("idempotency:b", DONE);
+    let before = contents(&server);
+    server.idemctl(&["purge", "--all", "--yes", "--reason", "INC-1"]).exits(0);
+    assert!(server.keys().is_empty());
+    let run = server.idemctl(&["undo", "--yes", "--reason", "too many"]).exits(0);
+    run.shows("would-restore").says("Took back 2 of 2 Redis keys.");
+    assert_eq!(contents(&server), before);
+    assert!((1..=50_000).contains(&pttl(&server, "idempotency:a")) && pttl(&server, "idempotency:b") == -1);
+    server.idemctl(&["undo", "--yes"]).exits(0).shows("would-remove").says("Took back 2 of 2 Redis keys.");
+    assert!(server.keys().is_empty());
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(contents(&server), before);
+    let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0).json_lines();
+    let commands: Vec<_> = log.iter().map(|operation| operation["command"].as_str().unwrap()).collect();
+    assert_eq!(commands, ["purge", "undo", "undo", "undo"]);
+    assert_eq!((&log[0]["undone_by"], &log[1]["undoes"]), (&log[1]["op"], &log[0]["op"]));
+    assert_eq!(log[1]["reason"], "too many");
+}
+
+#[test]
+fn an_operation_is_named_by_its_first_letters() {
+    let server = Server::start();
+    server.set("idempotency:a", PENDING, 50_000);
+    server.set("idempotency:b", PENDING, 50_000);
+    server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
+    server.idemctl(&["force-unlock", "b", "--yes"]).exits(0);
+    let first = server.audited()[0]["op"].as_str().unwrap().to_owned();
+    server.idemctl(&["undo", &first[..6], "--yes"]).exits(0);
+    assert_eq!(server.keys(), ["idempotency:a"]);
+    server.idemctl(&["undo", "zz", "--yes"]).exits(1).says("has no operation zz");
+    server.idemctl(&["undo", "", "--yes"]).exits(2).says("several operations");
+}
+
+/// Rule: an undo keeps the rules of a restore: no value is overwritten, and no result comes back beside a lock.
+#[test]
+fn what_stands_there_by_now_stays_and_a_lock_keeps_its_result_away() {
+    let server = Server::start();
+    server.set("idem:result:a", r#"{"statusCode":201,"body":"x"}"#, 50_000);
+    server.set("idem:result:b", r#"{"statusCode":201,"body":"x"}"#, 50_000);
+    server.idemctl(&["purge", "--schema", "event-driven", "--all", "--yes"]).exits(0);
+    server.set("idem:started:a", "worker-2", 20_000);
+    server.set("idem:result:b", "taken anew", 70_000);
+    let run = server.idemctl(&["undo", "--yes", "-o", "json"]).exits(3);
+    let counts = ["locked", "present", "restored", "removed"].map(|name| run.json()[name].as_u64().unwrap());
+    assert_eq!(counts, [1, 1, 0, 0], "{}", run.all());
+    assert_eq!(server.get("idem:result:a"), None);
+    assert_eq!(server.get("idem:result:b").unwrap(), b"taken anew");
+    server.idemctl(&["undo", "--yes", "--replace-locked", "--only", "a"]).exits(0);
+    assert!(server.get("idem:result:a").is_some() && server.get("idem:started:a").is_some());
+}
+
+#[test]
+fn what_no_backup_holds_is_named_and_left() {
+    let server = Server::start();
+    server.set("idempotency:a", DONE, 50_000);
+    server.idemctl(&["purge", "--all", "--yes", "--no-backup"]).exits(0);
+    server.idemctl(&["undo", "--yes"]).exits(3).says("no backup holds them").shows("untold");
+    assert!(server.keys().is_empty());
+    server.set("idempotency:b", DONE, 50_000);
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    std::fs::remove_file(backup::only(&server)).unwrap();
+    server.idemctl(&["undo", "--yes"]).exits(2).says("cannot read the backup");
+}
+
+#[test]
+fn an_operation_of_an_older_idemctl_is_left_to_restore() {
+    let server = Server::start();
+    server.set("idempotency:a", DONE, 50_000);
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    rewrite_log(&server, |line| {
+        line.as_object_mut().unwrap().retain(|field, _| !["op", "after", "from"].contains(&field.as_str()));
+    });
+    let run = server.idemctl(&["undo", "--yes"]).exits(2);
+    run.says("the audit log does not say").says("idemctl restore /");
+    let log = server.idemctl(&["log"]).exits(0);
+    log.shows("purge");
+}
+
+#[test]
+fn a_log_without_operations_has_nothing_to_take_back() {
+    let server = Server::start();
+    server.idemctl(&["undo", "--yes"]).exits(1).says("nothing was changed yet");
+}
