@@ -47,5 +47,5 @@ mod simulate;
 mod stats;
 mod sweep;
 mod tls;
-mod watch;
 mod undo;
+mod watch;

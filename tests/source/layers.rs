@@ -11,7 +11,18 @@ type Broken = Vec<String>;
 
 /// Commands that only read: nothing in them can change a record.
 const READING: [&str; 12] = [
-    "inspect", "list", "stats", "log", "backup", "diff", "schema", "sandbox", "context", "config", "completions", "man",
+    "inspect",
+    "list",
+    "stats",
+    "log",
+    "backup",
+    "diff",
+    "schema",
+    "sandbox",
+    "context",
+    "config",
+    "completions",
+    "man",
 ];
 
 /// Holds every file to a rule, then shows the rule files that break it.
