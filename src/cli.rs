@@ -14,7 +14,7 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, begin, check, complete, completions, config, context as contexts, extend, force_unlock, inspect, list, man,
+    audit, begin, check, complete, completions, config, context as contexts, explore, extend, force_unlock, inspect, list, man,
     purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
 };
 use crate::context::{Context, interruptible};
@@ -95,6 +95,8 @@ enum Command {
     Race(race::Args),
     /// Play the ways in which idempotency fails, and say who is hurt
     Simulate(simulate::Args),
+    /// Explore every order of the steps of simultaneous requests, with faults, and show the shortest way to each harm
+    Explore(explore::Args),
     /// Run a command against a private throw-away server
     Sandbox(sandbox::Args),
     /// List the schemas idemctl knows, show one, or check one of your own
@@ -196,6 +198,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
+        Command::Explore(args) => explore::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
         Command::Context(args) => contexts::run(context, args),
         Command::Config(args) => config::run(context, args),

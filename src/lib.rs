@@ -15,6 +15,7 @@ mod context;
 pub mod domain;
 #[doc(hidden)]
 pub mod exit;
+mod explore;
 mod files;
 mod interrupt;
 mod render;

@@ -8,6 +8,7 @@ pub mod columns;
 pub mod coverage;
 pub mod document;
 pub mod escape;
+pub mod exploration;
 pub mod fold;
 pub mod listing;
 mod page;

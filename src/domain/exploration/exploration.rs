@@ -1,0 +1,59 @@
+//! What an exploration comes to.
+
+use super::assumption::Assumptions;
+use super::fault::Budget;
+use super::invariants::Invariant;
+use super::token::Token;
+use super::trace::Line;
+
+/// One schema, or two that share Redis keys, explored.
+#[derive(Debug, Clone)]
+pub(crate) struct Exploration {
+    /// The schemas whose steps the workers perform.
+    pub(crate) schemas: Vec<String>,
+    pub(crate) workers: u8,
+    /// How often each fault might happen.
+    pub(crate) most: Budget,
+    pub(crate) assumptions: Assumptions,
+    pub(crate) harms: Vec<Harm>,
+    pub(crate) covered: Covered,
+    pub(crate) wall_ms: u64,
+    /// A call that answered otherwise the second time.
+    pub(crate) unsteady: Option<String>,
+}
+
+/// A harm, with a set of faults of which none can be left out.
+#[derive(Debug, Clone)]
+pub(crate) struct Harm {
+    pub(crate) invariant: &'static Invariant,
+    pub(crate) faults: Budget,
+    /// A shortest history, as workers played it.
+    pub(crate) lines: Vec<Line>,
+    pub(crate) token: Token,
+    /// Where the history went another way when it was played.
+    pub(crate) deviates: Option<String>,
+}
+
+/// What an exploration has seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Covered {
+    /// False when the most states were there first, or somebody asked to stop.
+    pub(crate) complete: bool,
+    pub(crate) states: usize,
+    pub(crate) transitions: usize,
+    /// Where the exploration is complete: how many schedules the states stand for.
+    pub(crate) schedules: Option<f64>,
+    /// All schedules up to so many steps were seen.
+    pub(crate) depth: usize,
+    pub(crate) server_calls: usize,
+    pub(crate) bytes_a_state: usize,
+    /// How long the search took, the server's calls left out, in microseconds.
+    pub(crate) search_us: u64,
+}
+
+impl Exploration {
+    /// The schemas in words.
+    pub(crate) fn name(&self) -> String {
+        self.schemas.join(" beside ")
+    }
+}

@@ -1,0 +1,13 @@
+//! Explorations for people and programs.
+
+mod exploration_json;
+mod frontier;
+mod lanes;
+mod mermaid;
+mod picture;
+mod remedies;
+
+pub(crate) use self::exploration_json::{difference, exploration};
+pub(crate) use self::frontier::{Shown, text};
+pub(crate) use self::mermaid::mermaid;
+pub(crate) use self::picture::svg;
