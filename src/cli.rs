@@ -14,8 +14,8 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    audit, begin, check, complete, completions, config, context as contexts, explore, extend, force_unlock, inspect, list, man,
-    purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
+    audit, begin, check, complete, completions, config, context as contexts, explore, extend, force_unlock, inspect,
+    list, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
 };
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::health::Status;

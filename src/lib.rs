@@ -15,7 +15,8 @@ mod context;
 pub mod domain;
 #[doc(hidden)]
 pub mod exit;
-mod explore;
+#[doc(hidden)]
+pub mod explore;
 mod files;
 mod interrupt;
 mod render;

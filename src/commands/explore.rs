@@ -171,12 +171,7 @@ async fn search(
     show(context, args, &explorations, accepted)
 }
 
-fn show(
-    context: &mut Context,
-    args: &Args,
-    explorations: &[Exploration],
-    accepted: Option<&Accepted>,
-) -> Result<Exit> {
+fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accepted: Option<&Accepted>) -> Result<Exit> {
     let differences = accepted.map(|accepted| accepted.differences(explorations));
     let harms = || explorations.iter().flat_map(|of| of.harms.iter().map(move |harm| (of, harm)));
     if let Some(picture) = picture(args, &mut harms()) {
@@ -204,23 +199,17 @@ fn show(
 fn picture<'a>(args: &Args, harms: &mut dyn Iterator<Item = (&'a Exploration, &'a Harm)>) -> Option<String> {
     match args.trace? {
         Trace::Table => None,
-        Trace::Mermaid => Some(harms.map(|(of, harm)| render::mermaid(&of.name(), harm)).collect::<Vec<_>>().join("\n")),
+        Trace::Mermaid => {
+            Some(harms.map(|(of, harm)| render::mermaid(&of.name(), harm)).collect::<Vec<_>>().join("\n"))
+        }
         Trace::Svg => Some(harms.next().map(|(of, harm)| render::svg(&of.name(), harm)).unwrap_or_default()),
     }
 }
 
 /// Plays one history again.
-async fn replay(
-    context: &mut Context,
-    args: &Args,
-    choice: &Choice,
-    token: &Token,
-    place: Place<'_>,
-) -> Result<Exit> {
-    let task = Task {
-        workers: u8::try_from(token.workers.len())?,
-        ..task(args, &choice.programs[0], place.is_private)?
-    };
+async fn replay(context: &mut Context, args: &Args, choice: &Choice, token: &Token, place: Place<'_>) -> Result<Exit> {
+    let task =
+        Task { workers: u8::try_from(token.workers.len())?, ..task(args, &choice.programs[0], place.is_private)? };
     let mut stage = task.stage(place).await?;
     let traced = task.retrace(token, &mut stage).await?;
     stage.clear().await?;

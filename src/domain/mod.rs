@@ -5,7 +5,7 @@ pub(crate) mod as_str;
 pub(crate) mod change;
 pub mod diagnosis;
 pub mod duration;
-pub(crate) mod exploration;
+pub mod exploration;
 pub mod hash_slot;
 pub(crate) mod manual;
 pub(crate) mod race;

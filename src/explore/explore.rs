@@ -9,37 +9,37 @@ use super::table::Table;
 use crate::domain::exploration::{Act, Author, Budget, Covered, Invariant, Keys, invariants};
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) most_states: usize,
+pub struct Limits {
+    pub most_states: usize,
     /// For tests: nothing that the server did is remembered beyond one state.
-    pub(crate) forgets: bool,
+    pub forgets: bool,
 }
 
 /// A harm with a minimal set of faults that leads to it, and a shortest way.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
-    pub(crate) invariant: &'static Invariant,
-    pub(crate) faults: Budget,
+pub struct Found {
+    pub invariant: &'static Invariant,
+    pub faults: Budget,
     /// The point at which each worker begins.
-    pub(crate) beginning: Vec<u8>,
-    pub(crate) acts: Vec<Act>,
+    pub beginning: Vec<u8>,
+    pub acts: Vec<Act>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Explored {
-    pub(crate) found: Vec<Found>,
-    pub(crate) covered: Covered,
+pub struct Explored {
+    pub found: Vec<Found>,
+    pub covered: Covered,
     /// A step that did something else the second time.
-    pub(crate) unsteady: Option<Question>,
+    pub unsteady: Option<Question>,
     /// Each state of the Redis keys that was reached, with a shortest way to it.
-    pub(crate) reached: Vec<(Keys, Vec<u8>, Vec<Act>)>,
+    pub reached: Vec<(Keys, Vec<u8>, Vec<Act>)>,
 }
 
 /// Explores a program, where `responses` are those that workers give and scripts see the time pass when it `ticks`.
 ///
 /// # Errors
 /// The server's.
-pub(crate) async fn explore<P: Perform>(
+pub async fn explore<P: Perform>(
     rules: Rules,
     responses: Vec<(Vec<u8>, Author)>,
     ticks: bool,

@@ -45,8 +45,8 @@ impl Here<'_> {
         for worker in 0..self.rules.workers {
             self.worker(worker)?;
         }
-        let is_section = self.rules.assumptions.critical_section
-            && self.rules.points(self.state).any(|point| point.in_section);
+        let is_section =
+            self.rules.assumptions.critical_section && self.rules.points(self.state).any(|point| point.in_section);
         if is_section { Ok(()) } else { self.world() }
     }
 
@@ -154,9 +154,7 @@ impl Here<'_> {
         let ttl = |slot: u8| self.table.keys(self.state.store).ttl_ms(usize::from(slot));
         match act {
             Act::Expiry(slot) => (0..slot).any(|other| ttl(other) == ttl(slot)),
-            Act::Persist(slot) => {
-                !self.before.lock || usize::from(slot) != self.rules.program.services[0].lock_slot()
-            }
+            Act::Persist(slot) => !self.before.lock || usize::from(slot) != self.rules.program.services[0].lock_slot(),
             _ => false,
         }
     }

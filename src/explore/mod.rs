@@ -11,7 +11,7 @@ mod search;
 mod state;
 mod table;
 
-pub(crate) use self::explore::{Explored, Found, Limits, explore};
-pub(crate) use self::perform::{Perform, Performed, Question};
+pub use self::explore::{Explored, Found, Limits, explore};
+pub use self::perform::{Perform, Performed, Question};
 pub(crate) use self::retrace::{Traced, retrace};
-pub(crate) use self::rules::Rules;
+pub use self::rules::Rules;

@@ -5,23 +5,24 @@ use crate::domain::step::StepReply;
 
 /// What is asked: this caller sends this call of the program while this stands at the Redis keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
+pub struct Question {
     /// The number of the state of the Redis keys.
-    pub(crate) store: u32,
+    pub store: u32,
     /// A worker; behind the workers, one more request, and one more with another payload.
-    pub(crate) caller: u8,
-    pub(crate) ask: u8,
+    pub caller: u8,
+    pub ask: u8,
 }
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Performed {
-    pub(crate) reply: StepReply,
-    pub(crate) keys: Keys,
+pub struct Performed {
+    pub reply: StepReply,
+    pub keys: Keys,
 }
 
 /// Performs calls on a server.
-pub(crate) trait Perform {
+#[expect(async_fn_in_trait, reason = "whoever performs calls and whoever asks live on one thread")]
+pub trait Perform {
     type Error;
 
     /// Puts the Redis keys into a state, sends a call, and reads what stands there afterwards.

@@ -78,8 +78,7 @@ impl Way<'_> {
         };
         let does = act.worker().map_or(Does::Nothing, |worker| self.rules.point(&self.state, worker).does);
         // What the next request shows is broken when the next request shows it.
-        let is_broken =
-            |invariant: &&Invariant| (invariant.broken)(&moment) && (invariant.shown_by)(&moment).is_none();
+        let is_broken = |invariant: &&Invariant| (invariant.broken)(&moment) && (invariant.shown_by)(&moment).is_none();
         let broken = invariants::ALL.iter().filter(is_broken).collect();
         self.traced.push(Traced {
             act,

@@ -6,20 +6,20 @@ use super::state::State;
 use crate::domain::exploration::{Assumptions, Budget, Point, Program};
 
 #[derive(Debug, Clone)]
-pub(crate) struct Rules {
-    pub(crate) program: Rc<Program>,
-    pub(crate) workers: u8,
+pub struct Rules {
+    pub program: Rc<Program>,
+    pub workers: u8,
     /// How often each fault may happen.
-    pub(crate) most: Budget,
-    pub(crate) assumptions: Assumptions,
+    pub most: Budget,
+    pub assumptions: Assumptions,
     /// Workers of one service begin in order, for it is all the same which of them is called the first.
-    pub(crate) in_order: bool,
+    pub in_order: bool,
 }
 
 impl Rules {
     /// Where each worker stands in the beginning. With two services there is a beginning for each number of workers of the
     /// first.
-    pub(crate) fn beginnings(&self) -> Vec<Vec<u8>> {
+    pub fn beginnings(&self) -> Vec<Vec<u8>> {
         let workers = usize::from(self.workers);
         match self.program.starts[..] {
             [first, second] => (1..workers)

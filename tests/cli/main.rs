@@ -19,6 +19,7 @@ mod completions;
 mod consoles;
 mod contexts;
 mod evidence;
+mod explore;
 mod extend;
 mod familiar;
 mod force_unlock;

@@ -19,9 +19,9 @@ pub(super) struct Choice {
 }
 
 pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
-    let names = Assumption::VARIANTS.iter().map(|assumption| {
-        clap::builder::PossibleValue::new(assumption.as_str()).help(assumption.meaning())
-    });
+    let names = Assumption::VARIANTS
+        .iter()
+        .map(|assumption| clap::builder::PossibleValue::new(assumption.as_str()).help(assumption.meaning()));
     PossibleValuesParser::new(names).map(|name| {
         let named = Assumption::VARIANTS.iter().find(|assumption| assumption.as_str() == name);
         named.copied().unwrap_or(Assumption::CriticalSection)
@@ -55,7 +55,9 @@ fn of_token(context: &Context, args: &Args, workers: &[String]) -> Result<Choice
         None => vec![one(&every(context, args)?, first)?],
     };
     if let Some(third) = workers.iter().find(|name| program.iter().all(|schema| schema.name != **name)) {
-        return Err(Stop::usage(format!("--replay: workers of two schemas are played, and `{third}` is a third")).into());
+        return Err(
+            Stop::usage(format!("--replay: workers of two schemas are played, and `{third}` is a third")).into()
+        );
     }
     Ok(Choice { programs: vec![program] })
 }
@@ -67,7 +69,8 @@ fn mixed(context: &Context, args: &Args, old: &str, new: &str) -> Result<Vec<Arc
         return Err(Stop::usage(format!("{} is mixed with itself: name two schemas", old.name)).into());
     }
     if !old.has_templates_of(&new) {
-        let message = format!("{} and {} keep their records at different Redis keys: they never meet", old.name, new.name);
+        let message =
+            format!("{} and {} keep their records at different Redis keys: they never meet", old.name, new.name);
         return Err(Stop::usage(message).into());
     }
     if args.workers < 2 && args.replay.is_none() {
@@ -83,7 +86,8 @@ fn every(context: &Context, args: &Args) -> Result<Catalog> {
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let known = || catalog.all().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
     let found = catalog.all().iter().find(|schema| schema.name == name).cloned();
-    Ok(found.ok_or_else(|| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {}", known())))?)
+    Ok(found
+        .ok_or_else(|| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {}", known())))?)
 }
 
 /// What befalls a whole server is for throw-away ones.

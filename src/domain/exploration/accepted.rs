@@ -53,7 +53,8 @@ impl Accepted {
         }
         let mut accepted = Self { ways: BTreeSet::new() };
         for explored in document.schemas {
-            let name = [Some(explored.schema), explored.beside].into_iter().flatten().collect::<Vec<_>>().join(" beside ");
+            let name =
+                [Some(explored.schema), explored.beside].into_iter().flatten().collect::<Vec<_>>().join(" beside ");
             for found in explored.harms {
                 let faults = found.minimal_faults.iter().map(|(fault, count)| format!("{fault}={count}"));
                 let faults = in_words(faults);

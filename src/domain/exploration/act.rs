@@ -4,7 +4,7 @@ use super::fault::Fault;
 
 /// One thing that happens. Workers, slots and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Act {
+pub enum Act {
     /// A worker sends its next call and gets the reply.
     Call(u8),
     /// A worker sends its next call, which Redis executes, and gets no reply.
@@ -30,17 +30,19 @@ impl Act {
     const LETTERS: [char; 11] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm'];
 
     /// Whose act it is; `None` for what no worker does.
-    pub(crate) fn worker(self) -> Option<u8> {
+    pub fn worker(self) -> Option<u8> {
         match self {
-            Self::Call(worker) | Self::Lost(worker) | Self::Effect(worker) | Self::Fail(worker) | Self::Crash(worker) => {
-                Some(worker)
-            }
+            Self::Call(worker)
+            | Self::Lost(worker)
+            | Self::Effect(worker)
+            | Self::Fail(worker)
+            | Self::Crash(worker) => Some(worker),
             _ => None,
         }
     }
 
     /// The fault that it is.
-    pub(crate) fn fault(self) -> Option<Fault> {
+    pub fn fault(self) -> Option<Fault> {
         match self {
             Self::Lost(_) => Some(Fault::Lost),
             Self::Fail(_) => Some(Fault::Fail),
@@ -54,7 +56,7 @@ impl Act {
     }
 
     /// The act as a byte: its kind and its number.
-    pub(crate) fn code(self) -> u8 {
+    pub fn code(self) -> u8 {
         let (kind, number) = match self {
             Self::Call(worker) => (0, worker),
             Self::Lost(worker) => (1, worker),
@@ -72,7 +74,7 @@ impl Act {
     }
 
     /// The act of a byte.
-    pub(crate) fn of_code(code: u8) -> Option<Self> {
+    pub fn of_code(code: u8) -> Option<Self> {
         Self::of(code >> 4, code & 15)
     }
 
@@ -94,12 +96,12 @@ impl Act {
     }
 
     /// The act in a token: a letter and a number.
-    pub(crate) fn word(self) -> String {
+    pub fn word(self) -> String {
         let code = self.code();
         format!("{}{}", Self::LETTERS[usize::from(code >> 4)], code & 15)
     }
 
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
+    pub fn of_word(word: &str) -> Option<Self> {
         let mut letters = word.chars();
         let letter = letters.next()?;
         let kind = Self::LETTERS.iter().position(|known| *known == letter)?;

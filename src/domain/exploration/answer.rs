@@ -5,7 +5,7 @@ use crate::domain::step::{StepReply, reply};
 
 /// Whose response a replay brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Author {
+pub enum Author {
     /// The reply brings no response, or one that several workers' results have in common.
     Untold,
     /// That of this worker's effect.

@@ -6,7 +6,7 @@ use crate::domain::as_str::as_str;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Assumption {
+pub enum Assumption {
     CriticalSection,
     ResultsOutliveRetries,
 }
@@ -14,7 +14,7 @@ pub(crate) enum Assumption {
 as_str!(Assumption);
 
 impl Assumption {
-    pub(crate) fn meaning(self) -> &'static str {
+    pub fn meaning(self) -> &'static str {
         match self {
             Self::CriticalSection => {
                 "no fault, expiry included, between a worker's last check of its lock and its stored result"
@@ -26,13 +26,13 @@ impl Assumption {
 
 /// The assumptions that are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Assumptions {
-    pub(crate) critical_section: bool,
-    pub(crate) results_outlive_retries: bool,
+pub struct Assumptions {
+    pub critical_section: bool,
+    pub results_outlive_retries: bool,
 }
 
 impl Assumptions {
-    pub(crate) fn all(self) -> impl Iterator<Item = Assumption> {
+    pub fn all(self) -> impl Iterator<Item = Assumption> {
         Assumption::VARIANTS.iter().copied().filter(move |assumption| self.has(*assumption))
     }
 

@@ -36,19 +36,19 @@ pub(crate) struct Harm {
 
 /// What an exploration has seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Covered {
+pub struct Covered {
     /// False when the most states were there first, or somebody asked to stop.
-    pub(crate) complete: bool,
-    pub(crate) states: usize,
-    pub(crate) transitions: usize,
+    pub complete: bool,
+    pub states: usize,
+    pub transitions: usize,
     /// Where the exploration is complete: how many schedules the states stand for.
-    pub(crate) schedules: Option<f64>,
+    pub schedules: Option<f64>,
     /// All schedules up to so many steps were seen.
-    pub(crate) depth: usize,
-    pub(crate) server_calls: usize,
-    pub(crate) bytes_a_state: usize,
+    pub depth: usize,
+    pub server_calls: usize,
+    pub bytes_a_state: usize,
     /// How long the search took, the server's calls left out, in microseconds.
-    pub(crate) search_us: u64,
+    pub search_us: u64,
 }
 
 impl Exploration {

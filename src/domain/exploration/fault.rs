@@ -10,7 +10,7 @@ use crate::domain::as_str::as_str;
 /// What can fail. The order is that of every list of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Fault {
+pub enum Fault {
     /// Time passes until a TTL ends.
     Expiry,
     /// A worker is gone, wherever it stands.
@@ -29,11 +29,11 @@ pub(crate) enum Fault {
 
 as_str!(Fault);
 
-pub(crate) const FAULTS: usize = Fault::VARIANTS.len();
+pub const FAULTS: usize = Fault::VARIANTS.len();
 
 impl Fault {
     /// The fault as a noun behind a number.
-    pub(crate) fn noun(self, count: u8) -> &'static str {
+    pub fn noun(self, count: u8) -> &'static str {
         match (self, count) {
             (Self::Expiry, 1) => "expiry",
             (Self::Expiry, _) => "expiries",
@@ -55,24 +55,24 @@ impl Fault {
 
 /// How often each fault happens, or may happen at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Budget([u8; FAULTS]);
+pub struct Budget([u8; FAULTS]);
 
 impl Budget {
     /// The most of one fault.
-    pub(crate) const MOST: u8 = 9;
+    pub const MOST: u8 = 9;
 
     /// What an exploration lets happen unless it is told otherwise.
-    pub(crate) const USUAL: Self = Self([2, 1, 1, 1, 0, 0, 0]);
+    pub const USUAL: Self = Self([2, 1, 1, 1, 0, 0, 0]);
 
     /// No fault too often for a history that is told.
-    pub(crate) const ANY: Self = Self([u8::MAX; FAULTS]);
+    pub const ANY: Self = Self([u8::MAX; FAULTS]);
 
-    pub(crate) fn of(self, fault: Fault) -> u8 {
+    pub fn of(self, fault: Fault) -> u8 {
         self.0[fault as usize]
     }
 
     /// The same with one more of a fault; `None` where `most` allows no more.
-    pub(crate) fn with(self, fault: Fault, most: Self) -> Option<Self> {
+    pub fn with(self, fault: Fault, most: Self) -> Option<Self> {
         let mut more = self;
         let count = &mut more.0[fault as usize];
         *count = count.checked_add(1).filter(|count| *count <= most.of(fault))?;
@@ -80,31 +80,31 @@ impl Budget {
     }
 
     /// True when nothing happens here more often than there.
-    pub(crate) fn is_within(self, other: Self) -> bool {
+    pub fn is_within(self, other: Self) -> bool {
         self.0.iter().zip(other.0).all(|(own, other)| *own <= other)
     }
 
-    pub(crate) fn total(self) -> usize {
+    pub fn total(self) -> usize {
         self.0.iter().map(|count| usize::from(*count)).sum()
     }
 
     /// The faults that happen, each with how often.
-    pub(crate) fn faults(self) -> impl Iterator<Item = (Fault, u8)> {
+    pub fn faults(self) -> impl Iterator<Item = (Fault, u8)> {
         Fault::VARIANTS.iter().map(move |fault| (*fault, self.of(*fault))).filter(|(_, count)| *count > 0)
     }
 
     /// How many budgets lie within this one.
-    pub(crate) fn count(self) -> usize {
+    pub fn count(self) -> usize {
         self.0.iter().map(|count| usize::from(*count) + 1).product()
     }
 
     /// The number of `used` among those budgets.
-    pub(crate) fn place(self, used: Self) -> usize {
+    pub fn place(self, used: Self) -> usize {
         self.0.iter().zip(used.0).fold(0, |place, (most, used)| place * (usize::from(*most) + 1) + usize::from(used))
     }
 
     /// The budget at such a place.
-    pub(crate) fn at(self, mut place: usize) -> Self {
+    pub fn at(self, mut place: usize) -> Self {
         let mut used = [0; FAULTS];
         for (used, most) in used.iter_mut().zip(self.0).rev() {
             let size = usize::from(most) + 1;

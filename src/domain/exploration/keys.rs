@@ -7,51 +7,51 @@ const GRAIN_MS: u64 = 100;
 
 /// A record's Redis keys in slot order, and how far time has passed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Keys {
-    pub(crate) slots: Vec<Option<Held>>,
+pub struct Keys {
+    pub slots: Vec<Option<Held>>,
     /// Milliseconds since the exploration's beginning, where scripts ask for the time; else 0.
-    pub(crate) clock_ms: u64,
+    pub clock_ms: u64,
 }
 
 /// One Redis key that is there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Held {
+pub struct Held {
     /// What DUMP says, which RESTORE takes.
-    pub(crate) dump: Vec<u8>,
+    pub dump: Vec<u8>,
     /// The value of a string; `None` for another type.
-    pub(crate) text: Option<Vec<u8>>,
+    pub text: Option<Vec<u8>>,
     /// Milliseconds until it ends; `None` for ever.
-    pub(crate) ttl_ms: Option<u64>,
+    pub ttl_ms: Option<u64>,
 }
 
 impl Held {
     /// A key as it was read, its PTTL in canonical form.
-    pub(crate) fn read(dump: Vec<u8>, text: Option<Vec<u8>>, pttl: i64) -> Self {
+    pub fn read(dump: Vec<u8>, text: Option<Vec<u8>>, pttl: i64) -> Self {
         let ttl_ms = u64::try_from(pttl).ok().map(|ms| ms.div_ceil(GRAIN_MS).max(1) * GRAIN_MS);
         Self { dump, text, ttl_ms }
     }
 
-    pub(crate) fn content(&self) -> Content {
+    pub fn content(&self) -> Content {
         self.text.as_ref().map_or_else(|| Content::Other("another type".to_owned()), |text| Content::text(text.clone()))
     }
 }
 
 impl Keys {
     /// Nothing stands at so many Redis keys.
-    pub(crate) fn absent(slots: usize) -> Self {
+    pub fn absent(slots: usize) -> Self {
         Self { slots: vec![None; slots], clock_ms: 0 }
     }
 
-    pub(crate) fn content(&self, slot: usize) -> Content {
+    pub fn content(&self, slot: usize) -> Content {
         self.slots.get(slot).and_then(Option::as_ref).map_or(Content::Absent, Held::content)
     }
 
-    pub(crate) fn ttl_ms(&self, slot: usize) -> Option<u64> {
+    pub fn ttl_ms(&self, slot: usize) -> Option<u64> {
         self.slots.get(slot)?.as_ref()?.ttl_ms
     }
 
     /// What is there after so many milliseconds; `ticks` where scripts see the time pass.
-    pub(crate) fn after(&self, ms: u64, ticks: bool) -> Self {
+    pub fn after(&self, ms: u64, ticks: bool) -> Self {
         let mut keys = self.clone();
         for slot in &mut keys.slots {
             if slot.as_ref().and_then(|held| held.ttl_ms).is_some_and(|ttl| ttl <= ms) {
@@ -66,14 +66,14 @@ impl Keys {
     }
 
     /// The same without one of the keys.
-    pub(crate) fn without(&self, slot: usize) -> Self {
+    pub fn without(&self, slot: usize) -> Self {
         let mut keys = self.clone();
         keys.slots[slot] = None;
         keys
     }
 
     /// The same where one of the keys lives for ever.
-    pub(crate) fn for_ever(&self, slot: usize) -> Self {
+    pub fn for_ever(&self, slot: usize) -> Self {
         let mut keys = self.clone();
         if let Some(held) = &mut keys.slots[slot] {
             held.ttl_ms = None;

@@ -8,18 +8,18 @@ use crate::domain::as_str::as_str;
 use crate::domain::schema::{Meaning, OnFailure, Schema, Step};
 
 /// The most workers that are explored.
-pub(crate) const MOST_WORKERS: usize = 6;
+pub const MOST_WORKERS: usize = 6;
 
 /// The most points at which workers can stand.
 const MOST_POINTS: usize = 250;
 
 /// The point of a worker that has nothing more to do, or is gone.
-pub(crate) const ENDED: u8 = 0;
+pub const ENDED: u8 = 0;
 
 /// Which part of its work a worker's call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Stage {
+pub enum Stage {
     Begin,
     Renew,
     Complete,
@@ -33,16 +33,16 @@ as_str!(Stage);
 
 /// One call of one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asks {
-    pub(crate) service: usize,
-    pub(crate) stage: Stage,
+pub struct Asks {
+    pub service: usize,
+    pub stage: Stage,
     /// Which of the step's calls.
-    pub(crate) index: usize,
+    pub index: usize,
 }
 
 /// What a worker does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
+pub enum Does {
     Nothing,
     /// It sends the call with this number. When the reply means what `decides`, it goes on at `then`, when the next call
     /// decides at `next`, else it has ended.
@@ -59,35 +59,34 @@ pub(crate) enum Does {
 
 /// Where a worker can stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Point {
-    pub(crate) does: Does,
+pub struct Point {
+    pub does: Does,
     /// The worker has not begun.
-    pub(crate) waits: bool,
+    pub waits: bool,
     /// The worker stands between the last check of its lock and its stored result.
-    pub(crate) in_section: bool,
+    pub in_section: bool,
     /// Where the worker goes on when its handler fails here.
-    pub(crate) fails_to: Option<u8>,
+    pub fails_to: Option<u8>,
     /// The worker's effect has come about.
-    pub(crate) has_worked: bool,
+    pub has_worked: bool,
 }
 
 /// What workers of one or two services do.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
-    pub(crate) services: Vec<Arc<Schema>>,
-    pub(crate) points: Vec<Point>,
+pub struct Program {
+    pub services: Vec<Arc<Schema>>,
+    pub points: Vec<Point>,
     /// Every call of every service.
-    pub(crate) asks: Vec<Asks>,
+    pub asks: Vec<Asks>,
     /// Where a worker of each service begins.
-    pub(crate) starts: Vec<u8>,
+    pub starts: Vec<u8>,
 }
 
 impl Program {
     /// # Errors
     /// The steps have more calls than a worker's point can tell.
-    pub(crate) fn new(services: Vec<Arc<Schema>>) -> Result<Self, String> {
-        let ended =
-            Point { does: Does::Nothing, waits: false, in_section: false, fails_to: None, has_worked: false };
+    pub fn new(services: Vec<Arc<Schema>>) -> Result<Self, String> {
+        let ended = Point { does: Does::Nothing, waits: false, in_section: false, fails_to: None, has_worked: false };
         let mut program = Self { services, points: vec![ended], asks: Vec::new(), starts: Vec::new() };
         for service in 0..program.services.len() {
             let start = program.add(service);
@@ -152,15 +151,7 @@ impl Program {
         small(self.points.len() - 1)
     }
 
-    /// The first call of a service's begin step.
-    pub(crate) fn first_ask(&self, service: usize) -> u8 {
-        match self.points[usize::from(self.starts[service])].does {
-            Does::Call { ask, .. } => ask,
-            _ => 0,
-        }
-    }
-
-    pub(crate) fn step(&self, asks: Asks) -> Option<&Step> {
+    pub fn step(&self, asks: Asks) -> Option<&Step> {
         let schema = &self.services[asks.service];
         match asks.stage {
             Stage::Begin => Some(&schema.begin),
@@ -171,7 +162,7 @@ impl Program {
     }
 
     /// Where a worker goes on from a call, by what the reply means.
-    pub(crate) fn leads_to(does: Does, means: Option<Meaning>) -> u8 {
+    pub fn leads_to(does: Does, means: Option<Meaning>) -> u8 {
         match does {
             Does::Call { decides, then, .. } if means == Some(decides) => then,
             Does::Call { next, .. } if means == Some(Meaning::Next) => next,

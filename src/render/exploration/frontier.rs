@@ -4,7 +4,7 @@ use anstyle::AnsiColor;
 
 use super::remedies::lines;
 use super::{lanes, remedies};
-use crate::domain::exploration::{Difference, Exploration, Harm, Invariant, invariants};
+use crate::domain::exploration::{Budget, Difference, Exploration, Harm, Invariant, invariants};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
@@ -83,9 +83,13 @@ fn frontier(exploration: &Exploration, view: View) -> String {
 fn coverage(exploration: &Exploration) -> String {
     let covered = exploration.covered;
     let workers = count(usize::from(exploration.workers), "worker", "workers");
-    let assuming: Vec<_> =
-        exploration.assumptions.all().map(|assumption| format!(", assuming {}", assumption.as_str())).collect();
-    let within = format!("{workers} with at most {}{}", exploration.most, assuming.concat());
+    let assumed: Vec<_> = exploration.assumptions.all().map(|assumption| assumption.as_str()).collect();
+    let assuming = if assumed.is_empty() { String::new() } else { format!(", assuming {}", assumed.join(" and ")) };
+    let within = if exploration.most == Budget::default() {
+        format!("{workers} without a fault{assuming}")
+    } else {
+        format!("{workers} with at most {}{assuming}", exploration.most)
+    };
     let effort = format!(
         "{}, {}, {}ms",
         count(covered.states, "state", "states"),
@@ -108,14 +112,18 @@ fn approximately(number: f64) -> String {
 
 fn history(harm: &Harm, view: View) -> String {
     let palette = view.palette;
-    let heading = format!("{}, {}: not held is that {}", harm.invariant.name, harm.faults, harm.invariant.sentence);
+    let heading = format!("{}, {}", harm.invariant.name, harm.faults);
     let mut text = lines(&palette.bold(&heading), 2, view.width);
+    text.push_str(&lines(&format!("It should hold that {}.", harm.invariant.sentence), 2, view.width));
     text.push_str(&lanes::text(&harm.lines, view));
     if let Some(why) = &harm.deviates {
         text.push_str(&lines(&format!("Played by workers it went another way: {why}"), 2, view.width));
     }
     // One word, so that it can be copied.
-    text.push_str(&format!("  {}\n", palette.dim(&format!("--replay {}", escape::text(harm.token.to_string().as_bytes())))));
+    text.push_str(&format!(
+        "  {}\n",
+        palette.dim(&format!("--replay {}", escape::text(harm.token.to_string().as_bytes())))
+    ));
     text
 }
 

@@ -7,7 +7,10 @@ use crate::render::escape;
 /// A diagram, with its title.
 pub(crate) fn mermaid(title: &str, harm: &Harm) -> String {
     let lanes = Lanes::of(&harm.lines);
-    let mut text = format!("---\ntitle: {}\n---\nsequenceDiagram\n", plain(&format!("{title}, {}, {}", harm.invariant.name, harm.faults)));
+    let mut text = format!(
+        "---\ntitle: {}\n---\nsequenceDiagram\n",
+        plain(&format!("{title}, {}, {}", harm.invariant.name, harm.faults))
+    );
     for (number, name) in lanes.names().iter().enumerate() {
         text.push_str(&format!("    participant p{number} as {}\n", plain(name)));
     }
@@ -47,16 +50,14 @@ mod tests {
     #[test]
     fn nothing_of_a_name_is_taken_for_mermaids_words() {
         let token = Token { workers: vec!["mine".to_owned()], acts: Vec::new() };
-        let harm = Harm {
-            invariant: &invariants::ALL[0],
-            faults: Budget::default(),
-            lines: lines(),
-            token,
-            deviates: None,
-        };
+        let harm =
+            Harm { invariant: &invariants::ALL[0], faults: Budget::default(), lines: lines(), token, deviates: None };
         let text = mermaid("a;b#c", &harm);
         assert!(text.contains("title: a,bno. c, one-effect, no fault"), "{text}");
-        assert!(text.contains("    p0->>p1: begins (take): acquired\n    Note over p1: lock of worker 1, 30s\n"), "{text}");
+        assert!(
+            text.contains("    p0->>p1: begins (take): acquired\n    Note over p1: lock of worker 1, 30s\n"),
+            "{text}"
+        );
         assert!(text.contains("    Note over p1: ✗ the lock's TTL ends: nothing\n") && !text.contains('<'), "{text}");
     }
 }

@@ -84,15 +84,13 @@ mod tests {
     #[test]
     fn nothing_of_a_name_is_taken_for_markup() {
         let token = Token { workers: vec!["mine".to_owned()], acts: Vec::new() };
-        let harm = Harm {
-            invariant: &invariants::ALL[0],
-            faults: Budget::default(),
-            lines: lines(),
-            token,
-            deviates: None,
-        };
+        let harm =
+            Harm { invariant: &invariants::ALL[0], faults: Budget::default(), lines: lines(), token, deviates: None };
         let picture = svg("a<b & c", &harm);
-        assert!(picture.contains("a&lt;b &amp; c: one-effect, no fault") && picture.contains("makes &lt;b&gt;"), "{picture}");
+        assert!(
+            picture.contains("a&lt;b &amp; c: one-effect, no fault") && picture.contains("makes &lt;b&gt;"),
+            "{picture}"
+        );
         assert_eq!(picture.matches("<line ").count(), 2, "between three lanes");
     }
 }

@@ -9,7 +9,8 @@ use crate::render::style::View;
 pub(super) fn text(explorations: &[Exploration], view: View) -> String {
     let View { palette, width } = view;
     let mut text = String::new();
-    let harms = || explorations.iter().flat_map(|exploration| exploration.harms.iter().map(move |harm| (exploration, harm)));
+    let harms =
+        || explorations.iter().flat_map(|exploration| exploration.harms.iter().map(move |harm| (exploration, harm)));
     let mut told: Vec<&str> = Vec::new();
     for (_, harm) in harms() {
         let invariant = harm.invariant;

@@ -6,9 +6,7 @@ use std::time::Instant;
 
 use super::cast::Cast;
 use super::stage::Stage;
-use crate::domain::exploration::{
-    Act, Assumptions, Budget, Covered, Exploration, Harm, Invariant, Program, Token,
-};
+use crate::domain::exploration::{Act, Assumptions, Budget, Covered, Exploration, Harm, Invariant, Program, Token};
 use crate::domain::record::age::millis;
 use crate::domain::schema::Schema;
 use crate::explore::{Explored, Found, Limits, Question, Rules, Traced, explore, retrace};
@@ -117,8 +115,7 @@ impl Task {
         token: &Token,
         stage: &mut Stage<'_>,
     ) -> Result<Result<Vec<Traced>, String>, StoreError> {
-        let beginning: Vec<_> =
-            self.services(token).into_iter().map(|service| self.program.starts[service]).collect();
+        let beginning: Vec<_> = self.services(token).into_iter().map(|service| self.program.starts[service]).collect();
         let rules = Rules { most: Budget::ANY, assumptions: Assumptions::default(), in_order: false, ..self.rules() };
         let (responses, ticks) = (stage.cast.responses(), stage.cast.ticks);
         retrace(&rules, responses, ticks, &beginning, &token.acts, stage).await

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::abort::Played;
 use super::retold::{gist, readings, same_answer};
 use super::run::Run;
-use super::story::{Begun, Lock, OTHER_PAYMENT, Operation, PAYMENT};
+use super::story::{Lock, OTHER_PAYMENT, Operation, PAYMENT};
 use super::worker::Worker;
 use super::worker_calls::Met;
 use crate::domain::exploration::{Act, Does, Line, Program, Stage, trace};
@@ -80,8 +80,7 @@ impl<'s> Retelling<'s> {
         let redis_keys = schema.redis_keys(key);
         let behind = vec![None; redis_keys.len()];
         let names: Vec<_> = (1..=services.len()).map(|worker| format!("worker {worker}")).collect();
-        let mut player =
-            Player { program, schema, runs, workers: Vec::new(), names, history, redis_keys, behind };
+        let mut player = Player { program, schema, runs, workers: Vec::new(), names, history, redis_keys, behind };
         for (worker, service) in services.iter().enumerate() {
             let name = player.names[worker].clone();
             let worker = player.request(*service, &name, PAYMENT).await.ok();
@@ -217,7 +216,9 @@ impl<'s> Player<'s> {
 
     /// How the step went another way than in the exploration.
     async fn deviates(&self, step: &Traced, met: Option<Met>) -> Played<Option<String>> {
-        if let Some(why) = step.heard.and_then(|heard| same_answer(heard, met.as_ref(), &self.history.borrow(), &self.names)) {
+        if let Some(why) =
+            step.heard.and_then(|heard| same_answer(heard, met.as_ref(), &self.history.borrow(), &self.names))
+        {
             return Ok(Some(why));
         }
         let seen = self.runs[0].observe().await?;

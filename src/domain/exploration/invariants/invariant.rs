@@ -6,8 +6,8 @@ use crate::domain::exploration::{Act, Moment};
 
 /// What must hold at every moment of every schedule.
 #[derive(Clone, Copy)]
-pub(crate) struct Invariant {
-    pub(crate) name: &'static str,
+pub struct Invariant {
+    pub name: &'static str,
     pub(crate) sentence: &'static str,
     /// What to change where it is broken.
     pub(crate) remedy: &'static str,

@@ -6,7 +6,7 @@ use crate::domain::exploration::{Act, Moment};
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "lock-ends",
     sentence: "every lock ends by itself",
-    remedy: "set a lock and its TTL in one command (SET NX EX), and let no retry prolong another's lock",
+    remedy: "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock",
     shown_by: |moment| moment.after.stuck.map(Act::Next),
     broken,
 };

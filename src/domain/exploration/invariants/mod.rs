@@ -10,9 +10,9 @@ mod payloads_apart;
 mod replays_after_success;
 mod result_kept;
 mod result_not_replaced;
-mod true_replay;
 #[cfg(test)]
 mod samples;
+mod true_replay;
 
 pub(crate) use all::ALL;
-pub(crate) use invariant::Invariant;
+pub use invariant::Invariant;

@@ -6,7 +6,7 @@ use crate::domain::exploration::Moment;
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect comes about at most once",
-    remedy: "give the lock a TTL above the longest run, renew it while the work goes on, and check the owner right before what cannot be taken back",
+    remedy: "look the result up and take the lock in one script, with a TTL above the longest run; renew the lock while the work goes on, and pass the key on to whatever has the effect",
     shown_by: |_| None,
     broken,
 };

@@ -7,7 +7,7 @@ use crate::domain::schema::Meaning;
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
-    remedy: "let complete check the lock's owner, so that only the worker whose lock stands stores a response",
+    remedy: "let only the worker whose lock stands store a response, and let no failure be the last word: another worker may have had the effect",
     shown_by: |_| None,
     broken,
 };
