@@ -45,7 +45,7 @@ fn a_begin_that_ignores_locks_is_killed() {
 #[test]
 fn a_renew_that_checks_no_owner_is_killed() {
     let blind = reference().with("renew.lua", FENCES, "if not holder then");
-    assert_eq!(of(&blind, &SOUND)["one-effect"], [("expiry=1".to_owned(), 9)]);
+    assert_eq!(of(&blind, &SOUND)["one-effect"], [("expiry=1".to_owned(), 7)]);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_release_that_deletes_results_is_killed() {
 fn a_lock_without_ttl_is_killed() {
     let endless = reference().with("begin.lua", TAKES, "redis.call('SET', record, lock)").with("begin.lua", HEALS, "");
     let broken = of(&endless, &SOUND);
-    assert_eq!(broken["lock-ends"], [("lost=1".to_owned(), 3), ("crash=1".to_owned(), 3)]);
+    assert_eq!(broken["lock-ends"], [("lost=1".to_owned(), 2), ("crash=1".to_owned(), 3)]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_renew_that_takes_the_ttl_away_is_killed() {
         "redis.call('PERSIST', record)",
     );
     let broken = of(&endless, &["--faults", "expiry=1"]);
-    assert_eq!(broken["lock-ends"][0], ("lost=1".to_owned(), 4));
+    assert_eq!(broken["lock-ends"][0], ("lost=1".to_owned(), 3));
 }
 
 #[test]
@@ -109,25 +109,27 @@ fn a_begin_that_cannot_read_results_is_killed() {
     assert_eq!(of(&failing, &SOUND)["replays-after-success"], [(String::new(), 5)]);
 }
 
-/// Harmless while nothing fails between the renewal and the stored result, and not without that assumption.
+/// What holds where no handler fails either.
+const UNFAILING: [&str; 4] =
+    ["--faults", "expiry=2,crash=1,lost=1,fail=0,persist=1", "--assume", "critical-section,results-outlive-retries"];
+
+/// Harmless under the assumption of a critical section where no handler fails, for nobody reaches complete late; and not
+/// without that assumption, nor where a failure is stored by complete as well.
 #[test]
 fn a_complete_that_checks_no_owner_is_killed_in_the_open() {
     let blind = reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
-    assert_eq!(of(&blind, &SOUND), ways(&[]));
-    assert_eq!(breaks(&blind, &[]), ["owner-only"]);
+    assert_eq!(of(&blind, &UNFAILING), ways(&[]));
+    assert_eq!(of(&blind, &SOUND)["one-effect"], [("expiry=1 fail=1".to_owned(), 10)]);
+    assert!(breaks(&blind, &["--faults", "fail=0"]).contains(&"owner-only".to_owned()));
 }
 
-/// The same.
 #[test]
 fn a_complete_over_a_result_is_killed_in_the_open() {
+    let takes = r#"begun = begun or string.match(stored, '(,"owner":"[^"]+","fingerprint":"[^"]*","created_at":%d+),"completed_at"')"#;
     let over = reference()
-        .with("complete.lua", "if (holder or author) ~= owner then", "if begun and holder ~= owner then")
-        .with("complete.lua", "if not begun then", "if false then")
-        .with(
-            "complete.lua",
-            "\"' .. begun .. '",
-            "\"' .. (begun or ',\"owner\":\"' .. owner .. '\",\"fingerprint\":\"\",\"created_at\":1') .. '",
-        );
-    assert_eq!(of(&over, &SOUND), ways(&[]));
-    assert!(breaks(&over, &[]).contains(&"result-not-replaced".to_owned()));
+        .with("complete.lua", "if (holder or author) ~= owner then", "if holder and holder ~= owner then")
+        .with("complete.lua", "if not begun then\n  return 'ALREADY'\nend", takes);
+    assert_eq!(of(&over, &UNFAILING), ways(&[]));
+    assert!(of(&over, &SOUND).contains_key("result-kept"));
+    assert!(breaks(&over, &["--faults", "fail=0"]).contains(&"result-not-replaced".to_owned()));
 }
