@@ -10,10 +10,10 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Map;
 use uuid::Uuid;
 
-use self::choice::Choice;
+use self::choice::{Choice, ChosenArgs};
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
-use crate::domain::exploration::{Accepted, Assumption, Budget, Exploration, Harm, Token};
+use crate::domain::exploration::{Accepted, Assumption, Budget, Exploration, Token};
 use crate::domain::schema::Schema;
 use crate::exit::{Exit, Stop};
 use crate::explore::Limits;
@@ -59,9 +59,8 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// is not as it was accepted.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Schemas to explore; the word `all` is every one [default: the context's, else all]
-    #[arg(value_name = "SCHEMA")]
-    names: Vec<String>,
+    #[command(flatten)]
+    chosen: ChosenArgs,
 
     /// How many requests there are
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=6))]
@@ -75,10 +74,6 @@ pub struct Args {
     #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = choice::assumptions())]
     assume: Vec<Assumption>,
 
-    /// Explore workers of two schemas on the same Redis keys, as in a rolling deploy
-    #[arg(long, value_name = "OLD,NEW", conflicts_with = "names")]
-    mix: Option<String>,
-
     /// Show the shortest history of each harm, as a table (the default for one schema), or as nothing but a picture
     #[arg(long, value_enum)]
     trace: Option<Trace>,
@@ -90,10 +85,6 @@ pub struct Args {
     /// End each exploration when it has seen so many states
     #[arg(long, value_name = "N", default_value_t = 3_000_000, value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
     max_states: u32,
-
-    /// Play one history again, which `--output json` and the table name by a token
-    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["names", "mix"])]
-    replay: Option<Token>,
 
     /// How to show what was found
     #[arg(short, long, value_enum, default_value_t)]
@@ -117,7 +108,10 @@ enum Trace {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
-    let choice = choice::choose(context, &args)?;
+    if args.chosen.mix.is_some() && args.workers < 2 {
+        return Err(Stop::usage("--mix: two schemas take two workers at least").into());
+    }
+    let choice = choice::choose(context, &args.chosen, &args.schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (link, target) = context.arena("Exploring").await?;
@@ -129,8 +123,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
     let key = if is_private { PRIVATE_KEY } else { &named };
     let place = Place { target: &target, key, is_private, interrupt: &interrupt };
-    choice::permits(&args, is_private)?;
-    match &args.replay {
+    choice::permits(&args.chosen, args.faults, is_private)?;
+    match &args.chosen.replay {
         Some(token) => replay(context, &args, &choice, token, place).await,
         None => search(context, &args, &choice, accepted.as_ref(), place).await,
     }
@@ -173,8 +167,7 @@ async fn search(
 
 fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accepted: Option<&Accepted>) -> Result<Exit> {
     let differences = accepted.map(|accepted| accepted.differences(explorations));
-    let harms = || explorations.iter().flat_map(|of| of.harms.iter().map(move |harm| (of, harm)));
-    if let Some(picture) = picture(args, &mut harms()) {
+    if let Some(picture) = picture(args, explorations) {
         context.ui.data(picture)?;
     } else {
         let mut of_all = Map::new();
@@ -186,7 +179,8 @@ fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accept
         let shown = Shown { explorations, traces, differences: differences.as_deref() };
         context.show_with(args.output, "schemas", &values, &of_all, |view| render::text(shown, view))?;
     }
-    let bad = differences.map_or_else(|| harms().next().is_some(), |differences| !differences.is_empty());
+    let harmed = || explorations.iter().any(|exploration| !exploration.harms.is_empty());
+    let bad = differences.map_or_else(harmed, |differences| !differences.is_empty());
     let complete = explorations.iter().all(|exploration| exploration.covered.complete);
     Ok(match (bad, complete) {
         (true, _) => Exit::No,
@@ -196,13 +190,14 @@ fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accept
 }
 
 /// Nothing but pictures of histories, where these are asked for.
-fn picture<'a>(args: &Args, harms: &mut dyn Iterator<Item = (&'a Exploration, &'a Harm)>) -> Option<String> {
+fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
+    let mut histories = explorations.iter().flat_map(Exploration::histories);
     match args.trace? {
         Trace::Table => None,
         Trace::Mermaid => {
-            Some(harms.map(|(of, harm)| render::mermaid(&of.name(), harm)).collect::<Vec<_>>().join("\n"))
+            Some(histories.map(|(title, lines)| render::mermaid(&title, lines)).collect::<Vec<_>>().join("\n"))
         }
-        Trace::Svg => Some(harms.next().map(|(of, harm)| render::svg(&of.name(), harm)).unwrap_or_default()),
+        Trace::Svg => Some(histories.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default()),
     }
 }
 

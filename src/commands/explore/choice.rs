@@ -3,15 +3,31 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use strum::VariantArray as _;
 
-use super::Args;
 use crate::args::SchemaArgs;
 use crate::context::Context;
-use crate::domain::exploration::{Assumption, Fault, MOST_WORKERS};
+use crate::domain::exploration::{Assumption, Budget, Fault, MOST_WORKERS, Token};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
+
+/// What is explored: schemas, two beside each other, or one history.
+#[derive(Debug, Args)]
+pub(super) struct ChosenArgs {
+    /// Schemas to explore; the word `all` is every one [default: the context's, else all]
+    #[arg(value_name = "SCHEMA")]
+    names: Vec<String>,
+
+    /// Explore workers of two schemas on the same Redis keys, as in a rolling deploy
+    #[arg(long, value_name = "OLD,NEW", conflicts_with = "names")]
+    pub(super) mix: Option<String>,
+
+    /// Play one history again, which `--output json` and the table name by a token
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["names", "mix"])]
+    pub(super) replay: Option<Token>,
+}
 
 /// The schemas to explore, each alone, or two beside each other.
 pub(super) struct Choice {
@@ -21,31 +37,31 @@ pub(super) struct Choice {
 pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
     let names = Assumption::VARIANTS
         .iter()
-        .map(|assumption| clap::builder::PossibleValue::new(assumption.as_str()).help(assumption.meaning()));
+        .map(|assumption| PossibleValue::new(assumption.as_str()).help(assumption.meaning()));
     PossibleValuesParser::new(names).map(|name| {
         let named = Assumption::VARIANTS.iter().find(|assumption| assumption.as_str() == name);
         named.copied().unwrap_or(Assumption::CriticalSection)
     })
 }
 
-pub(super) fn choose(context: &Context, args: &Args) -> Result<Choice> {
+pub(super) fn choose(context: &Context, args: &ChosenArgs, schemas: &SchemaArgs) -> Result<Choice> {
     if let Some(token) = &args.replay {
-        return of_token(context, args, &token.workers);
+        return of_token(context, schemas, &token.workers);
     }
     if let Some(mix) = &args.mix {
         let Some((old, new)) = mix.split_once(',') else {
             return Err(Stop::usage(format!("--mix {mix}: two schemas are mixed, as in --mix OLD,NEW")).into());
         };
-        return Ok(Choice { programs: vec![mixed(context, args, old, new)?] });
+        return Ok(Choice { programs: vec![mixed(context, schemas, old, new)?] });
     }
-    let mut named = args.schemas.clone();
+    let mut named = schemas.clone();
     named.schema.extend(args.names.iter().cloned());
-    let (schemas, _) = context.schemas_to_play(&named, |_| true)?;
-    Ok(Choice { programs: schemas.into_iter().map(|schema| vec![schema]).collect() })
+    let (played, _) = context.schemas_to_play(&named, |_| true)?;
+    Ok(Choice { programs: played.into_iter().map(|schema| vec![schema]).collect() })
 }
 
 /// The schemas of a token's workers.
-fn of_token(context: &Context, args: &Args, workers: &[String]) -> Result<Choice> {
+fn of_token(context: &Context, args: &SchemaArgs, workers: &[String]) -> Result<Choice> {
     if workers.len() > MOST_WORKERS {
         return Err(Stop::usage(format!("--replay: there are at most {MOST_WORKERS} workers")).into());
     }
@@ -62,7 +78,7 @@ fn of_token(context: &Context, args: &Args, workers: &[String]) -> Result<Choice
     Ok(Choice { programs: vec![program] })
 }
 
-fn mixed(context: &Context, args: &Args, old: &str, new: &str) -> Result<Vec<Arc<Schema>>> {
+fn mixed(context: &Context, args: &SchemaArgs, old: &str, new: &str) -> Result<Vec<Arc<Schema>>> {
     let catalog = every(context, args)?;
     let (old, new) = (one(&catalog, old)?, one(&catalog, new)?);
     if old.name == new.name {
@@ -73,14 +89,11 @@ fn mixed(context: &Context, args: &Args, old: &str, new: &str) -> Result<Vec<Arc
             format!("{} and {} keep their records at different Redis keys: they never meet", old.name, new.name);
         return Err(Stop::usage(message).into());
     }
-    if args.workers < 2 && args.replay.is_none() {
-        return Err(Stop::usage("--mix: two schemas take two workers at least").into());
-    }
     Ok(vec![old, new])
 }
 
-fn every(context: &Context, args: &Args) -> Result<Catalog> {
-    context.catalog(&SchemaArgs { schema: Vec::new(), ..args.schemas.clone() })
+fn every(context: &Context, args: &SchemaArgs) -> Result<Catalog> {
+    context.catalog(&SchemaArgs { schema: Vec::new(), ..args.clone() })
 }
 
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
@@ -91,9 +104,9 @@ fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
 }
 
 /// What befalls a whole server is for throw-away ones.
-pub(super) fn permits(args: &Args, is_private: bool) -> Result<()> {
+pub(super) fn permits(args: &ChosenArgs, faults: Budget, is_private: bool) -> Result<()> {
     let of_token = args.replay.iter().flat_map(|token| &token.acts).filter_map(|act| act.fault());
-    let mut faults = args.faults.faults().map(|(fault, _)| fault).chain(of_token);
+    let mut faults = faults.faults().map(|(fault, _)| fault).chain(of_token);
     match faults.find(|fault| matches!(fault, Fault::Evict | Fault::Failover)) {
         Some(fault) if !is_private => {
             let message = format!("{} is for a throw-away server, and not for one that somebody uses", fault.as_str());

@@ -16,10 +16,23 @@ pub(crate) struct Exploration {
     pub(crate) most: Budget,
     pub(crate) assumptions: Assumptions,
     pub(crate) harms: Vec<Harm>,
+    /// The invariants that the schemas cannot be asked for.
+    pub(crate) not_asked: Vec<&'static str>,
     pub(crate) covered: Covered,
     pub(crate) wall_ms: u64,
+    /// The history that was played again, where that was asked for in place of an exploration.
+    pub(crate) replay: Option<Replay>,
     /// A call that answered otherwise the second time.
     pub(crate) unsteady: Option<String>,
+}
+
+/// A history that was played again.
+#[derive(Debug, Clone)]
+pub(crate) struct Replay {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) token: Token,
+    /// Where the history went another way when it was played.
+    pub(crate) deviates: Option<String>,
 }
 
 /// A harm, with a set of faults of which none can be left out.
@@ -52,6 +65,18 @@ pub struct Covered {
 }
 
 impl Exploration {
+    /// The history that was played again, or that of each harm, with a title.
+    pub(crate) fn histories(&self) -> Vec<(String, &[Line])> {
+        let name = self.name();
+        match &self.replay {
+            Some(replay) => vec![(format!("{name}, {}", self.most), &replay.lines)],
+            None => {
+                let title = |harm: &Harm| format!("{name}, {}, {}", harm.invariant.name, harm.faults);
+                self.harms.iter().map(|harm| (title(harm), &*harm.lines)).collect()
+            }
+        }
+    }
+
     /// The schemas in words.
     pub(crate) fn name(&self) -> String {
         self.schemas.join(" beside ")

@@ -19,7 +19,7 @@ pub use answer::Author;
 pub(crate) use answer::Heard;
 pub use assumption::{Assumption, Assumptions};
 pub use exploration::Covered;
-pub(crate) use exploration::{Exploration, Harm};
+pub(crate) use exploration::{Exploration, Harm, Replay};
 pub use fault::{Budget, Fault};
 pub use invariants::Invariant;
 pub use keys::{Held, Keys};

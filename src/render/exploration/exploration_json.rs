@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::exploration::{Budget, Difference, Exploration, Fault, Harm, Line};
+use crate::domain::exploration::{Budget, Difference, Exploration, Fault, Harm, Line, Replay};
 use strum::VariantArray as _;
 
 pub(crate) fn exploration(exploration: &Exploration) -> Value {
@@ -22,12 +22,23 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
         "bytes_a_state": covered.bytes_a_state,
         "search_us": covered.search_us,
         "wall_ms": exploration.wall_ms,
+        "not_asked": exploration.not_asked,
+        "replay": exploration.replay.as_ref().map(replay),
         "harms": exploration.harms.iter().map(harm).collect::<Vec<_>>(),
     })
 }
 
 fn every(budget: Budget) -> Map<String, Value> {
     Fault::VARIANTS.iter().map(|fault| (fault.as_str().to_owned(), budget.of(*fault).into())).collect()
+}
+
+fn replay(replay: &Replay) -> Value {
+    json!({
+        "steps": replay.token.acts.len(),
+        "trace": replay.lines.iter().map(line).collect::<Vec<_>>(),
+        "token": replay.token.to_string(),
+        "deviates": replay.deviates,
+    })
 }
 
 fn harm(harm: &Harm) -> Value {

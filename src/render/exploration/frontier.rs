@@ -4,7 +4,7 @@ use anstyle::AnsiColor;
 
 use super::remedies::lines;
 use super::{lanes, remedies};
-use crate::domain::exploration::{Budget, Difference, Exploration, Harm, Invariant, invariants};
+use crate::domain::exploration::{Budget, Difference, Exploration, Harm, Invariant, Replay, invariants};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
@@ -20,6 +20,10 @@ pub(crate) struct Shown<'a> {
 pub(crate) fn text(shown: Shown<'_>, view: View) -> String {
     let mut parts = Vec::new();
     for exploration in shown.explorations {
+        if let Some(replay) = &exploration.replay {
+            parts.push(again(exploration, replay, view));
+            continue;
+        }
         parts.push(frontier(exploration, view));
         if shown.traces {
             parts.extend(shortest(exploration).map(|harm| history(harm, view)));
@@ -69,11 +73,16 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     let holds: Vec<_> = invariants::ALL
         .iter()
         .filter(|invariant| of(exploration, invariant).next().is_none())
+        .filter(|invariant| !exploration.not_asked.contains(&invariant.name))
         .map(|invariant| invariant.name)
         .collect();
     if !holds.is_empty() {
         let word = if exploration.covered.complete { "holds" } else { "not broken so far" };
         text.push_str(&lines(&format!("{word}: {}", holds.join(", ")), 2, view.width));
+    }
+    if !exploration.not_asked.is_empty() {
+        let names = exploration.not_asked.join(", ");
+        text.push_str(&lines(&format!("not asked, for the schema does not compare it: {names}"), 2, view.width));
     }
     text.push_str(&lines(&palette.dim(&coverage(exploration)), 2, view.width));
     text
@@ -116,15 +125,34 @@ fn history(harm: &Harm, view: View) -> String {
     let mut text = lines(&palette.bold(&heading), 2, view.width);
     text.push_str(&lines(&format!("It should hold that {}.", harm.invariant.sentence), 2, view.width));
     text.push_str(&lanes::text(&harm.lines, view));
-    if let Some(why) = &harm.deviates {
-        text.push_str(&lines(&format!("Played by workers it went another way: {why}"), 2, view.width));
-    }
+    text.push_str(&otherwise(harm.deviates.as_deref(), view));
     // One word, so that it can be copied.
     text.push_str(&format!(
         "  {}\n",
         palette.dim(&format!("--replay {}", escape::text(harm.token.to_string().as_bytes())))
     ));
     text
+}
+
+/// A history that was played again, and what it breaks.
+fn again(exploration: &Exploration, replay: &Replay, view: View) -> String {
+    let name = escape::text(exploration.name().as_bytes());
+    let mut text = format!("{}, {}\n", view.palette.bold(&name), exploration.most);
+    text.push_str(&lanes::text(&replay.lines, view));
+    text.push_str(&otherwise(replay.deviates.as_deref(), view));
+    for harm in &exploration.harms {
+        let broken = format!("Broken: {} ({}).", harm.invariant.name, harm.invariant.sentence);
+        text.push_str(&lines(&broken, 2, view.width));
+    }
+    if exploration.harms.is_empty() {
+        text.push_str("  This history breaks nothing.\n");
+    }
+    text
+}
+
+fn otherwise(deviates: Option<&str>, view: View) -> String {
+    let why = deviates.map(|why| format!("Played by workers it went another way: {}", escape::text(why.as_bytes())));
+    why.map(|why| lines(&why, 2, view.width)).unwrap_or_default()
 }
 
 /// What is not as it was accepted, a line each.

@@ -10,14 +10,14 @@ pub(super) const FAULT: &str = "✗";
 /// Who has a lane: the workers that act, Redis in their middle.
 pub(super) struct Lanes {
     names: Vec<String>,
-    redis: usize,
+    middle: usize,
 }
 
 /// What stands in a line: in which lane, and in the lane of Redis.
 pub(super) struct Cells {
     pub(super) lane: Option<usize>,
     pub(super) does: String,
-    pub(super) redis: String,
+    pub(super) holds: String,
 }
 
 impl Lanes {
@@ -28,17 +28,18 @@ impl Lanes {
                 names.push(line.actor.clone());
             }
         }
-        let redis = names.len().div_ceil(2);
-        names.insert(redis, "Redis".to_owned());
-        Self { names, redis }
+        let middle = names.len().div_ceil(2);
+        names.insert(middle, "Redis".to_owned());
+        Self { names, middle }
     }
 
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    pub(super) fn redis(&self) -> usize {
-        self.redis
+    /// The lane of Redis.
+    pub(super) fn middle(&self) -> usize {
+        self.middle
     }
 
     /// A line's cells; Redis shows what stands there where that is not what stood there `before`.
@@ -46,14 +47,14 @@ impl Lanes {
         let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
         let step = escape::text(line.step.as_bytes());
         if !is_acting(line.act) {
-            let holds = if line.holds == before { String::new() } else { format!(": {}", line.holds) };
-            return Cells { lane: None, does: String::new(), redis: format!("{mark}{step}{holds}") };
+            let changed = if line.holds == before { String::new() } else { format!(": {}", line.holds) };
+            return Cells { lane: None, does: String::new(), holds: format!("{mark}{step}{changed}") };
         }
         let meaning = line.reply.as_deref().map(meaning).map(|meaning| format!(": {meaning}")).unwrap_or_default();
         let lane = self.names.iter().position(|name| *name == line.actor);
-        let redis = if line.holds == before { String::new() } else { line.holds.clone() };
+        let holds = if line.holds == before { String::new() } else { line.holds.clone() };
         let does = format!("{mark}{step}{}", escape::text(meaning.as_bytes()));
-        Cells { lane, does, redis: escape::text(redis.as_bytes()) }
+        Cells { lane, does, holds: escape::text(holds.as_bytes()) }
     }
 }
 
@@ -78,7 +79,7 @@ pub(super) fn text(lines: &[Line], view: View) -> String {
         before.clone_from(&line.holds);
         let mut row = vec![String::new(); lanes.names().len() + 1];
         row[0] = (number + 1).to_string();
-        row[lanes.redis() + 1] = cells.redis;
+        row[lanes.middle() + 1] = cells.holds;
         if let Some(lane) = cells.lane {
             row[lane + 1] = cells.does;
         }

@@ -1,7 +1,7 @@
 //! A history as a picture: the swim lanes as SVG.
 
 use super::lanes::Lanes;
-use crate::domain::exploration::Harm;
+use crate::domain::exploration::Line;
 use crate::render::fold::fold;
 
 /// Pixels that a line of text is high.
@@ -20,27 +20,26 @@ const STYLE: &str = "text{font:13px ui-monospace,monospace;fill:#1f2328}.name{fo
 .redis{fill:#57606a}line{stroke:#d0d7de}rect{fill:#fff}";
 
 /// The picture of a history, with its title.
-pub(crate) fn svg(title: &str, harm: &Harm) -> String {
-    let lanes = Lanes::of(&harm.lines);
-    let title = format!("{title}: {}, {}", harm.invariant.name, harm.faults);
-    let mut drawn = texts(MARGIN, MARGIN + LINE, &[title.clone()], "name");
+pub(crate) fn svg(title: &str, lines: &[Line]) -> String {
+    let lanes = Lanes::of(lines);
+    let mut drawn = texts(MARGIN, MARGIN + LINE, &[title.to_owned()], "name");
     let top = MARGIN + 3 * LINE;
     for (lane, name) in lanes.names().iter().enumerate() {
         drawn.push_str(&texts(column(lane), top, &[name.clone()], "name"));
     }
     let mut y = top + 2 * LINE;
     let mut before = "nothing";
-    for line in &harm.lines {
+    for line in lines {
         let cells = lanes.cells(line, before);
         let kind = if line.act.fault().is_some() { "fault" } else { "step" };
-        let of_redis = if cells.lane.is_none() { kind } else { "redis" };
+        let of_middle = if cells.lane.is_none() { kind } else { "redis" };
         let columns = [
-            (cells.lane.unwrap_or(lanes.redis()), fold(&cells.does, Some(CHARACTERS)), kind),
-            (lanes.redis(), fold(&cells.redis, Some(CHARACTERS)), of_redis),
+            (cells.lane.unwrap_or(lanes.middle()), fold(&cells.does, Some(CHARACTERS)), kind),
+            (lanes.middle(), fold(&cells.holds, Some(CHARACTERS)), of_middle),
         ];
-        let height = columns.iter().map(|(_, lines, _)| lines.len()).max().unwrap_or(1);
-        for (lane, lines, class) in columns {
-            drawn.push_str(&texts(column(lane), y, &lines, class));
+        let height = columns.iter().map(|(_, folded, _)| folded.len()).max().unwrap_or(1);
+        for (lane, folded, class) in columns {
+            drawn.push_str(&texts(column(lane), y, &folded, class));
         }
         y += height * LINE + LINE / 2;
         before = &line.holds;
@@ -55,7 +54,7 @@ pub(crate) fn svg(title: &str, harm: &Harm) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n\
          <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\"/>\n{rules}{drawn}</svg>\n",
-        escaped(&title)
+        escaped(title)
     )
 }
 
@@ -78,19 +77,12 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::exploration::{Budget, Token, invariants};
     use crate::render::exploration::lanes::tests::lines;
 
     #[test]
     fn nothing_of_a_name_is_taken_for_markup() {
-        let token = Token { workers: vec!["mine".to_owned()], acts: Vec::new() };
-        let harm =
-            Harm { invariant: &invariants::ALL[0], faults: Budget::default(), lines: lines(), token, deviates: None };
-        let picture = svg("a<b & c", &harm);
-        assert!(
-            picture.contains("a&lt;b &amp; c: one-effect, no fault") && picture.contains("makes &lt;b&gt;"),
-            "{picture}"
-        );
+        let picture = svg("a<b & c", &lines());
+        assert!(picture.contains("a&lt;b &amp; c") && picture.contains("makes &lt;b&gt;"), "{picture}");
         assert_eq!(picture.matches("<line ").count(), 2, "between three lanes");
     }
 }

@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use super::cast::Cast;
 use super::stage::Stage;
-use crate::domain::exploration::{Act, Assumptions, Budget, Covered, Exploration, Harm, Invariant, Program, Token};
+use crate::domain::exploration::{
+    Act, Assumptions, Budget, Covered, Exploration, Harm, Invariant, Program, Replay, Token, invariants,
+};
 use crate::domain::record::age::millis;
 use crate::domain::schema::Schema;
 use crate::explore::{Explored, Found, Limits, Question, Rules, Traced, explore, retrace};
@@ -64,8 +66,10 @@ impl Task {
             most: self.most,
             assumptions: self.assumptions,
             harms,
+            not_asked: self.not_asked(),
             covered: explored.covered,
             wall_ms: millis(since.elapsed()),
+            replay: None,
             unsteady: explored.unsteady.map(|question| self.unsteady(question)),
         })
     }
@@ -169,10 +173,17 @@ impl Task {
             most: used,
             assumptions: Assumptions::default(),
             harms: traced.iter().flat_map(|step| &step.broken).map(harm).collect(),
+            not_asked: self.not_asked(),
             covered,
             wall_ms: 0,
+            replay: Some(Replay { lines: told.lines.clone(), token: token.clone(), deviates: told.deviates.clone() }),
             unsteady: None,
         }
+    }
+
+    fn not_asked(&self) -> Vec<&'static str> {
+        let is_asked = |invariant: &Invariant| self.program.services.iter().any(|schema| (invariant.asked_of)(schema));
+        invariants::ALL.iter().filter(|invariant| !is_asked(invariant)).map(|invariant| invariant.name).collect()
     }
 
     fn unsteady(&self, question: Question) -> String {

@@ -7,7 +7,7 @@ use crate::simulate::variant::{home, run};
 use crate::support::Server;
 
 /// The output but for how long it took.
-fn steady(text: &str) -> String {
+pub fn steady(text: &str) -> String {
     let is_time = |word: &str| word.strip_suffix("ms").is_some_and(|number| number.parse::<u64>().is_ok());
     let line = |line: &str| {
         let words: Vec<_> = line.split(' ').map(|word| if is_time(word) { "[time]ms" } else { word }).collect();
@@ -45,8 +45,20 @@ fn an_exploration_that_reaches_its_bounds_says_so() {
 
 #[test]
 fn json_says_what_was_covered() {
-    let explored =
-        only(&explore(&["reference", "--workers", "2", "--faults", "lost=0", "--assume", "critical-section,results-outlive-retries", "-o", "json"]).exits(0));
+    let explored = only(
+        &explore(&[
+            "reference",
+            "--workers",
+            "2",
+            "--faults",
+            "lost=0",
+            "--assume",
+            "critical-section,results-outlive-retries",
+            "-o",
+            "json",
+        ])
+        .exits(0),
+    );
     assert_eq!(explored["schema"], "reference");
     assert_eq!(explored["workers"], 2);
     assert_eq!(explored["assume"], json!(["critical-section", "results-outlive-retries"]));

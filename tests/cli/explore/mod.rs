@@ -1,6 +1,7 @@
 //! `idemctl explore`: what it finds is there, what it shows was played, and each invariant has a mutant that breaks it.
 
 mod command;
+mod document;
 mod frontiers;
 mod histories;
 mod mutants;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::domain::exploration::{Act, Moment};
+use crate::domain::schema::Schema;
 
 /// What must hold at every moment of every schedule.
 #[derive(Clone, Copy)]
@@ -11,6 +12,8 @@ pub struct Invariant {
     pub(crate) sentence: &'static str,
     /// What to change where it is broken.
     pub(crate) remedy: &'static str,
+    /// Whether a schema can be asked for it.
+    pub(crate) asked_of: fn(&Schema) -> bool,
     /// The request after the moment that shows the harm, where the moment itself does not.
     pub(crate) shown_by: fn(&Moment) -> Option<Act>,
     pub(crate) broken: fn(&Moment) -> bool,

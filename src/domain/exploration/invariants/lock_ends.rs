@@ -7,6 +7,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     name: "lock-ends",
     sentence: "every lock ends by itself",
     remedy: "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock",
+    asked_of: |_| true,
     shown_by: |moment| moment.after.stuck.map(Act::Next),
     broken,
 };

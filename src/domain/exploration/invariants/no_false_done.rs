@@ -8,6 +8,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     name: "no-false-done",
     sentence: "nobody is told that an operation is done that was not done",
     remedy: "let begin replay nothing but a stored result",
+    asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };

@@ -7,6 +7,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect comes about at most once",
     remedy: "look the result up and take the lock in one script, with a TTL above the longest run; renew the lock while the work goes on, and pass the key on to whatever has the effect",
+    asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };

@@ -7,6 +7,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     name: "owner-only",
     sentence: "only its owner removes a lock",
     remedy: "store an owner token as the lock, and let complete and release compare it in a script",
+    asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };

@@ -7,6 +7,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     name: "result-kept",
     sentence: "nobody removes a stored result before its TTL",
     remedy: "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well",
+    asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };

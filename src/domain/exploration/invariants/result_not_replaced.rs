@@ -7,6 +7,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     name: "result-not-replaced",
     sentence: "nobody replaces a stored result",
     remedy: "let complete store only where its own lock stands: SET takes whatever is there",
+    asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };

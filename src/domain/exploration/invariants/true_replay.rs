@@ -8,6 +8,7 @@ pub(super) const INVARIANT: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
     remedy: "let only the worker whose lock stands store a response, and let no failure be the last word: another worker may have had the effect",
+    asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };
