@@ -6,7 +6,7 @@ use super::perform::{Perform, Question};
 use super::rules::Rules;
 use super::search::{Needs, Search};
 use super::table::Table;
-use crate::domain::exploration::{Act, Author, Budget, Covered, Invariant, Keys, invariants};
+use crate::domain::exploration::{Act, Author, Budget, Covered, Invariant, Reached, invariants};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -31,8 +31,8 @@ pub struct Explored {
     pub covered: Covered,
     /// A step that did something else the second time.
     pub unsteady: Option<Question>,
-    /// Each state of the Redis keys that was reached, with a shortest way to it.
-    pub reached: Vec<(Keys, Vec<u8>, Vec<Act>)>,
+    /// Each state of the Redis keys that was reached, with minimal faults and a shortest way.
+    pub reached: Vec<Reached>,
 }
 
 /// Explores a program, where `responses` are those that workers give and scripts see the time pass when it `ticks`.
@@ -77,8 +77,7 @@ pub async fn explore<P: Perform>(
         bytes_a_state: search.bytes_a_state(),
         search_us: u64::try_from(searched.as_micros()).unwrap_or(u64::MAX),
     };
-    let reached = search.reached().map(|(keys, beginning, acts)| (keys.clone(), beginning, acts)).collect();
-    Ok(Explored { found: frontier(&search), covered, unsteady, reached })
+    Ok(Explored { found: frontier(&search), covered, unsteady, reached: search.reached() })
 }
 
 /// Asks the server everything again, in another order; the first question that has another answer now.

@@ -1,5 +1,7 @@
 //! Breadth first over all states: the first way to a harm is a shortest one.
 
+use std::collections::HashMap;
+
 use super::here::{self, Step};
 use super::index::Index;
 use super::perform::{Performed, Question};
@@ -7,7 +9,7 @@ use super::rules::Rules;
 use super::schedules;
 use super::state::State;
 use super::table::Table;
-use crate::domain::exploration::{Act, Budget, Keys, Moment, invariants};
+use crate::domain::exploration::{Act, Budget, Does, Moment, Reached, invariants};
 
 /// States that are looked at between two questions whether to go on.
 const SLICE: usize = 50_000;
@@ -166,16 +168,30 @@ impl Search {
         (of_states + of_edges + self.index.bytes()) / self.states.len().max(1)
     }
 
-    /// Every state of the Redis keys that was reached, with a shortest way to it.
-    pub(super) fn reached(&self) -> impl Iterator<Item = (&Keys, Vec<u8>, Vec<Act>)> {
-        let mut seen = vec![false; self.table.len()];
-        (0u32..).zip(&self.states).filter_map(move |(number, state)| {
-            let is_first = !std::mem::replace(&mut seen[state.store as usize], true);
-            is_first.then(|| {
+    /// Every state of the Redis keys that was reached, with the minimal faults and a shortest way of each.
+    pub(super) fn reached(&self) -> Vec<Reached> {
+        let mut minimal: HashMap<(u32, bool), Vec<(Budget, u32)>> = HashMap::new();
+        for (number, state) in (0u32..).zip(&self.states) {
+            let known = minimal.entry((state.store, self.holder_lives(state))).or_default();
+            if !known.iter().any(|(faults, _)| faults.is_within(state.used)) {
+                known.retain(|(faults, _)| !state.used.is_within(*faults));
+                known.push((state.used, number));
+            }
+        }
+        let mut minimal: Vec<_> = minimal.into_iter().collect();
+        minimal.sort_unstable_by_key(|(place, _)| *place);
+        let reached = |((store, holder_lives), ways): ((u32, bool), Vec<(Budget, u32)>)| {
+            ways.into_iter().map(move |(faults, number)| {
                 let (beginning, acts) = self.way(number);
-                (self.table.keys(state.store), beginning, acts)
+                Reached { keys: self.table.keys(store).clone(), holder_lives, faults, beginning, acts }
             })
-        })
+        };
+        minimal.into_iter().flat_map(reached).collect()
+    }
+
+    fn holder_lives(&self, state: &State) -> bool {
+        let point = state.holder().map(|worker| self.rules.point(state, worker));
+        point.is_some_and(|point| !point.waits && point.does != Does::Nothing)
     }
 }
 

@@ -62,10 +62,6 @@ impl Table {
         u8::try_from(self.stores[0].slots.len()).unwrap_or(u8::MAX)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.stores.len()
-    }
-
     fn number(&mut self, keys: Keys) -> u32 {
         if let Some(number) = self.numbers.get(&keys) {
             return *number;

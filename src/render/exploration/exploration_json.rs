@@ -57,7 +57,7 @@ fn harm(harm: &Harm) -> Value {
     })
 }
 
-fn line(line: &Line) -> Value {
+pub(super) fn line(line: &Line) -> Value {
     json!({
         "actor": line.actor,
         "step": line.step,

@@ -96,7 +96,7 @@ impl Task {
         Ok(Harm { invariant: found.invariant, faults: found.faults, lines, token, deviates })
     }
 
-    fn token(&self, beginning: &[u8], acts: &[Act]) -> Token {
+    pub(super) fn token(&self, beginning: &[u8], acts: &[Act]) -> Token {
         let name = |start: &u8| {
             let service = self.program.starts.iter().position(|known| known == start).unwrap_or(0);
             self.program.services[service].name.clone()
@@ -186,7 +186,7 @@ impl Task {
         invariants::ALL.iter().filter(|invariant| !is_asked(invariant)).map(|invariant| invariant.name).collect()
     }
 
-    fn unsteady(&self, question: Question) -> String {
+    pub(super) fn unsteady(&self, question: Question) -> String {
         let asks = self.program.asks[usize::from(question.ask)];
         let (stage, schema) = (asks.stage.as_str(), &self.program.services[asks.service].name);
         format!("call {} of {stage} of {schema} does not answer the same question alike", asks.index + 1)

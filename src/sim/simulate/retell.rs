@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::abort::Played;
-use super::retold::{gist, readings, same_answer};
+use super::retold::same_answer;
 use super::run::Run;
 use super::story::{Lock, OTHER_PAYMENT, Operation, PAYMENT};
 use super::worker::Worker;
 use super::worker_calls::Met;
-use crate::domain::exploration::{Act, Does, Line, Program, Stage, trace};
+use crate::domain::exploration::{Act, Does, Line, Program, Stage, gist, trace};
 use crate::domain::schema::{Role, Schema};
 use crate::domain::simulation::History;
 use crate::domain::step::StepReply;
@@ -222,7 +222,7 @@ impl<'s> Player<'s> {
             return Ok(Some(why));
         }
         let seen = self.runs[0].observe().await?;
-        let (played, explored) = (readings(self.schema, &seen), gist(self.schema, &step.keys));
+        let (played, explored) = (gist::of_seen(self.schema, &seen), gist::of_keys(self.schema, &step.keys));
         Ok((played != explored).then(|| format!("played, it leaves {played}; explored, {explored}")))
     }
 
