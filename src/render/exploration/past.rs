@@ -17,12 +17,13 @@ pub(crate) fn past(record: &Record, past: &Past, view: View) -> String {
         );
         return format!("\n{heading}\n{}", lines(&none, 2, view.width));
     }
-    let mut text = format!("\n{heading} (all schedules of {within})\n");
+    let mut text = format!("\n{heading}\n");
     for way in &past.ways {
         text.push_str(&lines(&sentence(record, way), 2, view.width));
     }
     // The first takes the fewest faults.
     text.push_str(&lanes::text(&past.ways[0].lines, view));
+    text.push_str(&lines(&view.palette.dim(&format!("of all schedules of {within}")), 2, view.width));
     text
 }
 
@@ -36,7 +37,8 @@ fn sentence(record: &Record, way: &Way) -> String {
         (true, false) => ", and no worker is behind the lock any more",
         (false, _) => "",
     };
-    format!("{by}, in {} steps{then}", way.token.acts.len())
+    let steps = way.token.acts.len();
+    format!("{by}, in {steps} {}{then}", if steps == 1 { "step" } else { "steps" })
 }
 
 pub(crate) fn past_json(record: &Record, past: &Past) -> Value {

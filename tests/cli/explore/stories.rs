@@ -7,13 +7,14 @@ const SCHEMAS: [&str; 7] =
     ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
 
 /// Stories, and the faults of each.
-const STORIES: [(&str, &str); 11] = [
+const STORIES: [(&str, &str); 12] = [
     ("first-then-retry", "none"),
     ("concurrent-duplicates", "none"),
     ("crash-before-complete", "expiry=1,lost=0,fail=0"),
     ("zombie-completes", "expiry=1,crash=0,lost=0,fail=0"),
     ("zombie-overwrites", "expiry=1,crash=0,lost=0,fail=0"),
     ("zombie-releases", "expiry=1,crash=0,lost=0"),
+    ("failure-deletes-result", "expiry=1,crash=0,lost=0"),
     ("handler-fails", "expiry=1,crash=0,lost=0"),
     ("crash-between-steps", "expiry=1,lost=0,fail=0"),
     ("lock-without-expiry", "expiry=0,lost=0,fail=0,persist=1"),

@@ -1,4 +1,5 @@
 //! `idemctl inspect` from the outside: the binary against a real server.
 
 mod body;
+mod explain;
 mod record;

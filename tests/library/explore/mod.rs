@@ -2,4 +2,5 @@
 
 mod alike;
 mod chance;
+mod leftover;
 mod performer;
