@@ -138,6 +138,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--full', '--full', [CompletionResultType]::ParameterName, 'Read values of any size whole; without it 64 KiB')
             [CompletionResult]::new('--reveal', '--reveal', [CompletionResultType]::ParameterName, 'Show Authorization, Cookie, Set-Cookie and their like')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Let --body replace a file that is there; a link is replaced, never followed')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema''s own steps are explored on a throw-away server, never on the one that is inspected')
             break
         }
         'idemctl;get' {
@@ -193,6 +194,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--full', '--full', [CompletionResultType]::ParameterName, 'Read values of any size whole; without it 64 KiB')
             [CompletionResult]::new('--reveal', '--reveal', [CompletionResultType]::ParameterName, 'Show Authorization, Cookie, Set-Cookie and their like')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Let --body replace a file that is there; a link is replaced, never followed')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema''s own steps are explored on a throw-away server, never on the one that is inspected')
             break
         }
         'idemctl;list' {

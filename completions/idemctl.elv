@@ -134,6 +134,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --full 'Read values of any size whole; without it 64 KiB'
             cand --reveal 'Show Authorization, Cookie, Set-Cookie and their like'
             cand --force 'Let --body replace a file that is there; a link is replaced, never followed'
+            cand --explain 'Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema''s own steps are explored on a throw-away server, never on the one that is inspected'
         }
         &'idemctl;get'= {
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'
@@ -188,6 +189,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --full 'Read values of any size whole; without it 64 KiB'
             cand --reveal 'Show Authorization, Cookie, Set-Cookie and their like'
             cand --force 'Let --body replace a file that is there; a link is replaced, never followed'
+            cand --explain 'Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema''s own steps are explored on a throw-away server, never on the one that is inspected'
         }
         &'idemctl;list'= {
             cand -u 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]'
