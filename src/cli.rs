@@ -139,7 +139,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into(), is_check),
     };
-    settings.warnings().into_iter().for_each(|warning| ui.warning(&warning));
+    settings.warnings().for_each(|warning| ui.warning(&warning));
     let mut context = Context::new(settings, ui);
     match run(&mut context, root.command) {
         Ok(exit) => exit,

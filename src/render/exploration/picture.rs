@@ -25,7 +25,7 @@ pub(crate) fn svg(title: &str, lines: &[Line]) -> String {
     let mut drawn = texts(MARGIN, MARGIN + LINE, &[title.to_owned()], "name");
     let top = MARGIN + 3 * LINE;
     for (lane, name) in lanes.names().iter().enumerate() {
-        drawn.push_str(&texts(column(lane), top, &[name.clone()], "name"));
+        drawn.push_str(&texts(column(lane), top, std::slice::from_ref(name), "name"));
     }
     let mut y = top + 2 * LINE;
     let mut before = "nothing";

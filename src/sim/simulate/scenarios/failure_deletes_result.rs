@@ -7,7 +7,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
         name: "failure-deletes-result",
         summary: "a slow worker stores its result, and the failure of the next worker deletes the result",
-        remedy: "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well",
+        remedy: "let release check in a script that the lock is still its owner's, for a plain DEL takes a result as well; let no stored failure be the last word",
     },
     play: |environment| Box::pin(play(environment)),
 };
