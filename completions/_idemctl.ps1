@@ -81,6 +81,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('audit', 'audit', [CompletionResultType]::ParameterValue, 'Show each Redis key that was changed: the older name of `log --records`')
             [CompletionResult]::new('race', 'race', [CompletionResultType]::ParameterValue, 'Race simultaneous requests with one idempotency key and say whether exactly one got through')
             [CompletionResult]::new('simulate', 'simulate', [CompletionResultType]::ParameterValue, 'Play the ways in which idempotency fails, and say who is hurt')
+            [CompletionResult]::new('explore', 'explore', [CompletionResultType]::ParameterValue, 'Explore every order of the steps of simultaneous requests, with faults, and show the shortest way to each harm')
             [CompletionResult]::new('sandbox', 'sandbox', [CompletionResultType]::ParameterValue, 'Run a command against a private throw-away server')
             [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'List the schemas idemctl knows, show one, or check one of your own')
             [CompletionResult]::new('context', 'context', [CompletionResultType]::ParameterValue, 'List the contexts of the config file, show one, or choose the one that is used')
@@ -147,6 +148,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--full', '--full', [CompletionResultType]::ParameterName, 'Read values of any size whole; without it 64 KiB')
             [CompletionResult]::new('--reveal', '--reveal', [CompletionResultType]::ParameterName, 'Show Authorization, Cookie, Set-Cookie and their like')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Let --body replace a file that is there; a link is replaced, never followed')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema''s own steps are explored on a throw-away server, never on the one that is inspected')
             break
         }
         'idemctl;get' {
@@ -207,6 +209,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--full', '--full', [CompletionResultType]::ParameterName, 'Read values of any size whole; without it 64 KiB')
             [CompletionResult]::new('--reveal', '--reveal', [CompletionResultType]::ParameterName, 'Show Authorization, Cookie, Set-Cookie and their like')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Let --body replace a file that is there; a link is replaced, never followed')
+            [CompletionResult]::new('--explain', '--explain', [CompletionResultType]::ParameterName, 'Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema''s own steps are explored on a throw-away server, never on the one that is inspected')
             break
         }
         'idemctl;list' {
@@ -475,6 +478,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
             [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
@@ -1081,6 +1085,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
             [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--elsewhere', '--elsewhere', [CompletionResultType]::ParameterName, 'Go to another server, service, cluster or database than what comes back was taken from')
             [CompletionResult]::new('--replace-locked', '--replace-locked', [CompletionResultType]::ParameterName, 'Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock''s holder overwrites it')
@@ -1133,6 +1138,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
             [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--records', '--records', [CompletionResultType]::ParameterName, 'A line for each Redis key that was changed, in place of a line for each operation')
             [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Show one operation and the records that it changed')
@@ -1177,6 +1183,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
             [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
@@ -1216,6 +1223,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
             [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the backups, the oldest first')
             [CompletionResult]::new('prune', 'prune', [CompletionResultType]::ParameterValue, 'Delete backups that are older, after showing which')
@@ -1259,6 +1267,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
             [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
@@ -1304,6 +1313,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
             [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
@@ -1455,6 +1465,61 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'Play every scenario')
             [CompletionResult]::new('--timeline', '--timeline', [CompletionResultType]::ParameterName, 'Show each cell as a sequence: when, who, what, Redis''s reply, what the client saw')
+            break
+        }
+        'idemctl;explore' {
+            [CompletionResult]::new('-u', '-u', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('--url', '--url', [CompletionResultType]::ParameterName, 'Server URL, e.g. redis://USER:PASSWORD@HOST:6379/0 or unix:///PATH [env: IDEMCTL_URL, REDIS_URL]')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
+            [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Server host [default: 127.0.0.1]')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
+            [CompletionResult]::new('--port', '--port', [CompletionResultType]::ParameterName, 'Server port [default: 6379]')
+            [CompletionResult]::new('-s', '-s', [CompletionResultType]::ParameterName, 'Unix socket of the server')
+            [CompletionResult]::new('--socket', '--socket', [CompletionResultType]::ParameterName, 'Unix socket of the server')
+            [CompletionResult]::new('--sentinel', '--sentinel', [CompletionResultType]::ParameterName, 'Sentinels that know the service''s master')
+            [CompletionResult]::new('--master-name', '--master-name', [CompletionResultType]::ParameterName, 'Name of the service at the Sentinels')
+            [CompletionResult]::new('--sentinel-user', '--sentinel-user', [CompletionResultType]::ParameterName, 'ACL user at the Sentinels, which have a log-in of their own; needs a password')
+            [CompletionResult]::new('--sentinel-pass-file', '--sentinel-pass-file', [CompletionResultType]::ParameterName, 'File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]')
+            [CompletionResult]::new('-n', '-n', [CompletionResultType]::ParameterName, 'Database number [default: 0]')
+            [CompletionResult]::new('--db', '--db', [CompletionResultType]::ParameterName, 'Database number [default: 0]')
+            [CompletionResult]::new('--user', '--user', [CompletionResultType]::ParameterName, 'ACL user; needs a password')
+            [CompletionResult]::new('-a', '-a', [CompletionResultType]::ParameterName, 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]')
+            [CompletionResult]::new('--pass', '--pass', [CompletionResultType]::ParameterName, 'Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]')
+            [CompletionResult]::new('--pass-file', '--pass-file', [CompletionResultType]::ParameterName, 'File with the password in its one line (`-`: the first line of stdin)')
+            [CompletionResult]::new('--context', '--context', [CompletionResultType]::ParameterName, 'Context of the config file [env: IDEMCTL_CONTEXT]')
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Config file [default: $XDG_CONFIG_HOME/idemctl/config.toml] [env: IDEMCTL_CONFIG]')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'How long each reply may take [default: 5s]')
+            [CompletionResult]::new('--connect-timeout', '--connect-timeout', [CompletionResultType]::ParameterName, 'How long connecting may take, and the TLS handshake again [default: 2s]')
+            [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'Certificates of the issuers to trust, PEM, in place of the system''s')
+            [CompletionResult]::new('--cacertdir', '--cacertdir', [CompletionResultType]::ParameterName, 'Folder with such files')
+            [CompletionResult]::new('--cert', '--cert', [CompletionResultType]::ParameterName, 'The client''s certificate, PEM, for a server that wants one; with --key')
+            [CompletionResult]::new('--key', '--key', [CompletionResultType]::ParameterName, 'The client''s private key, PEM')
+            [CompletionResult]::new('--sni', '--sni', [CompletionResultType]::ParameterName, 'Name to ask for and to find in the server''s certificate [default: the host]')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal')
+            [CompletionResult]::new('--mix', '--mix', [CompletionResultType]::ParameterName, 'Explore workers of two schemas on the same Redis keys, as in a rolling deploy')
+            [CompletionResult]::new('--replay', '--replay', [CompletionResultType]::ParameterName, 'Play one history again, which `--output json` and the table name by a token')
+            [CompletionResult]::new('--workers', '--workers', [CompletionResultType]::ParameterName, 'How many requests there are')
+            [CompletionResult]::new('--faults', '--faults', [CompletionResultType]::ParameterName, 'How often each fault may happen; what is not named is as in expiry=2,crash=1,lost=1,fail=1, and `none` is no fault')
+            [CompletionResult]::new('--assume', '--assume', [CompletionResultType]::ParameterName, 'What to take for granted')
+            [CompletionResult]::new('--trace', '--trace', [CompletionResultType]::ParameterName, 'Show the shortest history of each harm, as a table (the default for one schema), or as nothing but a picture')
+            [CompletionResult]::new('--expect', '--expect', [CompletionResultType]::ParameterName, 'Compare with frontiers that `--output json` wrote: only differences count')
+            [CompletionResult]::new('--max-states', '--max-states', [CompletionResultType]::ParameterName, 'End each exploration when it has seen so many states')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'How to show what was found')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'How to show what was found')
+            [CompletionResult]::new('--schema', '--schema', [CompletionResultType]::ParameterName, 'Schemas to work on; `idemctl schema list` names them [default: all, or the context''s]')
+            [CompletionResult]::new('--schema-dir', '--schema-dir', [CompletionResultType]::ParameterName, 'Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Prefix of this deployment''s keys, of the one schema that is named; `idemctl schema show NAME` says where it stands')
+            [CompletionResult]::new('--lock-ttl', '--lock-ttl', [CompletionResultType]::ParameterName, 'Lock TTL of this deployment for the one schema that is named: what is stated may select for a change')
+            [CompletionResult]::new('--result-ttl', '--result-ttl', [CompletionResultType]::ParameterName, 'Result TTL of this deployment for the one schema that is named')
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Refuse to work on a server that is no cluster''s node; clusters are recognised without it')
+            [CompletionResult]::new('--cluster', '--cluster', [CompletionResultType]::ParameterName, 'Refuse to work on a server that is no cluster''s node; clusters are recognised without it')
+            [CompletionResult]::new('--askpass', '--askpass', [CompletionResultType]::ParameterName, 'Ask for the password')
+            [CompletionResult]::new('--no-auth-warning', '--no-auth-warning', [CompletionResultType]::ParameterName, 'Do not warn of a password on the command line')
+            [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Start a private throw-away server and work on it')
+            [CompletionResult]::new('--tls', '--tls', [CompletionResultType]::ParameterName, 'Speak TLS (1.2 or 1.3), as a rediss:// URL does')
+            [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Do not check the server''s certificate: whoever is on the way can read and change everything')
+            [CompletionResult]::new('--debug', '--debug', [CompletionResultType]::ParameterName, 'Tell each Redis command on stderr, with the time until its reply; passwords and values are left out')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
         'idemctl;sandbox' {

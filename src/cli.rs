@@ -18,8 +18,8 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 use self::ending::{report, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    backup, begin, check, complete, completions, config, context as contexts, diff, extend, force_unlock, inspect,
-    list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep, undo,
+    backup, begin, check, complete, completions, config, context as contexts, diff, explore, extend, force_unlock,
+    inspect, list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{Exit, Stop};
@@ -105,6 +105,8 @@ enum Command {
     Race(race::Args),
     /// Play the ways in which idempotency fails, and say who is hurt
     Simulate(simulate::Args),
+    /// Explore every order of the steps of simultaneous requests, with faults, and show the shortest way to each harm
+    Explore(explore::Args),
     /// Run a command against a private throw-away server
     Sandbox(sandbox::Args),
     /// List the schemas idemctl knows, show one, or check one of your own
@@ -147,9 +149,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into(), is_check),
     };
-    for warning in settings.warnings() {
-        ui.warning(&warning);
-    }
+    settings.warnings().for_each(|warning| ui.warning(&warning));
     if root.options.display.debug {
         settings.trace(ui.trace());
     }
@@ -216,6 +216,7 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
+        Command::Explore(args) => explore::run(context, args).await,
         Command::Schema(args) => schema::run(context, args),
         Command::Context(args) => contexts::run(context, args),
         Command::Config(args) => config::run(context, args),

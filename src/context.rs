@@ -192,6 +192,11 @@ impl Context {
         Ok(self.sandbox.insert(sandbox))
     }
 
+    /// True when the server is a throw-away one.
+    pub fn is_on_sandbox(&self) -> bool {
+        self.sandbox.is_some()
+    }
+
     /// The local time, for file names and the audit log; never compared with times of Redis.
     pub fn now(&self) -> SystemTime {
         SystemTime::now()

@@ -31,7 +31,10 @@ impl Exit {
             "the answer is no: the key is absent, a step was refused, the race was lost, a check found something",
         ),
         (Self::Usage, "usage error, or refused for safety"),
-        (Self::Partial, "some nodes or keys were not done, or no round of a race could be judged"),
+        (
+            Self::Partial,
+            "some nodes or keys were not done, or no round of a race could be judged, or bounds ended an exploration",
+        ),
         (Self::Permission, "authentication failed or permission denied"),
         (Self::Unreachable, "server unreachable or timed out, nothing was sent"),
         (Self::Refused, "Redis refuses for now (READONLY, OOM, BUSY, LOADING, CLUSTERDOWN)"),

@@ -15,6 +15,8 @@ mod context;
 pub mod domain;
 #[doc(hidden)]
 pub mod exit;
+#[doc(hidden)]
+pub mod explore;
 mod files;
 mod interrupt;
 mod render;

@@ -1,5 +1,6 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
 
+mod explain;
 mod find;
 mod follow;
 mod write_body;
@@ -20,7 +21,7 @@ use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
 use crate::exit::Exit;
 use crate::render::record_json::RecordJson;
-use crate::render::{escape, record, stranger};
+use crate::render::{escape, exploration, record, stranger};
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Head, Reader};
 use crate::watch::{self, Watch};
@@ -69,6 +70,11 @@ pub struct Args {
     #[command(flatten)]
     follow: FollowArgs,
 
+    /// Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema's own
+    /// steps are explored on a throw-away server, never on the one that is inspected
+    #[arg(long, conflicts_with_all = ["watch", "until", "body"])]
+    explain: bool,
+
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
@@ -101,7 +107,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let exit = exit_of(&found);
     match &args.body {
         Some(file) => write_body::write(context, &found, file, args.force)?,
-        None => show(context, &found, &args)?,
+        None => show(context, &found, &args).await?,
     }
     tell(context, &catalog, &reader, &found);
     if found.iter().all(|found| found.records.is_empty() && found.strangers.is_empty()) {
@@ -132,15 +138,24 @@ fn head(args: &Args) -> Head {
     if args.full || args.body.is_some() { Head::Whole } else { Head::Bytes(HEAD_BYTES) }
 }
 
-fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
+async fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
     let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
     let complete = found.iter().all(|found| found.unread.is_none());
-    let of_all = Map::from_iter([("unclaimed".to_owned(), unclaimed), ("complete".to_owned(), complete.into())]);
+    let mut of_all = Map::from_iter([("unclaimed".to_owned(), unclaimed), ("complete".to_owned(), complete.into())]);
+    let pasts = if args.explain { explain::pasts(context, &records).await? } else { vec![None; records.len()] };
+    let of_past = || records.iter().zip(&pasts);
+    if args.explain {
+        let told = of_past().filter_map(|(record, past)| Some(exploration::past_json(record, past.as_ref()?)));
+        of_all.insert("explained".to_owned(), told.collect());
+    }
     let table = |view| {
-        let pages: Vec<_> = records.iter().map(|record| record::page(record, view, args.reveal)).collect();
-        pages.join("\n")
+        let page = |(record, past): (&&Record, &Option<_>)| {
+            let past = past.as_ref().map(|past| exploration::past(record, past, view)).unwrap_or_default();
+            record::page(record, view, args.reveal) + &past
+        };
+        of_past().map(page).collect::<Vec<_>>().join("\n")
     };
     Ok(context.show_with(args.output, "records", &shown, &of_all, table)?)
 }

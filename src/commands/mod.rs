@@ -8,6 +8,7 @@ pub mod completions;
 pub mod config;
 pub mod context;
 pub mod diff;
+pub mod explore;
 pub mod extend;
 pub mod force_unlock;
 pub mod inspect;

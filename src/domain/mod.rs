@@ -6,6 +6,7 @@ pub(crate) mod change;
 pub mod diagnosis;
 pub mod duration;
 pub mod exchange;
+pub mod exploration;
 pub mod hash_slot;
 pub(crate) mod history;
 pub(crate) mod manual;

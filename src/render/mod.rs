@@ -11,6 +11,7 @@ pub mod debug;
 pub mod difference;
 pub mod document;
 pub mod escape;
+pub mod exploration;
 pub mod fold;
 pub mod history;
 pub mod listing;

@@ -1,5 +1,6 @@
 //! Workers that play a service against the real server.
 
+pub(crate) mod exploration;
 mod race;
 pub mod seed;
 mod service;

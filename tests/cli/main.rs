@@ -22,6 +22,7 @@ mod contexts;
 mod debug;
 mod diff;
 mod evidence;
+mod explore;
 mod extend;
 mod familiar;
 mod force_unlock;

@@ -6,6 +6,7 @@ mod support;
 
 mod apply;
 mod cjson;
+mod explore;
 mod glob;
 mod guarded;
 mod next_request;

@@ -41,7 +41,8 @@ fn may_import(room: &str) -> Option<&'static [&'static str]> {
         "domain" => Some(&[]),
         "render" => Some(&["domain"]),
         "store" => Some(&["domain", "files"]),
-        "sim" => Some(&["domain", "store", "interrupt"]),
+        "explore" => Some(&["domain"]),
+        "sim" => Some(&["domain", "store", "interrupt", "explore"]),
         _ => None,
     }
 }
@@ -77,6 +78,7 @@ fn imports(source: &Source) -> Broken {
 fn foreign_words(source: &Source) -> Broken {
     let words: &[&str] = match source.room().as_str() {
         "domain" => &["redis", "tokio", "clap", "comfy_table", "std::fs", "std::env", "std::net", "std::process"],
+        "explore" => &["redis", "tokio", "clap", "comfy_table", "std::fs", "std::env", "std::net", "std::process"],
         "render" => &["redis", "tokio", "clap", "std::fs", "std::env", "std::net", "std::process", "terminal_size"],
         "store" => &["clap", "comfy_table", "indicatif"],
         "sim" => &["clap", "comfy_table", "indicatif", "std::fs", "std::net"],
@@ -165,12 +167,13 @@ fn no_schema_by_name(source: &Source) -> Broken {
 fn imports_run_one_way() {
     keep(
         imports,
-        "domain imports nothing but domain, render only domain, store only domain and files, sim only domain and store: \
-         move what is needed down, or pass it as an argument",
+        "domain imports nothing but domain, render only domain, store only domain and files, explore only \
+         domain, sim only domain, explore and store: move what is needed down, or pass it as an argument",
         &[
             ("src/domain/x.rs", "use crate::{domain::age, store::Reader};"),
             ("src/render/x.rs", "use crate::ui::Ui;"),
             ("src/store/x.rs", "fn f() { crate::render::escape::text(b\"\"); }"),
+            ("src/explore/x.rs", "use crate::store::Wire;"),
             ("src/sim/deep/x.rs", "use super::super::super::context::Context;"),
             ("src/domain/mod.rs", "use super::store;"),
             ("src/domain/x.rs", "fn f() { select! { () = crate::store::look() => 1 } }"),

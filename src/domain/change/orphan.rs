@@ -3,9 +3,10 @@
 use super::unlock;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Age, Evidence, Expiry, Record, age};
-use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step, TtlOf};
+use crate::domain::schema::{State, TtlOf};
 use crate::domain::select::Missing;
 use crate::domain::select::unproven::{missing_age, missing_for};
+use crate::domain::step::fencing;
 
 /// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
 pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
@@ -72,29 +73,16 @@ pub(crate) fn expires_anyway(record: &Record, slot: usize) -> bool {
 /// Only a lock TTL that the deployment states tells that a lock stays longer than its worker meant: elsewhere every lock
 /// with an expiry ends by itself.
 ///
-/// A lock beside a result has no live worker where the service neither takes a lock while there is a result, nor stores a
-/// result without unlocking its own lock in the same moment. Elsewhere a worker that was told that there is no result may
-/// take the lock after the result came, whatever TTL that lock has.
+/// Whether a live worker may be behind a lock beside a result is a matter of the schema: [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
     let expires = matches!(record.seen.slots[orphan.slot].expiry, Expiry::In(_));
     let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.slot),
         FindingCode::Overdue => expires,
-        FindingCode::LeftoverLock => expires && !keeps_locks_from_results(&record.schema),
+        FindingCode::LeftoverLock => expires && !fencing::keeps_locks_from_results(&record.schema),
         _ => false,
     }
-}
-
-fn keeps_locks_from_results(schema: &Schema) -> bool {
-    let is_one_script = |step: &Step| matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }]);
-    let result = schema.result_slot();
-    let needs_no_result = |condition: &Condition| condition.0.contains(&(result, SlotIs::Absent));
-    let acquired = schema.begin.calls.iter().flat_map(|call| &call.replies);
-    let mut acquired = acquired.filter(|reply| reply.means == Meaning::Acquired).peekable();
-    let takes_none = acquired.peek().is_some()
-        && acquired.all(|reply| !reply.when.is_empty() && reply.when.iter().all(needs_no_result));
-    is_one_script(&schema.begin) && takes_none && is_one_script(&schema.complete) && schema.complete.checks_owner
 }
 
 #[cfg(test)]

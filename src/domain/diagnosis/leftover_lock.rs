@@ -1,9 +1,11 @@
-//! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other.
+//! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other, or of a worker that
+//! asked for the result before the result came.
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::State;
+use crate::domain::step::fencing;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let record = case.record;
@@ -14,13 +16,15 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         (Expiry::Never, Expiry::Never) => "neither ever expires",
         _ => "the lock expires first",
     };
+    let whose = match fencing::keeps_locks_from_results(&record.schema) {
+        true => "left by a crash between storing and unlocking",
+        false => "left by a crash between storing and unlocking, or of a worker that came late and may be at work",
+    };
     Some(Finding {
         code: FindingCode::LeftoverLock,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message: format!(
-            "a lock was left beside the result, by a crash between storing and unlocking: retries get the result, and {then}"
-        ),
+        message: format!("a lock stands beside the result, {whose}: retries get the result, and {then}"),
         advice: "`idemctl force-unlock` removes the lock and leaves the result".to_owned(),
     })
 }
@@ -48,6 +52,17 @@ mod tests {
             let message = message((text("1"), lock), (text("1"), result)).expect("a finding");
             assert!(message.ends_with(then), "{lock:?} {result:?}: {message}");
         }
+    }
+
+    /// Rule: where a live worker may be behind the lock, no crash is blamed for the lock.
+    #[test]
+    fn says_that_a_worker_may_be_at_work_only_where_one_may_be() {
+        let of_consumer = message((text("1"), Expiry::In(9)), (text("1"), Expiry::In(9))).unwrap();
+        assert!(of_consumer.contains("may be at work"), "{of_consumer}");
+        let result = text(r#"{"statusCode":200,"body":"x"}"#);
+        let driven = record("event-driven", &[(text("w"), Expiry::In(9)), (result, Expiry::In(9))]);
+        let of_driven = check(&Case::of(&driven)).map(|found| found.message).unwrap();
+        assert!(!of_driven.contains("may be at work"), "{of_driven}");
     }
 
     #[test]

@@ -122,21 +122,20 @@ impl Schema {
     }
 
     pub(crate) fn sends_lock_ttl(&self) -> bool {
-        self.begin.calls.iter().any(|call| match &call.action {
-            Action::Script { args, .. } => args.iter().any(Template::is_lock_ttl),
-            Action::Command(command) => command.iter().any(Template::is_lock_ttl),
-        })
+        self.begin.calls.iter().flat_map(Call::words).any(Template::is_lock_ttl)
     }
 
     /// True when its worker says who it is, in a value or to a script.
     pub fn names_owner(&self) -> bool {
         let values = [Some(&self.write.lock_value), Some(&self.write.result_value), self.write.failed_value.as_ref()];
-        let words = self.steps().flat_map(|step| &step.calls).flat_map(|call| match &call.action {
-            Action::Command(words) => words.iter().chain(&[]),
-            Action::Script { keys, args, .. } => keys.iter().chain(args),
-        });
+        let words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
         values.into_iter().flatten().any(|value| value.has(&[Place::Owner])) || { words }
             .any(|word| word.has(&[Place::Owner]))
+    }
+
+    /// True when its begin step sends a hash of the request's payload.
+    pub(crate) fn compares_payloads(&self) -> bool {
+        self.begin.calls.iter().flat_map(Call::words).any(|word| word.has(&[Place::Fingerprint]))
     }
 
     /// The steps there are, in the order of a record's life.

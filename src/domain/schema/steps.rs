@@ -23,6 +23,16 @@ pub struct Call {
     pub replies: Vec<Reply>,
 }
 
+impl Call {
+    /// What is sent: a script's KEYS and ARGV, or a command's words.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &Template> {
+        match &self.action {
+            Action::Command(words) => words.iter().chain(&[]),
+            Action::Script { keys, args, .. } => keys.iter().chain(args),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub enum Action {
     Script { name: String, keys: Vec<Template>, args: Vec<Template> },

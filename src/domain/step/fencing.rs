@@ -1,9 +1,9 @@
-//! What becomes of a worker that still runs after its lock was removed, derived from the complete step's replies.
+//! What becomes of a worker that still runs when its lock, or the result, is not as it expects: derived from the steps.
 
 use super::next_request::foreseen;
 use crate::domain::record::decode::Form;
 use crate::domain::record::{Decoded, Reading};
-use crate::domain::schema::{Meaning, Schema, State};
+use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step};
 
 /// The fate of the old worker's completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,4 +44,20 @@ pub fn of(schema: &Schema) -> LateWorker {
             && foreseen(&schema.complete, readings).is_some_and(|(reply, _)| reply.means == Meaning::Stored)
     };
     LateWorker { stores_when_absent: stores(&absent), stores_when_retaken: stores(&retaken) }
+}
+
+/// True when no worker can hold a lock while there is a result.
+///
+/// A lock beside a result has no live worker where the service neither takes a lock while there is a result, nor stores a
+/// result without unlocking its own lock in the same moment. Elsewhere a worker that was told that there is no result may
+/// take the lock after the result came, whatever TTL that lock has.
+pub fn keeps_locks_from_results(schema: &Schema) -> bool {
+    let is_one_script = |step: &Step| matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }]);
+    let result = schema.result_slot();
+    let needs_no_result = |condition: &Condition| condition.0.contains(&(result, SlotIs::Absent));
+    let acquired = schema.begin.calls.iter().flat_map(|call| &call.replies);
+    let mut acquired = acquired.filter(|reply| reply.means == Meaning::Acquired).peekable();
+    let takes_none = acquired.peek().is_some()
+        && acquired.all(|reply| !reply.when.is_empty() && reply.when.iter().all(needs_no_result));
+    is_one_script(&schema.begin) && takes_none && is_one_script(&schema.complete) && schema.complete.checks_owner
 }

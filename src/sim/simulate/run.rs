@@ -119,7 +119,7 @@ impl<'s> Run<'s> {
     }
 
     /// What stands at the record's Redis keys.
-    async fn observe(&self) -> Played<Observation> {
+    pub(super) async fn observe(&self) -> Played<Observation> {
         let mut slots = Vec::new();
         for redis_key in self.schema().redis_keys(&self.key) {
             self.meets(std::slice::from_ref(&redis_key)).await?;

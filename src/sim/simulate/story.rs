@@ -24,6 +24,8 @@ pub(crate) enum Lock {
     /// The lock runs out in the story.
     Short,
     Long,
+    /// The lock lives as long as the schema says.
+    Own,
     /// This text is sent as TTL.
     Raw(&'static str),
 }

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::abort::Played;
+use super::job::Job;
 use super::run::Run;
 use super::story::{Begun, LONG, Lock, Operation};
 use super::worker_calls::{Calls, Met};
-use crate::domain::record::Response;
+use crate::domain::exploration::Stage;
 use crate::domain::schema::{Meaning, OnFailure};
 use crate::domain::simulation::{Execution, Told};
 use crate::domain::step::Request;
@@ -25,41 +26,19 @@ pub(super) struct Worker<'s> {
     lives: Option<Duration>,
 }
 
-/// What a worker works on, and what it has of it so far.
-pub(super) struct Job {
-    owner: String,
-    operation: Operation,
-    /// As it is sent, in seconds.
-    pub(super) lock_ttl: String,
-    response: Response,
-    error: Option<String>,
-}
-
-impl Job {
-    fn request<'a>(&'a self, run: &'a Run<'_>) -> Request<'a> {
-        Request {
-            fingerprint: self.operation.fingerprint,
-            error: self.error.as_deref(),
-            now_ms: run.now_ms,
-            lock_ttl: Some(&self.lock_ttl),
-            ..Request::new(run.schema(), &run.key, &self.owner, &self.response)
-        }
-    }
-}
-
 impl<'s> Worker<'s> {
     pub(super) fn new(run: Rc<Run<'s>>, name: &str, operation: Operation, lock: Lock, wire: Wire) -> Self {
         let seconds = |ttl: Duration| ttl.as_millis().div_ceil(1_000).to_string();
         let lock_ttl = match lock {
             Lock::Short => seconds(run.lock_ttl),
             Lock::Long => seconds(LONG),
+            Lock::Own => seconds(run.schema().lock_ttl),
             Lock::Raw(text) => text.to_owned(),
         };
-        let owner = Uuid::new_v4().to_string();
-        let job = Job { owner, operation, lock_ttl, response: Response::default(), error: None };
+        let job = Job::new(&Uuid::new_v4().to_string(), operation, lock_ttl);
         let lives = match lock {
             Lock::Short => Some(run.lock_ttl),
-            Lock::Long => None,
+            Lock::Long | Lock::Own => None,
             Lock::Raw(text) => text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::from_secs_f64),
         };
         Self { calls: Calls::new(run, name, wire), job, lives }
@@ -107,20 +86,20 @@ impl<'s> Worker<'s> {
 
     /// The handler makes the operation, whose effect comes about and is counted.
     pub(super) fn works(&mut self) {
-        self.answers(201, format!(r#"{{"made":"{}","by":"{}"}}"#, self.job.operation.what, self.calls.name), true);
+        self.job.makes(&self.calls.name);
+        self.executed(true);
         self.calls.note(&format!("makes the {}", self.job.operation.what), None, None);
     }
 
     /// The handler asks for the operation, which does not come about.
     pub(super) fn works_in_vain(&mut self) {
-        self.answers(200, format!(r#"{{"made":null,"by":"{}"}}"#, self.calls.name), false);
+        self.job.makes_nothing(&self.calls.name);
+        self.executed(false);
         let what = format!("asks for the {}, which does not come about", self.job.operation.what);
         self.calls.note(&what, None, None);
     }
 
-    fn answers(&mut self, status: i64, body: String, effect: bool) {
-        let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-        self.job.response = Response { status: Some(status), headers, body: body.into_bytes(), whole: true };
+    fn executed(&mut self, effect: bool) {
         let response = self.request().replayed();
         let (worker, operation) = (self.calls.name.clone(), self.job.operation.what);
         self.calls.run.history.borrow_mut().executions.push(Execution { worker, operation, effect, response });
@@ -170,15 +149,32 @@ impl<'s> Worker<'s> {
 
     /// The handler fails without effect, and the service stores the error, releases the lock, or keeps it.
     pub(super) async fn fails(&mut self) -> Played {
-        self.job.error = Some("provider unavailable".to_owned());
-        self.answers(500, String::new(), false);
-        self.calls.note("fails: the provider is unavailable", None, Some("500".to_owned()));
+        self.breaks();
         match self.calls.run.schema().on_failure() {
             OnFailure::Store => _ = self.completes().await?,
             OnFailure::Release => _ = self.releases().await?,
             OnFailure::Keep => {}
         }
         Ok(())
+    }
+
+    /// The handler fails without effect.
+    pub(super) fn breaks(&mut self) {
+        self.job.fails();
+        self.executed(false);
+        self.calls.note("fails: the provider is unavailable", None, Some("500".to_owned()));
+    }
+
+    /// Makes one call of one part of its work; `None` when the next call decides.
+    pub(super) async fn sends(&mut self, stage: Stage, index: usize) -> Played<Option<Met>> {
+        let (service, request) = (&self.calls.run.service, self.request());
+        let (what, step) = match stage {
+            Stage::Begin => ("begins", service.begin(&request)),
+            Stage::Renew => ("renews its lock", service.renew(&request).unwrap_or_default()),
+            Stage::Complete | Stage::StoreFailure => ("completes", service.complete(&request)),
+            Stage::Release => ("releases", service.release(&request).unwrap_or_default()),
+        };
+        self.performs(what, step.get(index..=index).unwrap_or_default()).await
     }
 
     pub(super) fn crashes(self) {
@@ -201,12 +197,12 @@ impl<'s> Worker<'s> {
     /// Makes a step's calls. What they come to counts only while the lock is held that the story takes for held.
     async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
         let run = Rc::clone(&self.calls.run);
-        let met = self.calls.make(what, step, &self.job.request(&run)).await?;
+        let met = self.calls.make(what, step, &self.job.request(run.schema(), &run.key, run.now_ms)).await?;
         run.in_time()?;
         Ok(met)
     }
 
     pub(super) fn request(&self) -> Request<'_> {
-        self.job.request(&self.calls.run)
+        self.job.request(self.calls.run.schema(), &self.calls.run.key, self.calls.run.now_ms)
     }
 }

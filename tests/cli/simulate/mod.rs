@@ -3,7 +3,7 @@
 
 pub mod variant;
 
-mod attempts;
+pub mod attempts;
 mod command;
 mod server;
 mod stable;

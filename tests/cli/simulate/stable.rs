@@ -26,7 +26,7 @@ fn played() -> Vec<Value> {
 #[test]
 fn the_same_is_played_twice() {
     let first = played();
-    assert_eq!(first.len(), 2 * 19);
+    assert_eq!(first.len(), 2 * 20);
     assert_eq!(first, played());
 }
 

@@ -71,6 +71,11 @@ impl Variant {
         self
     }
 
+    /// The schema folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// What the scenario comes to.
     #[track_caller]
     pub fn plays(&self, scenario: &str) -> Cell {

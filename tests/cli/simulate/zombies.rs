@@ -100,3 +100,27 @@ fn a_late_failure_that_makes_a_lock_endless_is_stuck() {
         .with("begin.lua", "redis.call('PEXPIRE', record, lock_ms)", "");
     rude.plays("zombie-releases").is("stuck").makes(1);
 }
+
+/// The worker whose lock has run out stores its result over the next worker's lock, and that worker's failure deletes what
+/// is there.
+#[test]
+fn a_failure_that_deletes_whatever_is_there_makes_the_payment_twice() {
+    for schema in ["express", "go-chi"] {
+        let cell = plays(schema, "failure-deletes-result");
+        cell.is("duplicate").makes(2).because("by worker 1 and a retry");
+    }
+    for schema in ["go-middleware", "go-middleware-v1", "event-consumer", "reference"] {
+        plays(schema, "failure-deletes-result").is("safe").makes(1);
+    }
+    plays("event-driven", "failure-deletes-result").is("wrong-answer").makes(1);
+}
+
+#[test]
+fn a_release_that_takes_results_makes_the_payment_twice() {
+    let careless = Variant::of("reference")
+        .with("schema.toml", "on_failure = \"store\"", "on_failure = \"release\"")
+        .with("renew.lua", "if not holder or holder ~= owner then", "if not holder then")
+        .with("complete.lua", "if (holder or author) ~= owner then", "if false then")
+        .with("release.lua", "if not holder or holder ~= owner then", "if holder and holder ~= owner then");
+    careless.plays("failure-deletes-result").is("duplicate").makes(2);
+}

@@ -8,6 +8,7 @@ mod crash_before_complete;
 mod crash_between_steps;
 mod evicted_lock;
 mod failover_loses_lock;
+mod failure_deletes_result;
 mod first_then_retry;
 mod foreign_value;
 mod handler_fails;

@@ -1,0 +1,236 @@
+//! `idemctl explore`: every order of the steps, with faults, and the shortest way to each harm.
+
+mod choice;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, ValueEnum};
+use serde_json::Map;
+use uuid::Uuid;
+
+use self::choice::{Choice, ChosenArgs};
+use crate::args::{Output, SchemaArgs};
+use crate::context::Context;
+use crate::domain::exploration::{Accepted, Assumption, Budget, Exploration, Token};
+use crate::domain::schema::Schema;
+use crate::exit::{Exit, Stop};
+use crate::explore::Limits;
+use crate::files;
+use crate::interrupt::Interrupt;
+use crate::render::exploration::{self as render, Shown};
+use crate::sim::TEST_KEYS_LIVE;
+use crate::sim::exploration::{Place, Task};
+
+/// Larger than any accepted exploration.
+const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
+
+/// The idempotency key on a throw-away server, where it meets no other.
+const PRIVATE_KEY: &[u8] = b"order-1";
+
+/// Explore every order of the steps of simultaneous requests, with faults, and show the shortest way to each harm
+///
+/// Simulate tells stories that somebody thought of. Explore tells what can happen at all: requests with one key, in every
+/// order of their steps, while at most so many faults happen. Each step is performed once by the schema's own scripts or
+/// commands on a real server, from each state of the Redis keys in which a worker can send it; what follows is searched
+/// breadth first, so that the first way to a harm is a shortest one. What is said holds for all schedules of so many workers
+/// with at most so many faults, and for no others.
+///
+/// A worker begins; renews its lock where the schema can; has its effect; completes. Or its handler fails, always before the
+/// effect, and it releases, stores the failure or keeps the lock, as the schema says. A request that is turned away is over;
+/// the other workers are the retries.
+///
+/// Faults: expiry (time passes until a TTL ends), crash (a worker is gone), lost (Redis executes a call, and the worker gets no
+/// reply and gives up), fail (a handler fails), evict (a key is evicted), failover (the last write is lost), persist (somebody
+/// takes a lock's TTL away). For each harm the smallest sets of faults that lead there are shown, and a shortest history as
+/// workers played it on the server, with deadlines brought forward.
+///
+/// Assumptions: critical-section (no fault, expiry included, between a worker's last check of its lock and its stored
+/// result; a handler may still fail), results-outlive-retries (no result's TTL ends).
+///
+/// Invariants: one-effect, true-replay, no-false-done, result-kept, result-not-replaced, lock-ends, owner-only,
+/// replays-after-success, payloads-apart (where payloads are compared). docs/explore.md says what each means.
+///
+/// The server is the one that -u, -h, -p, -s, --sentinel or --context names, and else a private throw-away one. On a named
+/// server one key named idemctl-explore-* is used and removed, and evict and failover are refused.
+///
+/// Exit status 1 when a harm was found, 3 when the bounds ended the exploration without one; with --expect, 1 when a frontier
+/// is not as it was accepted.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    #[command(flatten)]
+    chosen: ChosenArgs,
+
+    /// How many requests there are
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=6))]
+    workers: u8,
+
+    /// How often each fault may happen; what is not named is as in expiry=2,crash=1,lost=1,fail=1, and `none` is no fault
+    #[arg(long, value_name = "FAULT=N,...", default_value = "expiry=2,crash=1,lost=1,fail=1")]
+    faults: Budget,
+
+    /// What to take for granted
+    #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = choice::assumptions())]
+    assume: Vec<Assumption>,
+
+    /// Show the shortest history of each harm, as a table (the default for one schema), or as nothing but a picture
+    #[arg(long, value_enum)]
+    trace: Option<Trace>,
+
+    /// Compare with frontiers that `--output json` wrote: only differences count
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    expect: Option<PathBuf>,
+
+    /// End each exploration when it has seen so many states
+    #[arg(long, value_name = "N", default_value_t = 3_000_000, value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
+    max_states: u32,
+
+    /// How to show what was found
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    /// Which schemas, as the names before the options.
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+/// How histories are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Trace {
+    /// Swim lanes in text.
+    Table,
+    /// Mermaid sequence diagrams.
+    Mermaid,
+    /// One SVG picture, of the first harm.
+    Svg,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let accepted = args.expect.as_deref().map(accepted).transpose()?;
+    if args.chosen.mix.is_some() && args.workers < 2 {
+        return Err(Stop::usage("--mix: two schemas take two workers at least").into());
+    }
+    let choice = choice::choose(context, &args.chosen, &args.schemas)?;
+    let interrupt = Interrupt::listen()?;
+    interrupt.heed_terminate()?;
+    let (link, target) = context.arena("Exploring").await?;
+    let is_private = context.is_on_sandbox();
+    if link.is_cluster() {
+        let stop = Stop::usage("a node of a cluster serves not every key: nothing is explored there");
+        return Err(stop.hint("--sandbox explores on a private throw-away server").into());
+    }
+    let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
+    let key = if is_private { PRIVATE_KEY } else { &named };
+    let place = Place { target: &target, key, is_private, interrupt: &interrupt };
+    choice::permits(&args.chosen, args.faults, is_private)?;
+    match &args.chosen.replay {
+        Some(token) => replay(context, &args, &choice, token, place).await,
+        None => search(context, &args, &choice, accepted.as_ref(), place).await,
+    }
+}
+
+async fn search(
+    context: &mut Context,
+    args: &Args,
+    choice: &Choice,
+    accepted: Option<&Accepted>,
+    place: Place<'_>,
+) -> Result<Exit> {
+    let mut explorations = Vec::new();
+    let progress = context.ui.progress(&format!("exploring, of {}", choice.programs.len()));
+    for services in &choice.programs {
+        let task = task(args, services, place.is_private)?;
+        let explored = task.run(place).await;
+        progress.inc(1);
+        let explored = explored.inspect_err(|_| progress.finish_and_clear())?;
+        if let Some(why) = &explored.unsteady {
+            progress.finish_and_clear();
+            let message = format!("{why}: nothing can be said of {}", explored.name());
+            return Err(Stop::new(Exit::Partial, message)
+                .hint("a step that goes by chance, or by a clock that idemctl cannot stop, cannot be explored")
+                .into());
+        }
+        explorations.push(explored);
+        if place.interrupt.is_raised() {
+            break;
+        }
+    }
+    progress.finish_and_clear();
+    if place.interrupt.is_raised() {
+        let done = explorations.len();
+        let message = format!("interrupted in exploration {done} of {}; every key is removed", choice.programs.len());
+        return Err(Stop::interrupted(message).into());
+    }
+    show(context, args, &explorations, accepted)
+}
+
+fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accepted: Option<&Accepted>) -> Result<Exit> {
+    let differences = accepted.map(|accepted| accepted.differences(explorations));
+    if let Some(picture) = picture(args, explorations) {
+        context.ui.data(picture)?;
+    } else {
+        let mut of_all = Map::new();
+        if let Some(differences) = &differences {
+            of_all.insert("differences".to_owned(), differences.iter().map(render::difference).collect());
+        }
+        let values: Vec<_> = explorations.iter().map(render::exploration).collect();
+        let traces = args.trace == Some(Trace::Table) || explorations.len() == 1;
+        let shown = Shown { explorations, traces, differences: differences.as_deref() };
+        context.show_with(args.output, "schemas", &values, &of_all, |view| render::text(shown, view))?;
+    }
+    let harmed = || explorations.iter().any(|exploration| !exploration.harms.is_empty());
+    let bad = differences.map_or_else(harmed, |differences| !differences.is_empty());
+    let complete = explorations.iter().all(|exploration| exploration.covered.complete);
+    Ok(match (bad, complete) {
+        (true, _) => Exit::No,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::Partial,
+    })
+}
+
+/// Nothing but pictures of histories, where these are asked for.
+fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
+    let mut histories = explorations.iter().flat_map(Exploration::histories);
+    match args.trace? {
+        Trace::Table => None,
+        Trace::Mermaid => {
+            Some(histories.map(|(title, lines)| render::mermaid(&title, lines)).collect::<Vec<_>>().join("\n"))
+        }
+        Trace::Svg => Some(histories.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default()),
+    }
+}
+
+/// Plays one history again.
+async fn replay(context: &mut Context, args: &Args, choice: &Choice, token: &Token, place: Place<'_>) -> Result<Exit> {
+    let task =
+        Task { workers: u8::try_from(token.workers.len())?, ..task(args, &choice.programs[0], place.is_private)? };
+    let mut stage = task.stage(place).await?;
+    let traced = task.retrace(token, &mut stage).await?;
+    stage.clear().await?;
+    let traced = traced.map_err(|why| Stop::usage(format!("--replay: {why}")))?;
+    let told = task.retell(token, &traced, place).await?;
+    show(context, args, &[task.replayed(token, &traced, told)], None)
+}
+
+fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Task> {
+    let played = |schema: &Arc<Schema>| match is_private {
+        true => Arc::clone(schema),
+        false => Arc::new(schema.living_at_most(TEST_KEYS_LIVE)),
+    };
+    let program = Task::program(services.iter().map(played).collect())
+        .map_err(|why| Stop::usage(format!("{}: {why}", services[0].name)))?;
+    Ok(Task {
+        program,
+        workers: args.workers,
+        most: args.faults,
+        assumptions: args.assume.iter().copied().collect(),
+        limits: Limits { most_states: usize::try_from(args.max_states)?, forgets: false },
+    })
+}
+
+fn accepted(file: &Path) -> Result<Accepted> {
+    let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
+    let json = files::read_or_receive(file, LARGEST_ACCEPTED).map_err(|error| named(error.to_string()))?;
+    Ok(Accepted::parse(&json).map_err(|why| named(why).hint("write it with `idemctl explore all -o json`"))?)
+}

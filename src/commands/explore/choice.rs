@@ -1,0 +1,117 @@
+//! What is explored: which schemas, beside which.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use strum::VariantArray as _;
+
+use crate::args::SchemaArgs;
+use crate::context::Context;
+use crate::domain::exploration::{Assumption, Budget, Fault, MOST_WORKERS, Token};
+use crate::domain::schema::{Catalog, Schema};
+use crate::exit::Stop;
+
+/// What is explored: schemas, two beside each other, or one history.
+#[derive(Debug, Args)]
+pub(super) struct ChosenArgs {
+    /// Schemas to explore; the word `all` is every one [default: the context's, else all]
+    #[arg(value_name = "SCHEMA")]
+    names: Vec<String>,
+
+    /// Explore workers of two schemas on the same Redis keys, as in a rolling deploy
+    #[arg(long, value_name = "OLD,NEW", conflicts_with = "names")]
+    pub(super) mix: Option<String>,
+
+    /// Play one history again, which `--output json` and the table name by a token
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["names", "mix"])]
+    pub(super) replay: Option<Token>,
+}
+
+/// The schemas to explore, each alone, or two beside each other.
+pub(super) struct Choice {
+    pub(super) programs: Vec<Vec<Arc<Schema>>>,
+}
+
+pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
+    let names = Assumption::VARIANTS
+        .iter()
+        .map(|assumption| PossibleValue::new(assumption.as_str()).help(assumption.meaning()));
+    PossibleValuesParser::new(names).map(|name| {
+        let named = Assumption::VARIANTS.iter().find(|assumption| assumption.as_str() == name);
+        named.copied().unwrap_or(Assumption::CriticalSection)
+    })
+}
+
+pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaArgs) -> Result<Choice> {
+    if let Some(token) = &args.replay {
+        return of_token(context, schemas, &token.workers);
+    }
+    if let Some(mix) = &args.mix {
+        let Some((old, new)) = mix.split_once(',') else {
+            return Err(Stop::usage(format!("--mix {mix}: two schemas are mixed, as in --mix OLD,NEW")).into());
+        };
+        return Ok(Choice { programs: vec![mixed(context, schemas, old, new)?] });
+    }
+    let mut named = schemas.clone();
+    named.schema.extend(args.names.iter().cloned());
+    let (played, _) = context.schemas_to_play(&named, |_| true)?;
+    Ok(Choice { programs: played.into_iter().map(|schema| vec![schema]).collect() })
+}
+
+/// The schemas of a token's workers.
+fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Result<Choice> {
+    if workers.len() > MOST_WORKERS {
+        return Err(Stop::usage(format!("--replay: there are at most {MOST_WORKERS} workers")).into());
+    }
+    let first = &workers[0];
+    let program = match workers.iter().find(|name| *name != first) {
+        Some(second) => mixed(context, args, first, second)?,
+        None => vec![one(&every(context, args)?, first)?],
+    };
+    if let Some(third) = workers.iter().find(|name| program.iter().all(|schema| schema.name != **name)) {
+        return Err(
+            Stop::usage(format!("--replay: workers of two schemas are played, and `{third}` is a third")).into()
+        );
+    }
+    Ok(Choice { programs: vec![program] })
+}
+
+fn mixed(context: &mut Context, args: &SchemaArgs, old: &str, new: &str) -> Result<Vec<Arc<Schema>>> {
+    let catalog = every(context, args)?;
+    let (old, new) = (one(&catalog, old)?, one(&catalog, new)?);
+    if old.name == new.name {
+        return Err(Stop::usage(format!("{} is mixed with itself: name two schemas", old.name)).into());
+    }
+    if !old.has_templates_of(&new) {
+        let message =
+            format!("{} and {} keep their records at different Redis keys: they never meet", old.name, new.name);
+        return Err(Stop::usage(message).into());
+    }
+    Ok(vec![old, new])
+}
+
+fn every(context: &mut Context, args: &SchemaArgs) -> Result<Catalog> {
+    context.catalog(&SchemaArgs { schema: Vec::new(), ..args.clone() })
+}
+
+fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
+    let known = || catalog.all().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
+    let found = catalog.all().iter().find(|schema| schema.name == name).cloned();
+    Ok(found
+        .ok_or_else(|| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {}", known())))?)
+}
+
+/// What befalls a whole server is for throw-away ones.
+pub(super) fn permits(args: &ChosenArgs, faults: Budget, is_private: bool) -> Result<()> {
+    let of_token = args.replay.iter().flat_map(|token| &token.acts).filter_map(|act| act.fault());
+    let mut faults = faults.faults().map(|(fault, _)| fault).chain(of_token);
+    match faults.find(|fault| matches!(fault, Fault::Evict | Fault::Failover)) {
+        Some(fault) if !is_private => {
+            let message = format!("{} is for a throw-away server, and not for one that somebody uses", fault.as_str());
+            Err(Stop::usage(message).hint("--sandbox explores on a private throw-away server").into())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,43 @@
+//! `--explain`: how records can have come to what they are.
+
+use anyhow::Result;
+
+use crate::context::Context;
+use crate::domain::exploration::Past;
+use crate::domain::record::Record;
+use crate::domain::schema::State;
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
+use crate::sim::exploration::{NotExplained, explain};
+use crate::sim::simulate::Servers;
+
+/// What can have led to each record; `None` for a record of which nothing stands.
+pub(super) async fn pasts(context: &Context, records: &[&Record]) -> Result<Vec<Option<Past>>> {
+    let environment = context.settings.environment();
+    let like = context.settings.target().clone();
+    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like };
+    let interrupt = Interrupt::listen()?;
+    let mut pasts = Vec::new();
+    for record in records {
+        if record.state == State::Absent {
+            pasts.push(None);
+            continue;
+        }
+        let past = interrupt.unless_raised(explain(record, &servers, &interrupt)).await;
+        let past = past.ok_or_else(|| Stop::interrupted("interrupted"))?;
+        pasts.push(Some(past.map_err(|error| not_explained(record, error))?));
+    }
+    Ok(pasts)
+}
+
+fn not_explained(record: &Record, error: NotExplained) -> anyhow::Error {
+    let message = format!("--explain: {}: {error}", record.schema.name);
+    match error {
+        NotExplained::NoServer(why) => {
+            let stop = Stop::new(Exit::Unreachable, message);
+            why.hint().map_or_else(|| Stop::new(Exit::Unreachable, why.to_string()), |hint| stop.hint(hint)).into()
+        }
+        NotExplained::Schema(_) => Stop::usage(message).into(),
+        NotExplained::Store(error) => error.into(),
+    }
+}

@@ -1,0 +1,131 @@
+//! What can happen next: the alphabet of schedules.
+
+use super::fault::Fault;
+
+/// One thing that happens. Workers, slots and services count from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// A worker sends its next call and gets the reply.
+    Call(u8),
+    /// A worker sends its next call, which Redis executes, and gets no reply.
+    Lost(u8),
+    /// A worker has its effect.
+    Effect(u8),
+    /// A worker's handler fails.
+    Fail(u8),
+    Crash(u8),
+    /// The TTL of a slot ends.
+    Expiry(u8),
+    Evict(u8),
+    Failover,
+    /// The TTL of a slot is taken away.
+    Persist(u8),
+    /// One more request of a service begins, when all else is over.
+    Next(u8),
+    /// One more request of a service begins, with another payload.
+    Other(u8),
+}
+
+impl Act {
+    const LETTERS: [char; 11] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm'];
+
+    /// Whose act it is; `None` for what no worker does.
+    pub fn worker(self) -> Option<u8> {
+        match self {
+            Self::Call(worker)
+            | Self::Lost(worker)
+            | Self::Effect(worker)
+            | Self::Fail(worker)
+            | Self::Crash(worker) => Some(worker),
+            _ => None,
+        }
+    }
+
+    /// The fault that it is.
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Lost(_) => Some(Fault::Lost),
+            Self::Fail(_) => Some(Fault::Fail),
+            Self::Crash(_) => Some(Fault::Crash),
+            Self::Expiry(_) => Some(Fault::Expiry),
+            Self::Evict(_) => Some(Fault::Evict),
+            Self::Failover => Some(Fault::Failover),
+            Self::Persist(_) => Some(Fault::Persist),
+            Self::Call(_) | Self::Effect(_) | Self::Next(_) | Self::Other(_) => None,
+        }
+    }
+
+    /// The act as a byte: its kind and its number.
+    pub fn code(self) -> u8 {
+        let (kind, number) = match self {
+            Self::Call(worker) => (0, worker),
+            Self::Lost(worker) => (1, worker),
+            Self::Effect(worker) => (2, worker),
+            Self::Fail(worker) => (3, worker),
+            Self::Crash(worker) => (4, worker),
+            Self::Expiry(slot) => (5, slot),
+            Self::Evict(slot) => (6, slot),
+            Self::Failover => (7, 0),
+            Self::Persist(slot) => (8, slot),
+            Self::Next(service) => (9, service),
+            Self::Other(service) => (10, service),
+        };
+        kind << 4 | number & 15
+    }
+
+    /// The act of a byte.
+    pub fn of_code(code: u8) -> Option<Self> {
+        Self::of(code >> 4, code & 15)
+    }
+
+    fn of(kind: u8, number: u8) -> Option<Self> {
+        Some(match kind {
+            0 => Self::Call(number),
+            1 => Self::Lost(number),
+            2 => Self::Effect(number),
+            3 => Self::Fail(number),
+            4 => Self::Crash(number),
+            5 => Self::Expiry(number),
+            6 => Self::Evict(number),
+            7 if number == 0 => Self::Failover,
+            8 => Self::Persist(number),
+            9 => Self::Next(number),
+            10 => Self::Other(number),
+            _ => return None,
+        })
+    }
+
+    /// The act in a token: a letter and a number.
+    pub fn word(self) -> String {
+        let code = self.code();
+        format!("{}{}", Self::LETTERS[usize::from(code >> 4)], code & 15)
+    }
+
+    pub fn of_word(word: &str) -> Option<Self> {
+        let mut letters = word.chars();
+        let letter = letters.next()?;
+        let kind = Self::LETTERS.iter().position(|known| *known == letter)?;
+        let number = letters.as_str().parse().ok().filter(|number| *number < 16)?;
+        Self::of(u8::try_from(kind).ok()?, number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_act_is_found_again_by_its_code_and_by_its_word() {
+        let acts = (0..=u8::MAX).filter_map(Act::of_code);
+        let mut count = 0;
+        for act in acts {
+            assert_eq!(Act::of_code(act.code()), Some(act));
+            assert_eq!(Act::of_word(&act.word()), Some(act));
+            count += 1;
+        }
+        assert_eq!(count, 10 * 16 + 1);
+        for wrong in ["", "s", "s16", "z1", "s-1", "o1", "sx"] {
+            assert_eq!(Act::of_word(wrong), None, "{wrong}");
+        }
+    }
+}

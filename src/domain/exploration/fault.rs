@@ -1,0 +1,177 @@
+//! What can fail, and how often an exploration lets it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
+use crate::domain::as_str::as_str;
+
+/// What can fail. The order is that of every list of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Fault {
+    /// Time passes until a TTL ends.
+    Expiry,
+    /// A worker is gone, wherever it stands.
+    Crash,
+    /// Redis executes a call, and the worker gets no reply and gives up.
+    Lost,
+    /// A worker's handler fails before its effect.
+    Fail,
+    /// Redis evicts a key, for memory is short.
+    Evict,
+    /// The master fails before its last write reached the replica that takes over.
+    Failover,
+    /// Somebody takes a lock's TTL away.
+    Persist,
+}
+
+as_str!(Fault);
+
+pub const FAULTS: usize = Fault::VARIANTS.len();
+
+impl Fault {
+    /// The fault as a noun behind a number.
+    pub fn noun(self, count: u8) -> &'static str {
+        match (self, count) {
+            (Self::Expiry, 1) => "expiry",
+            (Self::Expiry, _) => "expiries",
+            (Self::Crash, 1) => "crash",
+            (Self::Crash, _) => "crashes",
+            (Self::Lost, 1) => "lost reply",
+            (Self::Lost, _) => "lost replies",
+            (Self::Fail, 1) => "failing handler",
+            (Self::Fail, _) => "failing handlers",
+            (Self::Evict, 1) => "eviction",
+            (Self::Evict, _) => "evictions",
+            (Self::Failover, 1) => "failover",
+            (Self::Failover, _) => "failovers",
+            (Self::Persist, 1) => "TTL taken away",
+            (Self::Persist, _) => "TTLs taken away",
+        }
+    }
+}
+
+/// How often each fault happens, or may happen at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Budget([u8; FAULTS]);
+
+impl Budget {
+    /// The most of one fault.
+    pub const MOST: u8 = 9;
+
+    /// What an exploration lets happen unless it is told otherwise.
+    pub const USUAL: Self = Self([2, 1, 1, 1, 0, 0, 0]);
+
+    /// No fault too often for a history that is told.
+    pub const ANY: Self = Self([u8::MAX; FAULTS]);
+
+    pub fn of(self, fault: Fault) -> u8 {
+        self.0[fault as usize]
+    }
+
+    /// The same with one more of a fault; `None` where `most` allows no more.
+    pub fn with(self, fault: Fault, most: Self) -> Option<Self> {
+        let mut more = self;
+        let count = &mut more.0[fault as usize];
+        *count = count.checked_add(1).filter(|count| *count <= most.of(fault))?;
+        Some(more)
+    }
+
+    /// True when nothing happens here more often than there.
+    pub fn is_within(self, other: Self) -> bool {
+        self.0.iter().zip(other.0).all(|(own, other)| *own <= other)
+    }
+
+    pub fn total(self) -> usize {
+        self.0.iter().map(|count| usize::from(*count)).sum()
+    }
+
+    /// The faults that happen, each with how often.
+    pub fn faults(self) -> impl Iterator<Item = (Fault, u8)> {
+        Fault::VARIANTS.iter().map(move |fault| (*fault, self.of(*fault))).filter(|(_, count)| *count > 0)
+    }
+
+    /// How many budgets lie within this one.
+    pub fn count(self) -> usize {
+        self.0.iter().map(|count| usize::from(*count) + 1).product()
+    }
+
+    /// The number of `used` among those budgets.
+    pub fn place(self, used: Self) -> usize {
+        self.0.iter().zip(used.0).fold(0, |place, (most, used)| place * (usize::from(*most) + 1) + usize::from(used))
+    }
+
+    /// The budget at such a place.
+    pub fn at(self, mut place: usize) -> Self {
+        let mut used = [0; FAULTS];
+        for (used, most) in used.iter_mut().zip(self.0).rev() {
+            let size = usize::from(most) + 1;
+            *used = u8::try_from(place % size).unwrap_or(u8::MAX);
+            place /= size;
+        }
+        Self(used)
+    }
+}
+
+/// `expiry=2,crash=1`: the faults that are not named are those of [`Budget::USUAL`].
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Fault::VARIANTS.iter().map(Fault::as_str).collect::<Vec<_>>().join(", ");
+        let mut budget = if text == "none" { Self::default() } else { Self::USUAL };
+        for part in text.split(',').filter(|part| !part.is_empty() && text != "none") {
+            let (name, count) =
+                part.split_once('=').ok_or_else(|| format!("`{part}` names no number: write expiry=2"))?;
+            let fault =
+                Fault::from_str(name).map_err(|_| format!("there is no fault `{name}`; faults: {}", names()))?;
+            budget.0[fault as usize] = count
+                .parse()
+                .ok()
+                .filter(|count| *count <= Self::MOST)
+                .ok_or_else(|| format!("`{part}`: a number from 0 to {} says how often", Self::MOST))?;
+        }
+        Ok(budget)
+    }
+}
+
+/// `1 expiry + 1 failing handler`, or `no fault`.
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<_> = self.faults().map(|(fault, count)| format!("{count} {}", fault.noun(count))).collect();
+        if parts.is_empty() { f.write_str("no fault") } else { f.write_str(&parts.join(" + ")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_is_as_usual() {
+        let budget: Budget = "expiry=0,evict=3".parse().unwrap();
+        let expected = [(Fault::Crash, 1), (Fault::Lost, 1), (Fault::Fail, 1), (Fault::Evict, 3)];
+        assert_eq!(budget.faults().collect::<Vec<_>>(), expected);
+        assert_eq!("none".parse(), Ok(Budget::default()));
+        for wrong in ["expiry", "meteor=1", "crash=x", "crash=-1", "crash=10", "crash=256"] {
+            assert!(wrong.parse::<Budget>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_budget_within_another_has_a_place_of_its_own() {
+        let most: Budget = "evict=1".parse().unwrap();
+        for place in 0..most.count() {
+            assert!(most.at(place).is_within(most));
+            assert_eq!(most.place(most.at(place)), place);
+        }
+    }
+
+    #[test]
+    fn reads_as_words() {
+        assert_eq!(Budget::default().to_string(), "no fault");
+        assert_eq!(Budget::USUAL.to_string(), "2 expiries + 1 crash + 1 lost reply + 1 failing handler");
+    }
+}

@@ -1,0 +1,109 @@
+//! What stands at a record's Redis keys, in a form that can be put back and compared, and what time does to it.
+
+use crate::domain::record::Content;
+
+/// TTLs count in steps of this many milliseconds, rounded up: what a call takes on the server is no part of a state.
+const GRAIN_MS: u64 = 100;
+
+/// A record's Redis keys in slot order, and how far time has passed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Keys {
+    pub slots: Vec<Option<Held>>,
+    /// Milliseconds since the exploration's beginning, where scripts ask for the time; else 0.
+    pub clock_ms: u64,
+}
+
+/// One Redis key that is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Held {
+    /// What DUMP says, which RESTORE takes.
+    pub dump: Vec<u8>,
+    /// The value of a string; `None` for another type.
+    pub text: Option<Vec<u8>>,
+    /// Milliseconds until it ends; `None` for ever.
+    pub ttl_ms: Option<u64>,
+}
+
+impl Held {
+    /// A key as it was read, its PTTL in canonical form.
+    pub fn read(dump: Vec<u8>, text: Option<Vec<u8>>, pttl: i64) -> Self {
+        let ttl_ms = u64::try_from(pttl).ok().map(|ms| ms.div_ceil(GRAIN_MS).max(1) * GRAIN_MS);
+        Self { dump, text, ttl_ms }
+    }
+
+    pub fn content(&self) -> Content {
+        self.text.as_ref().map_or_else(|| Content::Other("another type".to_owned()), |text| Content::text(text.clone()))
+    }
+}
+
+impl Keys {
+    /// Nothing stands at so many Redis keys.
+    pub fn absent(slots: usize) -> Self {
+        Self { slots: vec![None; slots], clock_ms: 0 }
+    }
+
+    pub fn content(&self, slot: usize) -> Content {
+        self.slots.get(slot).and_then(Option::as_ref).map_or(Content::Absent, Held::content)
+    }
+
+    pub fn ttl_ms(&self, slot: usize) -> Option<u64> {
+        self.slots.get(slot)?.as_ref()?.ttl_ms
+    }
+
+    /// What is there after so many milliseconds; `ticks` where scripts see the time pass.
+    pub fn after(&self, ms: u64, ticks: bool) -> Self {
+        let mut keys = self.clone();
+        for slot in &mut keys.slots {
+            if slot.as_ref().and_then(|held| held.ttl_ms).is_some_and(|ttl| ttl <= ms) {
+                *slot = None;
+            }
+        }
+        keys.slots.iter_mut().flatten().filter_map(|held| held.ttl_ms.as_mut()).for_each(|ttl| *ttl -= ms);
+        if ticks {
+            keys.clock_ms += ms;
+        }
+        keys
+    }
+
+    /// The same without one of the keys.
+    pub fn without(&self, slot: usize) -> Self {
+        let mut keys = self.clone();
+        keys.slots[slot] = None;
+        keys
+    }
+
+    /// The same where one of the keys lives for ever.
+    pub fn for_ever(&self, slot: usize) -> Self {
+        let mut keys = self.clone();
+        if let Some(held) = &mut keys.slots[slot] {
+            held.ttl_ms = None;
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(pttl: i64) -> Option<Held> {
+        Some(Held::read(b"d".to_vec(), Some(b"v".to_vec()), pttl))
+    }
+
+    #[test]
+    fn what_a_call_took_is_no_part_of_a_state() {
+        assert_eq!(held(30_000), held(29_950));
+        assert_ne!(held(30_000), held(29_900));
+        assert_eq!(held(-1).unwrap().ttl_ms, None);
+        assert_eq!(held(0).unwrap().ttl_ms, Some(GRAIN_MS));
+    }
+
+    #[test]
+    fn time_ends_what_lives_shorter_and_shortens_the_rest() {
+        let keys = Keys { slots: vec![held(30_000), held(86_400_000), held(-1)], clock_ms: 0 };
+        let later = keys.after(30_000, true);
+        assert_eq!((later.slots[0].clone(), later.ttl_ms(1), later.ttl_ms(2)), (None, Some(86_370_000), None));
+        assert!(later.slots[2].is_some());
+        assert_eq!((later.clock_ms, keys.after(1, false).clock_ms), (30_000, 0));
+    }
+}

@@ -1,0 +1,34 @@
+//! The words of an exploration: what workers do, what can fail, what must hold, and what was found.
+
+mod accepted;
+mod act;
+mod answer;
+mod assumption;
+mod exploration;
+mod fault;
+pub(crate) mod gist;
+pub mod invariants;
+mod keys;
+mod moment;
+pub(crate) mod past;
+mod program;
+mod token;
+pub(crate) mod trace;
+
+pub(crate) use accepted::{Accepted, Difference};
+pub use act::Act;
+pub use answer::Author;
+pub(crate) use answer::Heard;
+pub use assumption::{Assumption, Assumptions};
+pub use exploration::Covered;
+pub(crate) use exploration::{Exploration, Harm, Replay};
+pub use fault::{Budget, Fault};
+pub use invariants::Invariant;
+pub use keys::{Held, Keys};
+pub(crate) use moment::{Facts, Moment};
+pub use past::Reached;
+pub(crate) use past::{Past, Way};
+pub use program::{Asks, Does, Point, Program, Stage};
+pub(crate) use program::{ENDED, MOST_WORKERS};
+pub(crate) use token::Token;
+pub(crate) use trace::Line;

@@ -1,0 +1,175 @@
+//! The frontier of each schema: which faults lead to which harm, and what was covered.
+
+use anstyle::AnsiColor;
+
+use super::remedies::lines;
+use super::{lanes, remedies};
+use crate::domain::exploration::{Budget, Difference, Exploration, Harm, Invariant, Replay, invariants};
+use crate::render::style::View;
+use crate::render::{escape, table};
+
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) explorations: &'a [Exploration],
+    /// True when the shortest history of each harm is shown.
+    pub(crate) traces: bool,
+    /// What is not as it was accepted; `None` where there was nothing to compare with.
+    pub(crate) differences: Option<&'a [Difference]>,
+}
+
+pub(crate) fn text(shown: Shown<'_>, view: View) -> String {
+    let mut parts = Vec::new();
+    for exploration in shown.explorations {
+        if let Some(replay) = &exploration.replay {
+            parts.push(again(exploration, replay, view));
+            continue;
+        }
+        parts.push(frontier(exploration, view));
+        if shown.traces {
+            parts.extend(shortest(exploration).map(|harm| history(harm, view)));
+        }
+    }
+    let advice = remedies::text(shown.explorations, view);
+    if !advice.is_empty() {
+        parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
+    }
+    if !shown.traces && shown.explorations.iter().any(|exploration| !exploration.harms.is_empty()) {
+        parts.push("`--trace table` shows the shortest way to each harm.\n".to_owned());
+    }
+    parts.extend(shown.differences.map(|differences| self::differences(differences, view)));
+    parts.join("\n")
+}
+
+/// The first harm of each invariant, which has the shortest history with the fewest faults.
+fn shortest(exploration: &Exploration) -> impl Iterator<Item = &Harm> {
+    invariants::ALL.iter().filter_map(|invariant| of(exploration, invariant).next())
+}
+
+fn of<'a>(exploration: &'a Exploration, invariant: &'a Invariant) -> impl Iterator<Item = &'a Harm> {
+    exploration.harms.iter().filter(|harm| harm.invariant.name == invariant.name)
+}
+
+fn frontier(exploration: &Exploration, view: View) -> String {
+    let palette = view.palette;
+    let red = AnsiColor::Red.on_default().bold();
+    let name = escape::text(exploration.name().as_bytes());
+    let verdict = match (exploration.harms.is_empty(), exploration.covered.complete) {
+        (true, true) => palette.paint(AnsiColor::Green.on_default(), "no harm"),
+        (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no harm as far as it went"),
+        (false, _) => {
+            let broken = shortest(exploration).count();
+            palette.paint(red, &format!("{} broken", count(broken, "invariant is", "invariants are")))
+        }
+    };
+    let mut text = format!("{}: {verdict}\n", palette.bold(&name));
+    let rows = exploration.harms.iter().enumerate().map(|(at, harm)| {
+        let is_first = at == 0 || exploration.harms[at - 1].invariant.name != harm.invariant.name;
+        let name = if is_first { harm.invariant.name } else { "" };
+        vec![name.to_owned(), harm.faults.to_string(), harm.token.acts.len().to_string()]
+    });
+    if !exploration.harms.is_empty() {
+        text.push_str(&table::grid(view, 2, &["BROKEN", "BY", "STEPS"], rows));
+    }
+    let holds: Vec<_> = invariants::ALL
+        .iter()
+        .filter(|invariant| of(exploration, invariant).next().is_none())
+        .filter(|invariant| !exploration.not_asked.contains(&invariant.name))
+        .map(|invariant| invariant.name)
+        .collect();
+    if !holds.is_empty() {
+        let word = if exploration.covered.complete { "holds" } else { "not broken so far" };
+        text.push_str(&lines(&format!("{word}: {}", holds.join(", ")), 2, view.width));
+    }
+    if !exploration.not_asked.is_empty() {
+        let names = exploration.not_asked.join(", ");
+        text.push_str(&lines(&format!("not asked, for the schema does not compare it: {names}"), 2, view.width));
+    }
+    text.push_str(&lines(&palette.dim(&coverage(exploration)), 2, view.width));
+    text
+}
+
+/// What was looked at.
+fn coverage(exploration: &Exploration) -> String {
+    let covered = exploration.covered;
+    let workers = count(usize::from(exploration.workers), "worker", "workers");
+    let assumed: Vec<_> = exploration.assumptions.all().map(|assumption| assumption.as_str()).collect();
+    let assuming = if assumed.is_empty() { String::new() } else { format!(", assuming {}", assumed.join(" and ")) };
+    let within = if exploration.most == Budget::default() {
+        format!("{workers} without a fault{assuming}")
+    } else {
+        format!("{workers} with at most {}{assuming}", exploration.most)
+    };
+    let effort = format!(
+        "{}, {}, {}ms",
+        count(covered.states, "state", "states"),
+        count(covered.server_calls, "server call", "server calls"),
+        exploration.wall_ms
+    );
+    match covered.schedules {
+        Some(schedules) => format!("all {} schedules of {within}: {effort}", approximately(schedules)),
+        None => format!(
+            "not all schedules of {within}: the bounds ended it; all beginnings of up to {}: {effort}",
+            count(covered.depth, "step", "steps")
+        ),
+    }
+}
+
+/// `1234`, or `5.2e8` where nobody would count.
+fn approximately(number: f64) -> String {
+    if number < 10_000.0 { format!("{number:.0}") } else { format!("{number:.1e}") }
+}
+
+fn history(harm: &Harm, view: View) -> String {
+    let palette = view.palette;
+    let heading = format!("{}, {}", harm.invariant.name, harm.faults);
+    let mut text = lines(&palette.bold(&heading), 2, view.width);
+    text.push_str(&lines(&format!("It should hold that {}.", harm.invariant.sentence), 2, view.width));
+    text.push_str(&lanes::text(&harm.lines, view));
+    text.push_str(&otherwise(harm.deviates.as_deref(), view));
+    // One word, so that it can be copied.
+    text.push_str(&format!(
+        "  {}\n",
+        palette.dim(&format!("--replay {}", escape::text(harm.token.to_string().as_bytes())))
+    ));
+    text
+}
+
+/// A history that was played again, and what it breaks.
+fn again(exploration: &Exploration, replay: &Replay, view: View) -> String {
+    let name = escape::text(exploration.name().as_bytes());
+    let mut text = format!("{}, {}\n", view.palette.bold(&name), exploration.most);
+    text.push_str(&lanes::text(&replay.lines, view));
+    text.push_str(&otherwise(replay.deviates.as_deref(), view));
+    for harm in &exploration.harms {
+        let broken = format!("Broken: {} ({}).", harm.invariant.name, harm.invariant.sentence);
+        text.push_str(&lines(&broken, 2, view.width));
+    }
+    if exploration.harms.is_empty() {
+        text.push_str("  This history breaks nothing.\n");
+    }
+    text
+}
+
+fn otherwise(deviates: Option<&str>, view: View) -> String {
+    let why = deviates.map(|why| format!("Played by workers it went another way: {}", escape::text(why.as_bytes())));
+    why.map(|why| lines(&why, 2, view.width)).unwrap_or_default()
+}
+
+/// What is not as it was accepted, a line each.
+pub(crate) fn differences(differences: &[Difference], view: View) -> String {
+    if differences.is_empty() {
+        return "Every frontier is as it was accepted.\n".to_owned();
+    }
+    let line = |difference: &Difference| {
+        let schema = escape::text(difference.schema.as_bytes());
+        let change = if difference.is_new { "new" } else { "gone" };
+        format!("  {change:<5}{schema}: {} by {}\n", difference.invariant, escape::text(difference.faults.as_bytes()))
+    };
+    let lines: String = differences.iter().map(line).collect();
+    format!("{}\n{lines}", view.palette.bold("Not as accepted"))
+}
+
+/// A number with its noun.
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}

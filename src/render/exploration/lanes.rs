@@ -1,0 +1,125 @@
+//! A history as swim lanes: time runs down, a column for each worker, Redis in the middle, faults marked.
+
+use crate::domain::exploration::{Act, Line};
+use crate::render::style::View;
+use crate::render::{escape, table};
+
+/// The mark of what went wrong.
+pub(super) const FAULT: &str = "✗";
+
+/// Who has a lane: the workers that act, Redis in their middle.
+pub(super) struct Lanes {
+    names: Vec<String>,
+    middle: usize,
+}
+
+/// What stands in a line: in which lane, and in the lane of Redis.
+pub(super) struct Cells {
+    pub(super) lane: Option<usize>,
+    pub(super) does: String,
+    pub(super) holds: String,
+}
+
+impl Lanes {
+    pub(super) fn of(lines: &[Line]) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        for line in lines.iter().filter(|line| is_acting(line.act)) {
+            if !names.contains(&line.actor) {
+                names.push(line.actor.clone());
+            }
+        }
+        let middle = names.len().div_ceil(2);
+        names.insert(middle, "Redis".to_owned());
+        Self { names, middle }
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The lane of Redis.
+    pub(super) fn middle(&self) -> usize {
+        self.middle
+    }
+
+    /// A line's cells; Redis shows what stands there where that is not what stood there `before`.
+    pub(super) fn cells(&self, line: &Line, before: &str) -> Cells {
+        let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
+        let step = escape::text(line.step.as_bytes());
+        if !is_acting(line.act) {
+            let changed = if line.holds == before { String::new() } else { format!(": {}", line.holds) };
+            return Cells { lane: None, does: String::new(), holds: format!("{mark}{step}{changed}") };
+        }
+        let meaning = line.reply.as_deref().map(meaning).map(|meaning| format!(": {meaning}")).unwrap_or_default();
+        let lane = self.names.iter().position(|name| *name == line.actor);
+        let holds = if line.holds == before { String::new() } else { line.holds.clone() };
+        let does = format!("{mark}{step}{}", escape::text(meaning.as_bytes()));
+        Cells { lane, does, holds: escape::text(holds.as_bytes()) }
+    }
+}
+
+/// True for what a worker or a client does.
+fn is_acting(act: Act) -> bool {
+    act.worker().is_some() || matches!(act, Act::Next(_) | Act::Other(_))
+}
+
+/// What a reply means, which stands in brackets at its end; else the reply itself.
+fn meaning(reply: &str) -> &str {
+    let in_brackets = reply.rsplit_once(" (").map(|(_, meaning)| meaning.trim_end_matches(')'));
+    in_brackets.unwrap_or(reply)
+}
+
+/// The lines as a table.
+pub(super) fn text(lines: &[Line], view: View) -> String {
+    let lanes = Lanes::of(lines);
+    let heading: Vec<_> = [""].into_iter().chain(lanes.names().iter().map(String::as_str)).collect();
+    let mut before = "nothing".to_owned();
+    let rows = lines.iter().enumerate().map(|(number, line)| {
+        let cells = lanes.cells(line, &before);
+        before.clone_from(&line.holds);
+        let mut row = vec![String::new(); lanes.names().len() + 1];
+        row[0] = (number + 1).to_string();
+        row[lanes.middle() + 1] = cells.holds;
+        if let Some(lane) = cells.lane {
+            row[lane + 1] = cells.does;
+        }
+        row
+    });
+    table::grid(view, 2, &heading, rows)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::render::style::Palette;
+
+    pub(in crate::render::exploration) fn lines() -> Vec<Line> {
+        let line = |act: Act, actor: &str, step: &str, reply: Option<&str>, holds: &str| Line {
+            act,
+            actor: actor.to_owned(),
+            step: step.to_owned(),
+            reply: reply.map(str::to_owned),
+            sees: None,
+            holds: holds.to_owned(),
+        };
+        vec![
+            line(Act::Call(0), "worker 1", "begins (take)", Some("\"OK\" (acquired)"), "lock of worker 1, 30s"),
+            line(Act::Expiry(0), "time", "the lock's TTL ends", None, "nothing"),
+            line(Act::Call(1), "worker 2", "begins (take)", Some("\"OK\" (acquired)"), "lock of worker 2, 30s"),
+            line(Act::Effect(0), "worker 1", "makes <b> \u{1b}[31m", None, "lock of worker 2, 30s"),
+        ]
+    }
+
+    #[test]
+    fn each_has_a_lane_and_redis_shows_what_changed() {
+        let expected = [
+            "     worker 1                 Redis                           worker 2",
+            "  1  begins (take): acquired  lock of worker 1, 30s",
+            "  2                           ✗ the lock's TTL ends: nothing",
+            "  3                           lock of worker 2, 30s           begins (take): acquired",
+            "  4  makes <b> \\x1b[31m",
+        ];
+        let shown = text(&lines(), View { palette: Palette::new(false), width: None });
+        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
+    }
+}

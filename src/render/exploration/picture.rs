@@ -1,0 +1,88 @@
+//! A history as a picture: the swim lanes as SVG.
+
+use super::lanes::Lanes;
+use crate::domain::exploration::Line;
+use crate::render::fold::fold;
+
+/// Pixels that a line of text is high.
+const LINE: usize = 18;
+
+/// Pixels from one lane to the next.
+const LANE: usize = 250;
+
+/// Pixels at the left and at the top.
+const MARGIN: usize = 20;
+
+/// Characters of the font that a lane is wide.
+const CHARACTERS: usize = 31;
+
+const STYLE: &str = "text{font:13px ui-monospace,monospace;fill:#1f2328}.name{font-weight:bold}.fault{fill:#b3261e}\
+.redis{fill:#57606a}line{stroke:#d0d7de}rect{fill:#fff}";
+
+/// The picture of a history, with its title.
+pub(crate) fn svg(title: &str, lines: &[Line]) -> String {
+    let lanes = Lanes::of(lines);
+    let mut drawn = texts(MARGIN, MARGIN + LINE, &[title.to_owned()], "name");
+    let top = MARGIN + 3 * LINE;
+    for (lane, name) in lanes.names().iter().enumerate() {
+        drawn.push_str(&texts(column(lane), top, std::slice::from_ref(name), "name"));
+    }
+    let mut y = top + 2 * LINE;
+    let mut before = "nothing";
+    for line in lines {
+        let cells = lanes.cells(line, before);
+        let kind = if line.act.fault().is_some() { "fault" } else { "step" };
+        let of_middle = if cells.lane.is_none() { kind } else { "redis" };
+        let columns = [
+            (cells.lane.unwrap_or(lanes.middle()), fold(&cells.does, Some(CHARACTERS)), kind),
+            (lanes.middle(), fold(&cells.holds, Some(CHARACTERS)), of_middle),
+        ];
+        let height = columns.iter().map(|(_, folded, _)| folded.len()).max().unwrap_or(1);
+        for (lane, folded, class) in columns {
+            drawn.push_str(&texts(column(lane), y, &folded, class));
+        }
+        y += height * LINE + LINE / 2;
+        before = &line.holds;
+    }
+    let (width, height) = (column(lanes.names().len()), y + MARGIN);
+    let rules: String = (1..lanes.names().len())
+        .map(|lane| {
+            let x = column(lane) - MARGIN / 2;
+            format!("<line x1=\"{x}\" y1=\"{}\" x2=\"{x}\" y2=\"{y}\"/>\n", top - LINE)
+        })
+        .collect();
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n\
+         <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\"/>\n{rules}{drawn}</svg>\n",
+        escaped(title)
+    )
+}
+
+fn column(lane: usize) -> usize {
+    MARGIN + lane * LANE
+}
+
+fn texts(x: usize, y: usize, lines: &[String], class: &str) -> String {
+    let line = |(number, text): (usize, &String)| {
+        let y = y + number * LINE;
+        format!("<text x=\"{x}\" y=\"{y}\" class=\"{class}\">{}</text>\n", escaped(text))
+    };
+    lines.iter().enumerate().filter(|(_, text)| !text.is_empty()).map(line).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::exploration::lanes::tests::lines;
+
+    #[test]
+    fn nothing_of_a_name_is_taken_for_markup() {
+        let picture = svg("a<b & c", &lines());
+        assert!(picture.contains("a&lt;b &amp; c") && picture.contains("makes &lt;b&gt;"), "{picture}");
+        assert_eq!(picture.matches("<line ").count(), 2, "between three lanes");
+    }
+}

@@ -1,0 +1,93 @@
+//! Performs single calls on a server: puts the Redis keys into a state, sends the call, reads what stands there then.
+
+use std::time::{Duration, Instant};
+
+use super::cast::Cast;
+use crate::domain::exploration::{Held, Keys};
+use crate::domain::step::StepReply;
+use crate::explore::{Perform, Performed};
+use crate::interrupt::Interrupt;
+use crate::store::{StoreError, Wire, pack};
+
+/// A call that took longer is performed again, for the time that it took would show in the TTLs.
+const QUICK: Duration = Duration::from_millis(50);
+
+/// How often a call is performed until it was quick.
+const TRIES: usize = 200;
+
+pub(crate) struct Stage<'a> {
+    pub(crate) cast: Cast,
+    wire: Wire,
+    redis_keys: Vec<Vec<u8>>,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn new(cast: Cast, wire: Wire, interrupt: &'a Interrupt) -> Self {
+        let redis_keys = cast.program.services[0].redis_keys(&cast.key);
+        Self { cast, wire, redis_keys, interrupt }
+    }
+
+    async fn set(&mut self, keys: &Keys) -> Result<(), StoreError> {
+        for (redis_key, held) in self.redis_keys.iter().zip(&keys.slots) {
+            self.wire.ask(&pack([b"DEL", &redis_key[..]])).await?;
+            if let Some(held) = held {
+                let ttl = held.ttl_ms.unwrap_or(0).to_string();
+                self.wire.ask(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), &held.dump])).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, clock_ms: u64) -> Result<Keys, StoreError> {
+        let mut pttls = Vec::new();
+        for redis_key in &self.redis_keys {
+            pttls.push(match self.wire.ask(&pack([b"PTTL", &redis_key[..]])).await? {
+                StepReply::Integer(pttl) => pttl,
+                _ => -2,
+            });
+        }
+        let mut slots = Vec::new();
+        for (redis_key, pttl) in self.redis_keys.iter().zip(pttls) {
+            let dump = self.wire.ask(&pack([b"DUMP", &redis_key[..]])).await?;
+            let text = self.wire.ask(&pack([b"GET", &redis_key[..]])).await?;
+            slots.push(match (dump, text) {
+                (StepReply::Text(dump), StepReply::Text(text)) => Some(Held::read(dump, Some(text), pttl)),
+                (StepReply::Text(dump), _) => Some(Held::read(dump, None, pttl)),
+                _ => None,
+            });
+        }
+        Ok(Keys { slots, clock_ms })
+    }
+
+    /// Removes the Redis keys.
+    pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
+        let nothing = Keys::absent(self.redis_keys.len());
+        self.set(&nothing).await
+    }
+}
+
+impl Perform for Stage<'_> {
+    type Error = StoreError;
+
+    async fn perform(&mut self, before: &Keys, caller: u8, ask: u8) -> Result<Performed, StoreError> {
+        let call = pack(self.cast.words(caller, ask, before.clock_ms));
+        let mut tries = 0;
+        loop {
+            let since = Instant::now();
+            self.set(before).await?;
+            let reply = self.wire.ask(&call).await?;
+            let keys = self.read(before.clock_ms).await?;
+            tries += 1;
+            if since.elapsed() < QUICK || tries == TRIES {
+                return Ok(Performed { reply, keys });
+            }
+        }
+    }
+
+    async fn is_over(&mut self) -> bool {
+        // Ctrl-C is heard by a task that has to get its turn.
+        tokio::task::yield_now().await;
+        self.interrupt.is_raised()
+    }
+}

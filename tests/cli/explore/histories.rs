@@ -1,0 +1,116 @@
+//! The histories that are shown: played by workers, drawn, and played again by a token.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{explore, only};
+use crate::simulate::variant::{home, run};
+
+/// The token of a harm of express.
+fn token(invariant: &str) -> String {
+    let explored = only(&explore(&["express", "-o", "json"]));
+    let harms = explored["harms"].as_array().unwrap();
+    let harm = harms.iter().find(|harm| harm["invariant"] == invariant).unwrap();
+    harm["token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_history_says_what_each_call_was_told_and_what_its_client_saw() {
+    let explored = only(&explore(&["express", "-o", "json"]));
+    let harm = &explored["harms"][1];
+    assert_eq!(harm["invariant"], "result-kept");
+    let field = |line: &Value, name: &str| line[name].as_str().unwrap_or("-").to_owned();
+    let lines = harm["trace"].as_array().unwrap().iter();
+    let told: Vec<_> = lines
+        .map(|line| ["actor", "step", "fault", "sees", "holds"].map(|name| field(line, name)).join(" | "))
+        .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_token_plays_its_history_again() {
+    let token = token("result-kept");
+    let again = explore(&["--replay", &token]).exits(1);
+    insta::assert_snapshot!(again.text());
+    // One step less, and nothing is harmed.
+    let (shorter, _) = token.rsplit_once('.').unwrap();
+    let sound = only(&explore(&["--replay", shorter, "-o", "json"]));
+    assert!(sound["harms"].as_array().unwrap().iter().all(|harm| harm["invariant"] != "result-kept"), "{sound:#}");
+}
+
+#[test]
+fn a_token_of_what_cannot_happen_is_a_usage_error() {
+    for (token, why) in [
+        ("1:express:e0", "step 1 (e0) cannot happen there"),
+        ("1:express:s0.s3", "step 2 (s3) cannot happen there"),
+        ("1:express:n7", "step 1 (n7) cannot happen there"),
+        ("1:nobody:s0", "there is no schema `nobody`"),
+        ("1:express,go-chi:s0", "different Redis keys"),
+        ("1:a,a,a,a,a,a,a:s0", "at most 6 workers"),
+        ("2:express:s0", "format 1"),
+        ("express", "it is no token"),
+    ] {
+        explore(&["--replay", token]).exits(2).says(why);
+    }
+}
+
+#[test]
+fn pictures_show_the_same_history() {
+    let token = token("result-kept");
+    let mermaid = explore(&["--replay", &token, "--trace", "mermaid"]).exits(1);
+    insta::assert_snapshot!(mermaid.text());
+    let svg = explore(&["--replay", &token, "--trace", "svg"]).exits(1);
+    let svg = svg.text();
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    let words = ["worker 1", "Redis", "worker 2", "✗ the lock's TTL ends", "releases (DEL): released"];
+    assert!(words.iter().all(|words| svg.contains(words)), "{svg}");
+}
+
+/// Rule: what is shown was played by workers whose scripts are as the schema has them: a script that goes by the clock goes
+/// another way there than where the clock stands still, and that is said.
+#[test]
+fn a_history_that_goes_another_way_when_it_is_played_says_so() {
+    use crate::simulate::variant::{MINE, Variant};
+    // The lock is taken only in the exploration's own year.
+    let dated = Variant::of("reference").with(
+        "begin.lua",
+        "local stored = redis.call('GET', record)\n",
+        "if tonumber(redis.call('TIME')[1]) > 1710000000 then return {'MISMATCH'} end\nlocal stored = redis.call('GET', record)\n",
+    );
+    let dir = dated.folder().to_str().unwrap();
+    let words = ["explore", MINE, "--schema-dir", dir, "--sandbox", "-o", "json"];
+    let explored = only(&run(dated.folder(), &words));
+    let harm = &explored["harms"][0];
+    assert_eq!(harm["played_as_explored"], false, "{harm:#}");
+    assert_eq!(harm["deviates"], "played, the reply means mismatch; explored, acquired");
+}
+
+/// Rule: what a step does is asked twice, and another answer ends the exploration.
+#[test]
+fn a_step_that_goes_by_chance_is_not_explored() {
+    use crate::simulate::variant::{MINE, Variant};
+    let counts = Variant::of("reference").with(
+        "begin.lua",
+        "local stored = redis.call('GET', record)\n",
+        "if redis.call('INCR', KEYS[1] .. 'n') % 2 == 0 then return {'MISMATCH'} end\nlocal stored = redis.call('GET', record)\n",
+    );
+    let dir = counts.folder().to_str().unwrap();
+    let run = run(counts.folder(), &["explore", MINE, "--schema-dir", dir, "--sandbox"]).exits(3);
+    run.says("does not answer the same question alike: nothing can be said of mine");
+}
+
+#[test]
+fn what_was_accepted_is_no_difference() {
+    let folder = home();
+    let file = folder.path().join("accepted.json");
+    let file_name = file.to_str().unwrap();
+    fs::write(&file, explore(&["express", "-o", "json"]).text()).unwrap();
+    let same = explore(&["express", "--expect", file_name]).exits(0);
+    assert!(same.text().contains("Every frontier is as it was accepted."), "{}", same.text());
+    let other = explore(&["express", "--faults", "fail=0", "--expect", file_name]).exits(1);
+    assert!(other.text().contains("gone express: result-kept by expiry=1,fail=1"), "{}", other.text());
+    let new = explore(&["go-chi", "--expect", file_name, "-o", "json"]).exits(1);
+    assert_eq!(new.json()["differences"][0]["change"], "new");
+    explore(&["express", "--expect", "/nowhere"]).exits(2).says("/nowhere");
+}

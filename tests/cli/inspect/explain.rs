@@ -1,0 +1,68 @@
+//! `inspect --explain`: how a record can have come to what it is.
+
+use serde_json::json;
+
+use crate::simulate::variant::path;
+use crate::support::{Run, Runs, Server};
+
+const IN_PROGRESS: &str = r#"{"status":"IN_PROGRESS"}"#;
+
+/// The binary where it finds the server program for its throw-away server.
+fn explains(server: &Server, words: &[&str]) -> Run {
+    let mut command = server.command();
+    command.env("PATH", path()).args([&["inspect", "order-1", "--explain"], words].concat()).run()
+}
+
+/// What is said behind the record's page.
+fn told(run: &Run) -> String {
+    run.text().split_once("How it can have come to this").unwrap().1.to_owned()
+}
+
+#[test]
+fn a_lock_beside_a_result_may_be_a_live_workers() {
+    let server = Server::start();
+    server.set("idem:lock:order-1", "1", 60_000);
+    server.set("idem:done:order-1", "1", 80_000_000);
+    let before = server.keys();
+    insta::assert_snapshot!(told(&explains(&server, &["--schema", "event-consumer"]).exits(0)));
+    assert_eq!(server.keys(), before, "nothing is explored on the server that is inspected");
+}
+
+#[test]
+fn what_no_schedule_leads_to_is_an_older_releases_or_a_hands() {
+    let server = Server::start();
+    server.set("idem:started:order-1", "some-worker", 30_000);
+    server.set("idem:result:order-1", r#"{"statusCode":200,"body":"x"}"#, 900_000);
+    insta::assert_snapshot!(told(&explains(&server, &["--schema", "event-driven"]).exits(0)));
+}
+
+#[test]
+fn a_lock_without_ttl_takes_a_hand_or_a_schema_that_forgets_it() {
+    let server = Server::start();
+    server.put("idem:order-1", IN_PROGRESS);
+    let explained = explains(&server, &["--schema", "express", "-o", "json"]).exits(0).json();
+    let ways = explained["explained"][0]["ways"].as_array().unwrap();
+    assert!(ways.iter().all(|way| way["minimal_faults"]["persist"] == 1), "{explained:#}");
+    assert_eq!(ways[0]["holder_at_work"], true);
+    assert_eq!(explained["explained"][0]["reachable"], true);
+}
+
+#[test]
+fn a_result_has_no_holder() {
+    let server = Server::start();
+    server.set("idem:order-1", r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{}}"#, 80_000_000);
+    let explained = explains(&server, &["--schema", "express", "-o", "json"]).exits(0).json();
+    let ways = explained["explained"][0]["ways"].as_array().unwrap();
+    assert_eq!(ways.len(), 1, "{explained:#}");
+    assert_eq!((&ways[0]["minimal_faults"], &ways[0]["holder_at_work"]), (&json!({}), &json!(null)));
+}
+
+#[test]
+fn without_a_server_program_nothing_is_explained() {
+    let server = Server::start();
+    server.set("idem:order-1", IN_PROGRESS, 20_000);
+    let mut command = server.command();
+    let words = ["inspect", "order-1", "--schema", "express", "--explain"];
+    command.env("PATH", server.folder()).args(words).run().exits(5).says("--explain: express: cannot start");
+    server.idemctl(&["inspect", "order-1", "--explain", "--watch"]).exits(2);
+}

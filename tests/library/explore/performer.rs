@@ -1,0 +1,129 @@
+//! Calls performed on a server of the test's own, apart from the way in which the binary performs them.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use crate::support::Server;
+use crate::support::wire::{ask, schema, words};
+use idemctl::domain::exploration::{Author, Held, Keys, Program, Stage};
+use idemctl::domain::record::response::Response;
+use idemctl::domain::schema::{Action, Schema};
+use idemctl::domain::step::reply::StepReply;
+use idemctl::domain::step::request::Request;
+use idemctl::explore::{Perform, Performed};
+use redis::Connection;
+
+pub const KEY: &[u8] = b"order-1";
+
+/// A clock that stands still, before a script's first line.
+const FROZEN: &str = "local redis=setmetatable({call=function(c,...) if c=='TIME' then return {'1700000000','0'} end \
+     return redis.call(c,...) end},{__index=redis}) ";
+
+/// Performs the calls of a built-in schema's workers.
+pub struct Performer {
+    pub program: Rc<Program>,
+    pub connection: Connection,
+    pub redis_keys: Vec<Vec<u8>>,
+    workers: u8,
+    _server: Server,
+}
+
+impl Performer {
+    pub fn of(name: &str, workers: u8) -> Self {
+        let server = Server::start();
+        let connection = server.connect();
+        let schema = schema(name);
+        let redis_keys = schema.redis_keys(KEY);
+        let program = Rc::new(Program::new(vec![schema.into()]).unwrap());
+        Self { program, connection, redis_keys, workers, _server: server }
+    }
+
+    pub fn schema(&self) -> &Schema {
+        &self.program.services[0]
+    }
+
+    /// What a worker answers: 201, or a failure.
+    fn response(caller: u8, fails: bool) -> Response {
+        let body = if fails { Vec::new() } else { format!("made by {caller}").into_bytes() };
+        Response { status: Some(if fails { 500 } else { 201 }), headers: Vec::new(), body, whole: true }
+    }
+
+    fn with_request<T>(&self, caller: u8, fails: bool, make: impl FnOnce(&Request<'_>) -> T) -> T {
+        let (owner, response) = (format!("owner-{caller}"), Self::response(caller, fails));
+        let fingerprint = if caller > self.workers { "other" } else { "same" };
+        let error = fails.then_some("provider unavailable");
+        make(&Request { fingerprint, error, ..Request::new(self.schema(), KEY, &owner, &response) })
+    }
+
+    pub fn responses(&self) -> Vec<(Vec<u8>, Author)> {
+        let of = |worker: u8, fails: bool| self.with_request(worker, fails, |request| request.replayed());
+        let both =
+            |worker: u8| [(of(worker, false), Author::Effect(worker)), (of(worker, true), Author::Failure(worker))];
+        (0..self.workers).flat_map(both).collect()
+    }
+
+    /// Sends a call, and nothing else.
+    pub fn send(&mut self, caller: u8, ask_number: u8) -> StepReply {
+        let asks = self.program.asks[usize::from(ask_number)];
+        let fails = matches!(asks.stage, Stage::Release | Stage::StoreFailure);
+        let call = &self.program.step(asks).unwrap().calls[asks.index];
+        let mut words = self.with_request(caller, fails, |request| words(call, request));
+        if matches!(call.action, Action::Script { .. }) {
+            words[1] = [FROZEN.as_bytes(), &words[1]].concat();
+        }
+        ask(&mut self.connection, &words)
+    }
+
+    fn number(&mut self, words: &[&[u8]]) -> i64 {
+        match ask(&mut self.connection, words) {
+            StepReply::Integer(number) => number,
+            other => panic!("{other:?} is no number"),
+        }
+    }
+
+    pub fn pttl(&mut self, slot: usize) -> i64 {
+        let redis_key = self.redis_keys[slot].clone();
+        self.number(&[b"PTTL", &redis_key])
+    }
+
+    fn read(&mut self) -> Keys {
+        let mut slots = Vec::new();
+        for redis_key in self.redis_keys.clone() {
+            let pttl = self.number(&[b"PTTL", &redis_key]);
+            let dump = ask(&mut self.connection, &[b"DUMP", &redis_key[..]]);
+            let text = ask(&mut self.connection, &[b"GET", &redis_key[..]]);
+            slots.push(match (dump, text) {
+                (StepReply::Text(dump), StepReply::Text(text)) => Some(Held::read(dump, Some(text), pttl)),
+                _ => None,
+            });
+        }
+        Keys { slots, clock_ms: 0 }
+    }
+}
+
+impl Perform for Performer {
+    type Error = Infallible;
+
+    async fn perform(&mut self, before: &Keys, caller: u8, ask_number: u8) -> Result<Performed, Infallible> {
+        loop {
+            let since = std::time::Instant::now();
+            for (redis_key, held) in self.redis_keys.clone().iter().zip(&before.slots) {
+                ask(&mut self.connection, &[b"DEL", &redis_key[..]]);
+                if let Some(held) = held {
+                    let ttl = held.ttl_ms.unwrap_or(0).to_string();
+                    ask(&mut self.connection, &[b"RESTORE", &redis_key[..], ttl.as_bytes(), &held.dump]);
+                }
+            }
+            let reply = self.send(caller, ask_number);
+            let keys = self.read();
+            // What took longer would show in the TTLs.
+            if since.elapsed().as_millis() < 50 {
+                return Ok(Performed { reply, keys });
+            }
+        }
+    }
+
+    async fn is_over(&mut self) -> bool {
+        false
+    }
+}
