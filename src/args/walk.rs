@@ -31,6 +31,7 @@ impl WalkArgs {
 
 /// How much of the keyspace is looked at at a time.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Walk")]
 pub(crate) struct PageArgs {
     /// Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and
     /// up to 2000 where the server is far away]

@@ -12,12 +12,13 @@ use crate::render::style::Color;
 use crate::terminal::ui::Ui;
 
 /// The headings under which options stand that commands share, and the page that explains these options.
-const SHARED: [(&str, &str); 5] = [
+const SHARED: [(&str, &str); 6] = [
     ("Change", "changes"),
     ("Schemas", "schemas"),
     ("Connection", "connection"),
     ("TLS", "connection"),
     ("Display", "output"),
+    ("Walk", "walks"),
 ];
 
 /// The examples stand before the options: they are what most readers look for.
@@ -74,7 +75,7 @@ fn on_one_screen(root: &Command, words: &[OsString]) -> StyledStr {
         return of_root(command);
     }
     let footer = format!(
-        "{}\n  idemctl help {name}\n          Each option at length, and what the command does",
+        "{}\n\n`idemctl help {name}` explains each option at length, and what the command does.",
         shared(command)
     );
     page(command, &SHARED.map(|(heading, _)| heading)).after_help(footer).render_help()
@@ -120,12 +121,13 @@ fn page(command: &Command, hidden: &[&str]) -> Command {
 
 /// Where the options of a command are explained that other commands have as well.
 fn shared(command: &Command) -> String {
-    let mut lines = String::from("Options that commands share:");
-    for topic in ["changes", "schemas", "connection", "output"] {
+    let mut lines =
+        String::from("Options that commands share, on pages of their own (`idemctl help schemas` and the like):");
+    for topic in ["changes", "schemas", "walks", "connection", "output"] {
         let names: Vec<_> =
             command.get_arguments().filter(|option| topic_of(option) == Some(topic)).map(name).collect();
         if !names.is_empty() {
-            lines.push_str(&format!("\n  idemctl help {topic}\n          {}", few(&names)));
+            lines.push_str(&format!("\n  {topic:<12}{}", few(&names)));
         }
     }
     lines

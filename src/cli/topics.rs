@@ -9,12 +9,13 @@ use crate::domain::diagnosis::FindingCode;
 use crate::exit::Exit;
 
 /// The topics of `idemctl help TOPIC`, each with its first line.
-pub(super) const TOPICS: [(&str, &str); 6] = [
+pub(super) const TOPICS: [(&str, &str); 7] = [
     ("connection", "Which server, and how the server is reached"),
     ("output", "Tables, CSV and JSON, colours, and what goes to which stream"),
     ("exit-codes", "What the exit status of a command says"),
     ("findings", "What can be wrong with a record"),
     ("schemas", "Which services' records, and what a deployment states"),
+    ("walks", "How the keyspace is walked, and how gently"),
     ("changes", "What every change does before, while and after it happens"),
 ];
 
@@ -22,6 +23,8 @@ const CONNECTION: &str = include_str!("topics/connection.txt");
 const OUTPUT: &str = include_str!("topics/output.txt");
 const SCHEMAS: &str = include_str!("topics/schemas.txt");
 const CHANGES: &str = include_str!("topics/changes.txt");
+const WALKS: &str = include_str!("topics/walks.txt");
+
 /// The page on a topic.
 pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
     let (name, about) = TOPICS.iter().find(|(name, _)| *name == topic)?;
@@ -30,6 +33,7 @@ pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
         "output" => format!("{OUTPUT}{}", options(root, &["Display"])),
         "schemas" => format!("{SCHEMAS}{}", of_command(root, "list", "Schemas")),
         "changes" => format!("{CHANGES}{}", of_command(root, "purge", "Change")),
+        "walks" => format!("{WALKS}{}", of_command(root, "list", "Walk")),
         "exit-codes" => exit_codes(),
         _ => findings(),
     };

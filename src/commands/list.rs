@@ -35,9 +35,6 @@ pub struct Args {
     #[command(flatten)]
     show: ShowArgs,
 
-    #[command(flatten)]
-    select: SelectArgs,
-
     /// End after this many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "until")]
     limit: Option<u64>,
@@ -55,13 +52,16 @@ pub struct Args {
     reveal: bool,
 
     #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    select: SelectArgs,
+
+    #[command(flatten)]
     follow: FollowArgs,
 
     #[command(flatten)]
     walk: WalkArgs,
-
-    #[command(flatten)]
-    thresholds: ThresholdArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,

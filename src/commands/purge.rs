@@ -33,9 +33,6 @@ use crate::render::{change, coverage};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
-    choice: ChoiceArgs,
-
-    #[command(flatten)]
     limit: LimitArgs,
 
     /// Remove at most so many records a second, e.g. 500/s
@@ -47,10 +44,13 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
-    page: PageArgs,
+    thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    thresholds: ThresholdArgs,
+    choice: ChoiceArgs,
+
+    #[command(flatten)]
+    page: PageArgs,
 
     #[command(flatten)]
     change: ChangeArgs,

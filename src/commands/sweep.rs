@@ -32,9 +32,6 @@ use crate::render::{change, coverage, plugin};
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
 pub struct Args {
-    #[command(flatten)]
-    sought: SoughtArgs,
-
     /// How long to wait between the two looks
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
     grace: Duration,
@@ -57,6 +54,9 @@ pub struct Args {
     /// How to show what was found and done; both kinds of JSON are one object, jsonl in one line
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+
+    #[command(flatten)]
+    sought: SoughtArgs,
 
     #[command(flatten)]
     walk: WalkArgs,

@@ -20,14 +20,14 @@ const LONGEST_VALUE: usize = 512 << 20;
 #[derive(Debug, Args)]
 pub(super) struct ChoiceArgs {
     #[command(flatten)]
-    select: SelectArgs,
-
-    #[command(flatten)]
     pub(super) keys: KeysArgs,
 
     /// All records that are completed, where nothing else chooses
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
 }
 
 impl ChoiceArgs {
