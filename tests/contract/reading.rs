@@ -17,7 +17,7 @@ const WORKER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 fn records(server: &Server, text: &str, named: &[&str], prefix: Option<&str>) -> Vec<Record> {
     let deployment = |_: &str| Deployment { shared_prefix: prefix.map(str::to_owned), ..Deployment::default() };
     let names: Vec<_> = named.iter().map(|name| (*name).to_owned()).collect();
-    let catalog = Catalog::new(schemas::load(None, deployment).unwrap(), &names).unwrap();
+    let catalog = Catalog::new(schemas::load(None, deployment).unwrap().schemas, &names).unwrap();
     let library = Library::on(server);
     let places = locate::for_key(&catalog, text.as_bytes());
     let keys: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
