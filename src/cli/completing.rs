@@ -1,4 +1,4 @@
-//! What TAB offers behind `idemctl`: contexts, schemas, backups, and keys from the server. A completion never asks, never
+//! What TAB offers behind `idemctl`: contexts, schemas, backups, operations, and keys from the server. A completion never asks, never
 //! waits longer than a person does, and says nothing of what goes wrong.
 
 use std::ffi::{OsStr, OsString};
@@ -15,6 +15,7 @@ use crate::args::{ConnectionArgs, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
+use crate::store::audit::log::Log;
 use crate::store::{self, Head, Walk};
 use crate::terminal::ui::Ui;
 
@@ -30,6 +31,7 @@ enum Offer {
     Contexts,
     Schemas,
     Backups,
+    Operations,
     Keys,
 }
 
@@ -60,6 +62,7 @@ fn offer(command: &str, argument: &Arg) -> Option<Offer> {
     match command {
         "context use" | "context show" if id == "name" => Some(Offer::Contexts),
         "schema show" if id == "name" => Some(Offer::Schemas),
+        "undo" | "log show" if id == "op" => Some(Offer::Operations),
         "restore" if id == "file" => Some(Offer::Backups),
         _ if id == "context" => Some(Offer::Contexts),
         _ if id == "schema" => Some(Offer::Schemas),
@@ -81,6 +84,7 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
     match offer {
         Offer::Contexts => Some(file()?.file().contexts().keys().cloned().collect()),
         Offer::Backups => backups(&file()?),
+        Offer::Operations => operations(&file()?),
         Offer::Schemas => {
             let mut context = Context::new(file()?, Ui::new(Color::Never)).saying_nothing();
             let args = SchemaArgs { schema: Vec::new(), ..schemas(&matches) };
@@ -111,6 +115,17 @@ fn backups(settings: &Settings) -> Option<Vec<String>> {
     let mut files: Vec<_> = files.filter(|file| file.ends_with(".jsonl")).collect();
     files.sort();
     Some(files)
+}
+
+/// The operations of the log, each as `log` names the operation.
+fn operations(settings: &Settings) -> Option<Vec<String>> {
+    let mut log = Log::open(&settings.state_dir().ok()?.join("audit.jsonl")).ok()??;
+    let mut names = Vec::new();
+    while let Some(entry) = log.next_entry().ok()? {
+        let name = entry.op.map(|op| op.into_owned());
+        names.extend(name.filter(|name| names.last() != Some(name)));
+    }
+    Some(names)
 }
 
 /// Keys on the server that begin as typed, as many as are found in time.

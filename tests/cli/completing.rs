@@ -59,6 +59,23 @@ fn contexts_schemas_and_codes_are_offered() {
 }
 
 #[test]
+fn operations_and_backups_are_offered() {
+    let (server, home) = seeded();
+    for key in ["order-1", "order-2"] {
+        idemctl(home.path()).args(["-u", &server.url(), "force-unlock", key, "--yes"]).run().exits(0);
+    }
+    let logged = idemctl(home.path()).args(["log", "-o", "json"]).run().exits(0).json();
+    let names: Vec<_> = logged["operations"].as_array().unwrap().iter().map(|of| of["op"].as_str().unwrap()).collect();
+    let offered = |words: &[&str]| {
+        let options = |word: &String| word.starts_with("--");
+        offers(idemctl(home.path()), words).into_iter().filter(|word| !options(word)).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(&["undo", ""]), names);
+    assert_eq!(offered(&["log", "show", names[1]]), [names[1]]);
+    assert_eq!(offered(&["restore", ""]).len(), 2);
+}
+
+#[test]
 fn a_completion_neither_asks_nor_waits_nor_complains() {
     let (server, home) = seeded();
     // Accepts, and never says a word.

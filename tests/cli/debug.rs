@@ -9,7 +9,7 @@ fn each_command_is_told_and_no_password_and_no_value() {
     let body = "c2VjcmV0IGJvZHk=".repeat(20);
     let stored = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#);
     server.set("idempotency:k", stored, 600_000);
-    server.send::<()>(&[b"ACL", b"SETUSER", b"ana", b"on", b">hunter2", b"~*", b"+@all", b"-eval_ro", b"-evalsha_ro"]);
+    server.send::<()>(&[b"ACL", b"SETUSER", b"ana", b"on", b">hunter2", b"~*", b"+@all", b"-client"]);
     let run = server.idemctl(&["--debug", "--user", "ana", "-a", "hunter2", "inspect", "k", "-o", "json"]).exits(0);
     assert_eq!(run.json()["records"][0]["state"], "completed");
     let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("debug: ")).collect();
