@@ -1,6 +1,6 @@
 //! `idemctl explore`: every order of the steps, with faults, and the shortest way to each harm.
 
-mod choice;
+mod explored;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Map;
 use uuid::Uuid;
 
-use self::choice::{Choice, ChosenArgs};
+use self::explored::{Choice, ChosenArgs};
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::exploration::{Accepted, Assumption, Budget, Exploration, Token};
@@ -71,7 +71,7 @@ pub struct Args {
     faults: Budget,
 
     /// What to take for granted
-    #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = choice::assumptions())]
+    #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = explored::assumptions())]
     assume: Vec<Assumption>,
 
     /// Show the shortest history of each harm, as a table (the default for one schema), or as nothing but a picture
@@ -111,7 +111,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.chosen.mix.is_some() && args.workers < 2 {
         return Err(Stop::usage("--mix: two schemas take two workers at least").into());
     }
-    let choice = choice::choose(context, &args.chosen, &args.schemas)?;
+    let choice = explored::choose(context, &args.chosen, &args.schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (link, target) = context.arena("Exploring").await?;
@@ -123,7 +123,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
     let key = if is_private { PRIVATE_KEY } else { &named };
     let place = Place { target: &target, key, is_private, interrupt: &interrupt };
-    choice::permits(&args.chosen, args.faults, is_private)?;
+    explored::permits(&args.chosen, args.faults, is_private)?;
     match &args.chosen.replay {
         Some(token) => replay(context, &args, &choice, token, place).await,
         None => search(context, &args, &choice, accepted.as_ref(), place).await,

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::perform::{Perform, Question};
+use super::places::Table;
 use super::rules::Rules;
 use super::search::{Needs, Search};
-use super::table::Table;
 use crate::domain::exploration::{Act, Author, Budget, Covered, Invariant, Reached, invariants};
 
 #[derive(Debug, Clone, Copy)]

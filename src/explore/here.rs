@@ -1,9 +1,9 @@
 //! What can happen in one state, and what the state becomes.
 
 use super::perform::Question;
+use super::places::Table;
 use super::rules::Rules;
 use super::state::State;
-use super::table::Table;
 use crate::domain::exploration::{Act, Budget, Does, ENDED, Facts, Fault, Heard, Moment, Point, Program};
 use crate::domain::schema::Meaning;
 

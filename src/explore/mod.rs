@@ -4,12 +4,12 @@ mod explore;
 mod here;
 mod index;
 mod perform;
+mod places;
 mod retrace;
 mod rules;
 mod schedules;
 mod search;
 mod state;
-mod table;
 
 pub use self::explore::{Explored, Found, Limits, explore};
 pub use self::perform::{Perform, Performed, Question};

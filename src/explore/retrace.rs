@@ -2,9 +2,9 @@
 
 use super::here::{self, Step};
 use super::perform::{Perform, Question};
+use super::places::Table;
 use super::rules::Rules;
 use super::state::State;
-use super::table::Table;
 use crate::domain::exploration::{Act, Author, Does, Heard, Invariant, Keys, Moment, invariants};
 
 /// One step of a history.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::here::{self, Step};
 use super::index::Index;
 use super::perform::{Performed, Question};
+use super::places::Table;
 use super::rules::Rules;
 use super::schedules;
 use super::state::State;
-use super::table::Table;
 use crate::domain::exploration::{Act, Budget, Does, Moment, Reached, invariants};
 
 /// States that are looked at between two questions whether to go on.

@@ -1,5 +1,7 @@
 //! How large files and functions are, in `src/` and in `tests/`.
 
+use std::collections::BTreeMap;
+
 use crate::rust_source::Source;
 
 /// Files that are longer hold more than one thing.
@@ -48,4 +50,23 @@ fn a_long_file_and_a_long_function_are_noticed() {
         |lines: usize| format!("impl X {{\n    pub(crate) async fn f() {{\n{}    }}\n}}\n", "\n".repeat(lines));
     assert_eq!(too_long(&Source::new("tests/x.rs", &function(LONGEST_FUNCTION - 2))), [""; 0]);
     assert_eq!(too_long(&Source::new("tests/x.rs", &function(LONGEST_FUNCTION - 1))).len(), 1);
+}
+
+/// The names of files that stand more than twice in `src/`, with how often.
+fn too_common(files: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut names = BTreeMap::new();
+    for file in files {
+        let name = file.rsplit('/').next().unwrap_or_default().to_owned();
+        *names.entry(name).or_insert(0) += 1;
+    }
+    names.retain(|name, count| *count > 2 && !["mod.rs", "tests.rs"].contains(&name.as_str()));
+    names
+}
+
+#[test]
+fn a_file_is_known_by_its_name() {
+    let found = too_common(Source::below("src").into_iter().map(|source| source.file));
+    assert!(found.is_empty(), "a name that stands three times says too little: {found:?}");
+    let thrice = ["a/run.rs", "b/run.rs", "c/run.rs", "a/mod.rs", "b/mod.rs", "c/mod.rs"];
+    assert_eq!(too_common(thrice.into_iter().map(str::to_owned)).into_keys().collect::<Vec<_>>(), ["run.rs"]);
 }

@@ -1,6 +1,6 @@
 //! What stands at a record's Redis keys, as far as it is no matter of bytes and moments.
 
-use super::keys::Keys;
+use super::held::Keys;
 use super::trace;
 use crate::domain::record::{Observation, Reading, SeenSlot, decode};
 use crate::domain::schema::{Schema, State};

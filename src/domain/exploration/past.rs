@@ -3,7 +3,7 @@
 use super::act::Act;
 use super::fault::Budget;
 use super::gist;
-use super::keys::Keys;
+use super::held::Keys;
 use super::token::Token;
 use super::trace::Line;
 use crate::domain::schema::Schema;

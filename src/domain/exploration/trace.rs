@@ -1,7 +1,7 @@
 //! A history as it was played: what each did, what Redis answered, what its client saw, what stood in Redis then.
 
 use super::act::Act;
-use super::keys::Keys;
+use super::held::Keys;
 use crate::domain::duration;
 use crate::domain::record::{Content, Reading, decode};
 use crate::domain::schema::{Role, Schema, State};

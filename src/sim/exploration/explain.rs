@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::run::{Place, Task};
+use super::task::{Place, Task};
 use crate::domain::exploration::{Assumptions, Budget, Past, Reached, Way, gist, past};
 use crate::domain::record::Record;
 use crate::explore::Limits;

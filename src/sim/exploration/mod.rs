@@ -3,8 +3,8 @@
 mod cast;
 mod explain;
 mod freeze;
-mod run;
 mod stage;
+mod task;
 
 pub(crate) use self::explain::{NotExplained, explain};
-pub(crate) use self::run::{Place, Task};
+pub(crate) use self::task::{Place, Task};
