@@ -89,7 +89,7 @@ impl Column {
             Self::Size => number(record.size_bytes()),
             Self::CreatedAt => created_at(record),
             Self::ExpiresAt => expires_at(record),
-            Self::Status => record.response().and_then(|response| Some(response.status?.to_string())),
+            Self::Status => record.stored().and_then(|response| Some(response.status?.to_string())),
             Self::Fingerprint => record.fingerprint().map(|fingerprint| escape::text(fingerprint.as_bytes())),
             Self::Findings => Some(codes(record)),
             Self::Db => record.db.map(|db| db.to_string()),

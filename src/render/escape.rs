@@ -5,8 +5,10 @@ use bstr::ByteSlice as _;
 /// Bytes as text: printable characters as they are, everything else as `\n`, `\x1b`, `\u{202e}` and the like, so that
 /// the text tells the bytes apart.
 pub fn text(bytes: &[u8]) -> String {
+    // To the end without a way out, which takes many bytes at a time.
+    let is_plain = bytes.iter().fold(true, |plain, byte| plain & (matches!(byte, b' '..=b'~') & (*byte != b'\\')));
     if let Ok(plain) = std::str::from_utf8(bytes)
-        && plain.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\')
+        && is_plain
     {
         return plain.to_owned();
     }

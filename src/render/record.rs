@@ -21,7 +21,7 @@ pub fn page(record: &Record, view: View, reveal: bool) -> String {
         page.content(record);
     }
     if let Some(response) = record.response() {
-        page.response(response);
+        page.response(&response);
     }
     page.findings(record);
     page.page.text

@@ -69,7 +69,7 @@ pub struct RecordJson<'a> {
     memory_bytes: Option<u64>,
     idle_seconds: Option<u64>,
     fingerprint: Option<&'a str>,
-    response: Option<Response<'a>>,
+    response: Option<Response>,
     error: Option<&'a str>,
     blob: Option<&'a Value>,
     /// False when the record's Redis keys were not read at one moment.
@@ -98,24 +98,24 @@ struct FindingJson<'a> {
 
 /// The stored response. A body that is not UTF-8 stands in `body_base64`; a body that was not read is null.
 #[derive(Serialize)]
-struct Response<'a> {
+struct Response {
     status: Option<i64>,
-    headers: Headers<'a>,
+    headers: Headers,
     #[serde(flatten)]
-    body: Body<'a>,
+    body: Body,
     whole: bool,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Body<'a> {
-    Text { body: Option<&'a str> },
+enum Body {
+    Text { body: Option<String> },
     Bytes { body_base64: String },
 }
 
 /// Each header's name with the list of its values; credentials are hidden unless `reveal`.
-struct Headers<'a> {
-    headers: &'a [(String, String)],
+struct Headers {
+    headers: Vec<(String, String)>,
     reveal: bool,
 }
 
@@ -172,23 +172,23 @@ impl<'a> FindingJson<'a> {
     }
 }
 
-impl<'a> Response<'a> {
-    fn new(response: &'a response::Response, reveal: bool) -> Self {
+impl Response {
+    fn new(response: response::Response, reveal: bool) -> Self {
         let was_read = response.whole || !response.body.is_empty();
-        let body = match std::str::from_utf8(&response.body) {
+        let body = match String::from_utf8(response.body) {
             Ok(body) => Body::Text { body: Some(body).filter(|_| was_read) },
-            Err(_) => Body::Bytes { body_base64: STANDARD.encode(&response.body) },
+            Err(error) => Body::Bytes { body_base64: STANDARD.encode(error.as_bytes()) },
         };
         Self {
             status: response.status,
-            headers: Headers { headers: &response.headers, reveal },
+            headers: Headers { headers: response.headers, reveal },
             body,
             whole: response.whole,
         }
     }
 }
 
-impl Serialize for Headers<'_> {
+impl Serialize for Headers {
     /// A header that occurs several times is one entry with several values, where it occurs first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

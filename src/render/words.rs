@@ -107,7 +107,7 @@ fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
 }
 
 fn replayed(record: &Record, told: &str) -> String {
-    let status = record.response().and_then(|response| response.status);
+    let status = record.stored().and_then(|response| response.status);
     match (status, record.blob()) {
         (Some(status), _) => format!(" of the stored response, status {status},"),
         (None, Some(_)) => " of the stored blob pointer".to_owned(),

@@ -175,7 +175,7 @@ const ROWS: &[Row] = &[
 ];
 
 fn headers(record: &Record) -> String {
-    let headers = record.response().map(|response| response.headers.as_slice()).unwrap_or_default();
+    let headers = record.response().map(|response| response.headers).unwrap_or_default();
     headers.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("|")
 }
 

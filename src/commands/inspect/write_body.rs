@@ -17,9 +17,9 @@ use crate::store::read::records::Found;
 /// No record holds a response, or several do; the file is there already, or cannot be written.
 pub(super) fn write(context: &mut Context, found: &[Found], file: &Path, force: bool) -> Result<()> {
     let with_body = found.iter().flat_map(|found| &found.records).filter_map(Record::response);
-    let bodies: Vec<_> = with_body.map(|response| &response.body).collect();
+    let bodies: Vec<_> = with_body.map(|response| response.body).collect();
     let body = match bodies.as_slice() {
-        [body] => *body,
+        [body] => body,
         [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
         [] => return Err(Stop::new(Exit::No, "--body: the record holds no response").into()),
         _ => {

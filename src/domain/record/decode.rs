@@ -4,6 +4,7 @@ mod fields;
 mod fit;
 mod form;
 mod reading;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use crate::domain::schema::{Encoding, Schema, State, ValueCase};
 
 pub(crate) use self::form::Form;
 pub use self::reading::{Decoded, Reading};
+pub use self::stored::Stored;
 
 pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
     let head = match content {

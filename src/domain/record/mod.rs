@@ -18,7 +18,7 @@ pub(crate) mod stranger;
 pub(crate) use age::{Age, AgeSource};
 pub(crate) use claim::Claim;
 pub(crate) use deadline::Deadline;
-pub(crate) use decode::{Decoded, Reading};
+pub(crate) use decode::{Decoded, Reading, Stored};
 pub(crate) use evidence::Evidence;
 pub(crate) use identity::{Comparison, Identity};
 pub(crate) use json::Json;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::age::{self, Age};
 use super::claim::Claim;
-use super::decode::{Decoded, Reading};
+use super::decode::{Decoded, Reading, Stored};
 use super::observation::{Content, Expiry, Observation, SeenSlot};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
@@ -101,7 +101,12 @@ impl Record {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }
 
-    pub fn response(&self) -> Option<&Response> {
+    pub fn response(&self) -> Option<Response> {
+        self.stored().map(Stored::response)
+    }
+
+    /// The stored response, as it stands in the value.
+    pub(crate) fn stored(&self) -> Option<&Stored> {
         self.values().find_map(|value| value.response.as_ref())
     }
 
@@ -135,7 +140,7 @@ impl Record {
             if let Reading::Value(value) = reading
                 && let Some(response) = value.response.as_mut().filter(|response| !response.whole)
             {
-                response.body.clear();
+                response.forget_body();
             }
         }
     }

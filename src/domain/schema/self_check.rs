@@ -1,7 +1,7 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
 use super::{Schema, State};
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenSlot, decode};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenSlot, Stored, decode};
 use crate::domain::step::{Answer, Request, next_request};
 
 /// Something that does not fit together.
@@ -126,12 +126,12 @@ fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
     let reading = decode::read(schema, schema.result_slot(), result);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.body.as_ref()?;
-    let body = decoded.response.as_ref().map(|response| response.body.as_slice()).unwrap_or_default();
+    let body = decoded.response.as_ref().map(Stored::body).unwrap_or_default();
     (body != BODY).then(|| Mismatch {
         about: "result_value",
         message: format!(
             "the body is read back as {:?}, not as it was written: do `fields.body` and `body_encoding` fit?",
-            String::from_utf8_lossy(body)
+            String::from_utf8_lossy(&body)
         ),
     })
 }

@@ -6,8 +6,7 @@ use super::glob;
 use super::status_class::StatusClass;
 use super::unproven::{Missing, missing_age, missing_for};
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::response::Response;
-use crate::domain::record::{Evidence, Expiry, Record};
+use crate::domain::record::{Evidence, Expiry, Record, Stored};
 use crate::domain::schema::State;
 
 /// Filters, all of which a record must pass. The default lets everything through.
@@ -69,7 +68,7 @@ impl Selection {
             && self.passes_ttl(record.expiry())
             && has_match(self.owner_glob.as_deref(), record.owner())
             && has_match(self.fingerprint_glob.as_deref(), record.fingerprint().map(str::as_bytes))
-            && self.passes_response(record.response());
+            && self.passes_response(record.stored());
         if passes { self.judge_age(record).and(self.judge_findings(record)) } else { Judged::Fails }
     }
 
@@ -94,10 +93,10 @@ impl Selection {
         first.map_or(Judged::Fails, |finding| Judged::Unproven(missing_for(finding)))
     }
 
-    fn passes_response(&self, response: Option<&Response>) -> bool {
+    fn passes_response(&self, response: Option<&Stored>) -> bool {
         let status = response.and_then(|response| response.status);
         let has_status = |status| self.statuses.iter().any(|class| class.contains(status));
-        let has = |text: &Vec<u8>| response.is_some_and(|response| response.body.contains_str(text));
+        let has = |text: &Vec<u8>| response.is_some_and(|response| response.body().contains_str(text));
         (self.statuses.is_empty() || status.is_some_and(has_status)) && self.body_contains.as_ref().is_none_or(has)
     }
 

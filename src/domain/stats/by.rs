@@ -32,7 +32,7 @@ impl By {
             Self::State => Some(record.state.as_str().as_bytes().to_vec()),
             Self::Owner => record.owner().map(<[u8]>::to_vec),
             Self::Prefix => prefix(record),
-            Self::Status => record.response().and_then(|response| Some(response.status?.to_string().into_bytes())),
+            Self::Status => record.stored().and_then(|response| Some(response.status?.to_string().into_bytes())),
             Self::Finding if !record.findings.is_empty() => {
                 return record.findings.iter().map(|finding| Some(finding.code.as_str().as_bytes().to_vec())).collect();
             }

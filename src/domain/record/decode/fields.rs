@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use super::form::Form;
 use super::reading::Decoded;
-use crate::domain::record::{Json, Response};
-use crate::domain::schema::{BodyEncoding, Timestamp, ValueCase};
+use super::stored::Stored;
+use crate::domain::record::Json;
+use crate::domain::schema::{Timestamp, ValueCase};
 use crate::domain::step::encoding::compact_json;
 
 /// What a value of a case holds, by the case's index.
@@ -54,49 +52,16 @@ impl Source<'_> {
         }
     }
 
-    fn response(&self, case: &ValueCase) -> Option<Response> {
+    fn response(&self, case: &ValueCase) -> Option<Stored> {
         let fields = &case.fields;
         if fields.status.is_none() && fields.headers.is_none() && fields.body.is_none() {
             return None;
         }
         let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);
-        Some(Response {
-            status: at(&fields.status).and_then(|status| status.as_i64()),
-            headers: at(&fields.headers).map(|found| headers(&found.opened())).unwrap_or_default(),
-            body: fields.body.as_deref().and_then(|path| self.body(path, case.body_encoding)).unwrap_or_default(),
-            whole: self.whole,
-        })
+        let status = at(&fields.status).and_then(|status| status.as_i64());
+        let body = fields.body.as_deref().and_then(|path| self.text(path));
+        Some(Stored::new(status, at(&fields.headers), body, case.body_encoding, self.whole))
     }
-
-    fn body(&self, path: &str, encoding: BodyEncoding) -> Option<Vec<u8>> {
-        let text = self.text(path)?;
-        Some(match encoding {
-            BodyEncoding::Text | BodyEncoding::Json => text.into_owned(),
-            BodyEncoding::Base64 => base64_bytes(&text),
-        })
-    }
-}
-
-/// Undoes base64, whose bytes come in fours; text that is not base64 stays as it is, and a cut one gives the bytes that are
-/// complete.
-pub(super) fn base64_bytes(text: &[u8]) -> Vec<u8> {
-    STANDARD.decode(&text[..text.len() - text.len() % 4]).unwrap_or_else(|_| text.to_vec())
-}
-
-fn headers(value: &Json<'_>) -> Vec<(String, String)> {
-    let Json::Object(members) = value else { return Vec::new() };
-    let mut headers = Vec::with_capacity(members.len());
-    for (name, value) in members {
-        let values = match value.opened() {
-            Json::Array(values) => values,
-            _ => vec![value.opened()],
-        };
-        for value in &values {
-            let text = if let Json::String(text) = value { text.to_string() } else { value.to_value().to_string() };
-            headers.push((name.to_string(), text));
-        }
-    }
-    headers
 }
 
 pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::form::Form;
-use crate::domain::record::Response;
+use super::stored::Stored;
 use crate::domain::schema::SlotIs;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +83,7 @@ pub struct Decoded {
     pub(crate) created_ms: Option<u64>,
     /// When the result was stored, in milliseconds since the epoch.
     pub(crate) completed_ms: Option<u64>,
-    pub(crate) response: Option<Response>,
+    pub(crate) response: Option<Stored>,
     pub(crate) error: Option<String>,
     pub(crate) blob: Option<Value>,
 }

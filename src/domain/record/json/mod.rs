@@ -15,5 +15,5 @@ mod tests;
 mod value;
 
 pub(crate) use close::close;
-pub(crate) use plain::plain;
+pub(crate) use plain::{plain, shallow};
 pub use value::Json;

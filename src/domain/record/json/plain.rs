@@ -11,7 +11,7 @@ use super::value::Json;
 const FEW_MEMBERS: usize = 64;
 
 /// The members of an array or an object that is known to be sound; arrays and objects among the members stay text.
-pub(super) fn shallow(text: &str) -> Json<'_> {
+pub(crate) fn shallow(text: &str) -> Json<'_> {
     let mut reader = Reader { scan: Scanner::new(text) };
     match reader.scan.after_space() {
         Some(b'{') => reader.object(),

@@ -162,7 +162,9 @@ impl<'a> Scanner<'a> {
     fn pass_plain(&mut self, length: usize) -> Read<()> {
         let plain = &self.bytes[self.at..self.at + length];
         self.at += length;
-        if plain.iter().any(|byte| *byte < 0x20) { Err(Stop::Odd) } else { Ok(()) }
+        // To the end without a way out, which takes many bytes at a time.
+        let has_control = plain.iter().fold(false, |found, byte| found | (*byte < 0x20));
+        if has_control { Err(Stop::Odd) } else { Ok(()) }
     }
 
     pub(super) fn word(&mut self, word: &str) -> Read<()> {

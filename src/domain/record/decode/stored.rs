@@ -1,0 +1,85 @@
+//! A response as it stands in a value: its texts, taken apart only for whoever wants to see them. A walk tells millions of
+//! records by their states and shows a few.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::domain::record::json::shallow;
+use crate::domain::record::{Json, Response};
+use crate::domain::schema::BodyEncoding;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    pub(crate) status: Option<i64>,
+    headers: Headers,
+    body: Vec<u8>,
+    is_base64: bool,
+    /// False when the value was read in part, so that the body may be longer than what is here.
+    pub(crate) whole: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Headers {
+    /// An object, or an array, as it is written.
+    Text(String),
+    Read(Vec<(String, String)>),
+}
+
+impl Stored {
+    /// `body` is the text of the body's field.
+    pub(super) fn new(
+        status: Option<i64>,
+        found: Option<Json<'_>>,
+        body: Option<Cow<'_, [u8]>>,
+        encoding: BodyEncoding,
+        whole: bool,
+    ) -> Self {
+        let headers = match found {
+            Some(Json::Raw(text)) => Headers::Text(text.into_owned()),
+            other => Headers::Read(other.map(|found| headers(&found)).unwrap_or_default()),
+        };
+        let body = body.map(Cow::into_owned).unwrap_or_default();
+        Self { status, headers, body, is_base64: encoding == BodyEncoding::Base64, whole }
+    }
+
+    pub(crate) fn response(&self) -> Response {
+        let headers = match &self.headers {
+            Headers::Text(text) => headers(&shallow(text)),
+            Headers::Read(headers) => headers.clone(),
+        };
+        Response { status: self.status, headers, body: self.body().into_owned(), whole: self.whole }
+    }
+
+    /// The body's bytes, with base64 undone.
+    pub(crate) fn body(&self) -> Cow<'_, [u8]> {
+        if self.is_base64 { Cow::Owned(base64_bytes(&self.body)) } else { Cow::Borrowed(&self.body) }
+    }
+
+    pub(crate) fn forget_body(&mut self) {
+        self.body = Vec::new();
+    }
+}
+
+/// Undoes base64, whose bytes come in fours; text that is not base64 stays as it is, and a cut one gives the bytes that are
+/// complete.
+pub(super) fn base64_bytes(text: &[u8]) -> Vec<u8> {
+    STANDARD.decode(&text[..text.len() - text.len() % 4]).unwrap_or_else(|_| text.to_vec())
+}
+
+fn headers(value: &Json<'_>) -> Vec<(String, String)> {
+    let Json::Object(members) = value else { return Vec::new() };
+    let mut headers = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        let values = match value.opened() {
+            Json::Array(values) => values,
+            _ => vec![value.opened()],
+        };
+        for value in &values {
+            let text = if let Json::String(text) = value { text.to_string() } else { value.to_value().to_string() };
+            headers.push((name.to_string(), text));
+        }
+    }
+    headers
+}
