@@ -1,10 +1,10 @@
 # The commands of everyday work. What they do stands in scripts/.
 
-.PHONY: help demo test soak check bench install generate clean-tools
+.PHONY: help demo test soak check bench install dist dist-check generate libraries clean-tools
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 22
+	@awk -F ':.* ## ' '/^[a-z-]+:.* ## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Show idemctl at work on a private throw-away server
 	@scripts/demo.sh
@@ -24,10 +24,20 @@ bench: ## Run the benchmarks (100k records, about a minute; N=1000000 for more)
 install: ## Install idemctl for this user
 	IDEMCTL_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) cargo install --locked --path .
 
+dist: ## Put a release together in target/dist/: static binary, .deb, .rpm, source crate, SBOM, SHA256SUMS
+	@scripts/dist.sh
+
+dist-check: ## Build the static binary and the .deb, run the one in an empty root and install the other in a Debian root
+	@scripts/dist-check.sh
+
 generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual:: matrix::
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated::
 	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles::
 
-clean-tools: ## Remove the programs that test and check have fetched
-	rm -rf .engines .tools
+libraries: ## Install the published libraries that can be had, write their fixtures anew, let each meet idemctl (NAME=bullmq)
+	@scripts/libraries.sh record $(NAME)
+	@scripts/libraries.sh meet $(NAME)
+
+clean-tools: ## Remove the programs and libraries that test, check and libraries have fetched
+	rm -rf .engines .tools .libraries

@@ -1,5 +1,6 @@
 //! Compiles the schema folders in: each `lua/<name>/schema.toml` with the scripts beside it, so that adding a schema
-//! is adding a folder and no Rust code names one.
+//! is adding a folder and no Rust code names one. Those of `lua/libraries/` go into a list of their own: a run reads those alone
+//! that somebody names.
 //!
 //! Every run of idemctl reads all of them, and JSON takes a fraction of the time TOML does: so each schema goes in as
 //! JSON too.
@@ -12,28 +13,34 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("lua");
+    let lua = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("lua");
     println!("cargo::rerun-if-changed=lua");
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join("built_in.rs"), schemas(&lua, "lua")?)?;
+    fs::write(out.join("libraries.rs"), schemas(&lua.join("libraries"), "lua/libraries")?)?;
+    println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
+    Ok(())
+}
+
+/// The list of the schemas in a folder of folders, as code; `place` is where the folder stands in the project.
+fn schemas(root: &Path, place: &str) -> io::Result<String> {
     let mut code = String::from("&[\n");
-    for folder in sorted(&root)? {
+    for folder in sorted(root)? {
         let schema = folder.join("schema.toml");
         if !schema.is_file() {
             continue;
         }
-        let (folder_name, json) = (name(&folder), json(&schema)?);
-        let toml = include(&schema);
-        let _ = writeln!(code, "BuiltIn {{ folder: {folder_name:?}, toml: {toml},");
+        let place = format!("{place}/{}", name(&folder));
+        let (toml, json) = (include(&place, &schema), json(&schema)?);
+        let _ = writeln!(code, "BuiltIn {{ folder: {:?}, file: \"{place}/schema.toml\", toml: {toml},", name(&folder));
         let _ = writeln!(code, "json: {json:?}, scripts: &[");
         for script in sorted(&folder)?.iter().filter(|path| path.extension().is_some_and(|ext| ext == "lua")) {
-            let _ = writeln!(code, "({:?}, {}),", name(script), include(script));
+            let _ = writeln!(code, "({:?}, {}),", name(script), include(&place, script));
         }
         code.push_str("] },\n");
     }
     code.push(']');
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join("built_in.rs"), code)?;
-    println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
-    Ok(())
+    Ok(code)
 }
 
 /// "0.1.0 (commit 1234567, x86_64-unknown-linux-gnu)".
@@ -59,10 +66,8 @@ fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The code that compiles a schema's file in. Not by its absolute path, with which a moved checkout would no longer build.
-fn include(path: &Path) -> String {
-    let folder = path.parent().map(name).unwrap_or_default();
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let inside = format!("/lua/{folder}/{file}");
+fn include(place: &str, path: &Path) -> String {
+    let inside = format!("/{place}/{}", path.file_name().unwrap_or_default().to_string_lossy());
     format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {inside:?}))")
 }
 

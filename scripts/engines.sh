@@ -18,6 +18,8 @@ home=$root/.engines
 known="redis-system redis-6.2 redis-8 valkey-9"
 
 say() { printf 'engines: %s\n' "$*" >&2; }
+# shellcheck source=scripts/apt.sh
+. "$root/scripts/apt.sh"
 
 # program NAME: where an engine's server program stands.
 program() {
@@ -32,25 +34,6 @@ version() {
   local line
   line=$("$1" --version 2>/dev/null) || return 1
   printf '%s\n' "$line" | sed -n 's/^\([A-Za-z]*\) server v=\([^ ]*\).*/\1 \2/p' | grep .
-}
-
-as_root() {
-  if [ "$(id -u)" -eq 0 ]; then "$@"
-  elif ! command -v sudo >/dev/null; then say "no sudo to run: $*"; return 1
-  elif [ -t 0 ]; then sudo "$@"
-  else sudo -n "$@" # nobody there to type a password
-  fi
-}
-
-apt_install() {
-  command -v apt-get >/dev/null || return 1
-  say "apt-get install $*"
-  local get="env DEBIAN_FRONTEND=noninteractive apt-get"
-  # shellcheck disable=SC2086 # a command and its words
-  as_root $get install -y --no-install-recommends "$@" >&2 && return
-  # Package lists may be missing (a fresh container) or stale.
-  # shellcheck disable=SC2086
-  as_root $get update >&2 && as_root $get install -y --no-install-recommends "$@" >&2
 }
 
 have_pip() { python3 -m pip --version >/dev/null 2>&1; }

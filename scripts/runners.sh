@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # Runs the tests of tests/ on the server program IDEMCTL_TEST_SERVER: with cargo-nextest where it is installed; elsewhere with
-# cargo test, the slow runners beside the others. With --all the unit tests and the tests in documentation as well.
+# cargo test, the slow runners beside the others. With --all what needs no server as well: the unit tests, those of the project's own
+# files, and those in documentation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-which=(--test '*')
-[ "${1:-}" != --all ] || which+=(--lib --bins)
+all=false
+[ "${1:-}" != --all ] || all=true
+slow=(--test clusters --test faults --test storm)
+quick=()
+! $all || quick=(--lib --bins --test source)
+for runner in tests/*/main.rs; do
+  name=$(basename "$(dirname "$runner")")
+  [[ " ${slow[*]} source " = *" $name "* ]] || quick+=(--test "$name")
+done
 
 if cargo nextest --version >/dev/null 2>&1; then
-  cargo nextest run --locked "${which[@]}"
+  cargo nextest run --locked "${slow[@]}" "${quick[@]}"
 else
-  slow=(--test clusters --test faults --test storm)
-  quick=()
-  [ "${1:-}" != --all ] || quick=(--lib --bins)
-  for runner in tests/*/main.rs; do
-    name=$(basename "$(dirname "$runner")")
-    [[ " ${slow[*]} " = *" $name "* ]] || quick+=(--test "$name")
-  done
-  cargo test --locked --no-run "${which[@]}"
+  cargo test --locked --no-run "${slow[@]}" "${quick[@]}"
   # Two times four tests at a time, where one runner alone takes six.
   export RUST_TEST_THREADS=${RUST_TEST_THREADS:-4}
   output=$(mktemp "${TMPDIR:-/tmp}/idemctl-tests.XXXXXX")
@@ -29,4 +30,4 @@ else
   cat "$output"
   [ "$code" -eq 0 ] || exit "$code"
 fi
-[ "${1:-}" != --all ] || cargo test --locked --doc
+! $all || cargo test --locked --doc

@@ -18,8 +18,9 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 use self::ending::{report, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs};
 use crate::commands::{
-    backup, begin, check, complete, completions, config, context as contexts, diff, explore, extend, force_unlock,
-    inspect, list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep, undo,
+    backup, begin, check, complete, completions, config, context as contexts, detect, diff, explore, extend,
+    force_unlock, inspect, list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
+    undo,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{Exit, Stop};
@@ -109,6 +110,8 @@ enum Command {
     Explore(explore::Args),
     /// Run a command against a private throw-away server
     Sandbox(sandbox::Args),
+    /// Say whose keys an unknown Redis holds, by a sample of them
+    Detect(detect::Args),
     /// List the schemas idemctl knows, show one, or check one of your own
     Schema(schema::Args),
     /// List the contexts of the config file, show one, or choose the one that is used
@@ -217,7 +220,8 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
         Command::Explore(args) => explore::run(context, args).await,
-        Command::Schema(args) => schema::run(context, args),
+        Command::Detect(args) => interruptible(detect::run(context, args)).await,
+        Command::Schema(args) => schema::run(context, args).await,
         Command::Context(args) => contexts::run(context, args),
         Command::Config(args) => config::run(context, args),
         Command::Completions(args) => completions::run(context, args, self::command()),

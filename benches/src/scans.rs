@@ -86,6 +86,8 @@ fn contenders(setup: &Setup, socket: &Path) -> Vec<(&'static str, Contender)> {
     let idemctl = |words: &[&str]| Contender::Program(setup.idemctl(socket, words));
     let mut contenders = vec![
         ("idemctl list -o jsonl", idemctl(&["list", "-o", "jsonl"])),
+        ("idemctl list -o csv", idemctl(&["list", "-o", "csv"])),
+        ("idemctl stats", idemctl(&["stats"])),
         ("idemctl sweep --orphaned --dry-run", idemctl(&["sweep", "--orphaned", "--dry-run"])),
         (RAW, Contender::Reference),
         (BIGKEYS, Contender::Program(words(&["redis-cli", "-s", &path, "--bigkeys"]))),

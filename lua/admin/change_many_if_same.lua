@@ -24,12 +24,13 @@ end
 if change ~= 'UNLINK' and not string.find(change, '^@?[1-9]%d*$') then
   return redis.error_reply('ERR the change is UNLINK or a whole number of milliseconds above 0')
 end
-if string.sub(change, 1, 1) == '@' then
+local moment = string.match(change, '^@(.*)')
+if moment then
   if not read_clock() then
     return redis.error_reply('NOPERM a moment of expiry takes +time')
   end
-  -- PEXPIREAT is a right of its own. A moment that is over ends the key at once.
-  change = string.format('%d', math.max(1, tonumber(string.sub(change, 2)) - clock))
+  -- A moment that is over ends the key at once.
+  change = string.format('%d', math.max(1, tonumber(moment) - clock))
 end
 
 -- Looked up once: the loops below are what a purge of a million keys spends its time in.
@@ -38,7 +39,8 @@ local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonu
 -- A rule is <deadline>, or <role><length><mark>,<~?deadline>
 --   role      = the key to change, which starts a record; + another of its keys; - another one that was absent
 --   length    bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
---   mark      d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too
+--   mark      d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too; D when they are
+--             all of the head, and the length is 0: the value is no string, and DUMP tells its type and what is in it
 --   deadline  the moment at which the key expires, milliseconds since 1970, with ~ in front where TIME and PTTL told;
 --             -1 for no expiry, nothing for an absent key
 -- A deadline alone is the rule of most: a key to change, whose head is all of its value.
@@ -50,21 +52,21 @@ for i = 1, n do
     roles[i], lengths[i] = '=', head_length
   else
     local length, deadline
-    roles[i], length, marks[i], blurred[i], deadline = match(rule, '^([-+=])(%d*)(d?),(~?)(%-?%d*)$')
+    roles[i], length, marks[i], blurred[i], deadline = match(rule, '^([-+=])(%d*)([dD]?),(~?)(%-?%d*)$')
     moment = tonumber(deadline)
     local is_absent = roles[i] == '-'
     if not roles[i] or (length == '') ~= is_absent or (moment == nil) ~= is_absent then
       return redis.error_reply('ERR a rule is malformed')
     end
     lengths[i] = tonumber(length) or 0
-    head_length = head_length - (marks[i] == 'd' and 8 or 0)
+    head_length = head_length - (marks[i] ~= '' and 8 or 0)
   end
   deadlines[i] = moment
   if moment and (moment < -1 or moment % 1 ~= 0) or (i == 1 and roles[i] ~= '=') then
     return redis.error_reply('ERR a rule is malformed')
   end
   -- Of a value that is not empty some of it must have been read: its length alone says too little.
-  if head_length > lengths[i] or (head_length < 1 and lengths[i] > 0) then
+  if head_length > lengths[i] or (head_length < 1 and lengths[i] > 0) or (marks[i] == 'D' and head_length ~= 0) then
     return redis.error_reply('ERR a head does not fit its length')
   end
 end
@@ -80,6 +82,9 @@ end
 -- What is no string answers GETRANGE with an error, which equals no head.
 local function same_value(i)
   local key, head, length = keys[i], heads[i], lengths[i]
+  if marks[i] == 'D' then
+    return string.sub(call('DUMP', key), -8) == head
+  end
   if marks[i] == 'd' then
     if string.sub(call('DUMP', key), -8) ~= string.sub(head, -8) then
       return false
@@ -144,9 +149,16 @@ for i, letter in ipairs(letters) do
   end
 end
 
+-- What was compared took time, so a TTL ends later than the moment for which it was computed. But PEXPIREAT is a right of its own.
+local function expire(key)
+  if not moment or type(pcall('PEXPIREAT', key, moment)) == 'table' then
+    call('PEXPIRE', key, change)
+  end
+end
+
 if change ~= 'UNLINK' then
   for _, key in ipairs(same) do
-    call('PEXPIRE', key, change)
+    expire(key)
   end
 elseif #same > 0 then
   call('UNLINK', (table.unpack or unpack)(same))

@@ -2,16 +2,16 @@
 --
 -- KEYS[1..n]  keys         the record's Redis keys, e.g. idem:started:{key} and idem:result:{key}
 -- ARGV[1]     head_length  bytes of each value to return; 0 none, -1 all
--- ARGV[2]     checksums    1 to tell the checksum of each value that is longer than what is returned of it, 0 not to
+-- ARGV[2]     depth        0 for the usual, 1 to tell checksums as well, -1 to leave out what takes long: idle time and memory
 --
 -- Replies
---   {<time>, {<type>, <pttl>, <deadline>, <exact>, <idle>, <memory>, <length>, <checksum>, <head>}, ...}  an inner array for each key
+--   {<time>, {<type>, <pttl>, <deadline>, <exact>, <idle>, <memory>, <length>, <checksum>, <head>, <end>}, ...}  an inner array for each key
 --   error ERR  head_length is not such a number
 --
 
 local keys = KEYS
 local head_length = tonumber(ARGV[1])
-local checksums = ARGV[2]
+local depth = ARGV[2]
 
 if not head_length or head_length < -1 or head_length % 1 ~= 0 then
   return redis.error_reply('ERR head_length must be a whole number of bytes, or -1 for all')
@@ -32,10 +32,16 @@ end
 
 -- A checksum costs a DUMP of the whole value.
 local function checksum_of(key, length)
-  if checksums ~= '1' or head_length < 0 or length <= head_length then
+  if depth ~= '1' or head_length < 0 or length <= head_length then
     return ''
   end
   return string.sub(redis.call('DUMP', key), -8)
+end
+
+-- What is no string is compared by its checksum alone.
+local function checksum_of_elements(key, count)
+  local dump = (depth == '1' or head_length < 0) and count <= MOST_DUMPED and redis.pcall('DUMP', key)
+  return type(dump) == 'string' and string.sub(dump, -8) or ''
 end
 
 -- type      none, string, hash, list, set, zset, stream, or a module's type
@@ -44,25 +50,29 @@ end
 -- exact     1 when PEXPIRETIME told the deadline, or there is none; 0 when TIME and PTTL did
 -- idle      seconds since the value was last used; -1 absent, refused, or under an LFU policy
 -- memory    bytes the key takes in the server; -1 absent or refused
--- length    bytes of a string; -1 for anything else
--- checksum  the last 8 bytes of DUMP of a string that is longer than its head; empty unless asked for
--- head      the first bytes of a string; empty for anything else
+-- length    bytes of a string, or elements of anything else; -1 where nobody knows
+-- checksum  the last 8 bytes of DUMP, of a string that is longer than its head, and of anything else; empty unless asked for
+-- head      the first bytes of a string, the fields of a hash that may be read; empty for anything else
+-- end       when the last field of a hash expires that has no expiry itself, milliseconds since 1970; else -1
 local function observe(key)
   -- Before anything else: reading the value starts its idle time anew.
-  local idle = number_or_unknown(redis.pcall('OBJECT', 'IDLETIME', key))
+  local idle = depth == '-1' and -1 or number_or_unknown(redis.pcall('OBJECT', 'IDLETIME', key))
   local kind = redis.call('TYPE', key).ok
   local pttl = redis.call('PTTL', key)
   local deadline, is_exact = deadline_of(key)
   local exact = is_exact and 1 or 0
   if kind == 'none' then
-    return {kind, pttl, deadline, exact, -1, -1, -1, '', ''}
+    return {kind, pttl, deadline, exact, -1, -1, -1, '', '', -1}
   end
-  local memory = number_or_unknown(redis.pcall('MEMORY', 'USAGE', key))
-  if kind ~= 'string' then
-    return {kind, pttl, deadline, exact, idle, memory, -1, '', ''}
+  local memory = depth == '-1' and -1 or number_or_unknown(redis.pcall('MEMORY', 'USAGE', key))
+  if kind == 'string' then
+    local length = redis.call('STRLEN', key)
+    return {kind, pttl, deadline, exact, idle, memory, length, checksum_of(key, length), head_of(key), -1}
   end
-  local length = redis.call('STRLEN', key)
-  return {kind, pttl, deadline, exact, idle, memory, length, checksum_of(key, length), head_of(key)}
+  local count = count_of(key, kind)
+  local fields = kind == 'hash' and fields_of(key, count, head_length)
+  local ends = fields and pttl == -1 and end_of(key, fields) or -1
+  return {kind, pttl, deadline, exact, idle, memory, count, checksum_of_elements(key, count), fields or '', ends}
 end
 
 local reply = {read_clock() or -1}

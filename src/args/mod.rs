@@ -36,5 +36,5 @@ pub(crate) use state::StateArg;
 pub(crate) use step::StepArgs;
 pub(crate) use thresholds::ThresholdArgs;
 pub(crate) use tls::TlsArgs;
-pub(crate) use walk::{PageArgs, WalkArgs};
+pub(crate) use walk::{PageArgs, RateArgs, WalkArgs};
 pub(crate) use watch::{FollowArgs, WatchArgs};

@@ -13,9 +13,9 @@ pub(crate) struct WalkArgs {
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     pub(crate) read_from: ReadFrom,
 
-    /// Look at no more than so many Redis keys a second, e.g. 5000/s
-    #[arg(long, value_name = "N/s", value_parser = Rate::parse, allow_negative_numbers = true)]
-    pub(crate) rate: Option<Rate>,
+    /// How fast.
+    #[command(flatten)]
+    pub(crate) rate: RateArgs,
 
     /// How much at a time.
     #[command(flatten)]
@@ -25,8 +25,17 @@ pub(crate) struct WalkArgs {
 impl WalkArgs {
     /// The options as the store takes them.
     pub(crate) fn gait(&self) -> Gait {
-        Gait { from_replicas: self.read_from == ReadFrom::Replica, rate: self.rate, ..self.page.gait() }
+        Gait { from_replicas: self.read_from == ReadFrom::Replica, rate: self.rate.rate, ..self.page.gait() }
     }
+}
+
+/// How fast the keyspace is looked at.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Walk")]
+pub(crate) struct RateArgs {
+    /// Look at no more than so many Redis keys a second, e.g. 5000/s
+    #[arg(long, value_name = "N/s", value_parser = Rate::parse, allow_negative_numbers = true)]
+    pub(crate) rate: Option<Rate>,
 }
 
 /// How much of the keyspace is looked at at a time.

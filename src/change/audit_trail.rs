@@ -186,7 +186,7 @@ impl AuditTrail {
 fn writable_log(context: &Context) -> Result<PathBuf, Stop> {
     let elsewhere =
         "XDG_STATE_HOME names another folder for backups and the audit log; --no-backup goes on without either";
-    let log = context.settings.state_dir().map_err(|stop| stop.hint(elsewhere))?.join("audit.jsonl");
+    let log = context.settings.audit_log().map_err(|stop| stop.hint(elsewhere))?;
     append::prepare(&log).map_err(|error| Stop::usage(format!("{error}: nothing was changed")).hint(elsewhere))?;
     Ok(log)
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, Step};
-use crate::domain::step::{Request, StepReply, reply};
+use crate::domain::step::{Request, StepReply};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::escape;
@@ -25,6 +25,8 @@ pub struct ManualStep<'a> {
     pub question: &'static str,
     /// What is said after a step that was done.
     pub afterwards: Option<String>,
+    /// True where what the schema foretells of the next request was seen on a private server, or needs not be.
+    pub vouched: bool,
 }
 
 pub struct StepResult {
@@ -62,7 +64,7 @@ impl ManualStep<'_> {
                 Guard::Lost { now, why } => return self.after_lost_reply(writer, now, &why, read_back),
             };
             before_hold = hold.map(|_| before).or(before_hold);
-            let known = reply.as_ref().ok().and_then(|reply| reply::recognise(call, reply));
+            let known = reply.as_ref().ok().and_then(|reply| self.request.listener().recognise(call, reply));
             let means = known.map(|known| known.means);
             let mut now = after;
             if let (Some(before), false) = (&before_hold, matches!(means, Some(Meaning::Stored | Meaning::Next))) {

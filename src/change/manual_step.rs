@@ -114,7 +114,11 @@ impl ManualStep<'_> {
             Some(reply) => format!("{name} answers {}: {word}{left}{kept}", words::reply(reply)),
             None => format!("The reply was lost; reading back shows that it was done: {word}{kept}"),
         });
-        context.ui.status(&format!("Read back: {}.", words::then(&result.now)));
+        let then = words::then(&result.now);
+        context.ui.status(&match self.vouched || !result.is_done() {
+            true => format!("Read back: {then}."),
+            false => format!("Read back: {}. By its schema {then}; nobody saw that.", result.now.state.as_str()),
+        });
         if let Some(afterwards) = self.afterwards.as_ref().filter(|_| result.is_done()) {
             context.ui.status(afterwards);
         }

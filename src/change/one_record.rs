@@ -8,7 +8,7 @@ use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Record, locate};
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
 use crate::render::{escape, record};
 use crate::store::Head;
@@ -18,13 +18,14 @@ use crate::store::read::records::Lookup;
 ///
 /// # Errors
 /// Usage: several schemas, no key, a KEY that names two records; else as every read.
-pub async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
+async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     let catalog = context.catalog(&args.schemas)?;
     let key = args.key.as_bytes();
     if key.is_empty() {
         return Err(Stop::usage("the key is empty").into());
     }
     only_schema(&catalog)?;
+    catalog.chosen().iter().try_for_each(|schema| plays_steps(schema))?;
     let places = locate::for_key(&catalog, key);
     let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let mut reader = context.reader().await?;
@@ -69,6 +70,19 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
         }
         _ => find(context, args).await,
     }
+}
+
+/// Whether idemctl writes what the service stores.
+fn plays_steps(schema: &Schema) -> Result<(), Stop> {
+    let hint = "`idemctl force-unlock` removes a lock, `idemctl purge KEY` a result";
+    schema.read_only_because().map_or(Ok(()), |why| Err(Stop::usage(format!("{}: {why}", schema.name)).hint(hint)))
+}
+
+/// That the schema tells how records look, and not what the service does in this step.
+pub fn undescribed(schema: &Schema, step: &str) -> Stop {
+    Stop::usage(format!("{}: the schema describes no {step} step; nothing was done", schema.name)).hint(format!(
+        "`idemctl force-unlock` removes a lock, `idemctl purge` a result; or describe the step as [{step}] in schema.toml"
+    ))
 }
 
 fn only_schema(catalog: &Catalog) -> Result<(), Stop> {

@@ -61,7 +61,7 @@ fn offer(command: &str, argument: &Arg) -> Option<Offer> {
     let id = argument.get_id().as_str();
     match command {
         "context use" | "context show" if id == "name" => Some(Offer::Contexts),
-        "schema show" if id == "name" => Some(Offer::Schemas),
+        "schema show" | "schema adopt" if id == "name" => Some(Offer::Schemas),
         "undo" | "log show" if id == "op" => Some(Offer::Operations),
         "restore" if id == "file" => Some(Offer::Backups),
         _ if id == "context" => Some(Offer::Contexts),
@@ -119,7 +119,7 @@ fn backups(settings: &Settings) -> Option<Vec<String>> {
 
 /// The operations of the log, each as `log` names the operation.
 fn operations(settings: &Settings) -> Option<Vec<String>> {
-    let mut log = Log::open(&settings.state_dir().ok()?.join("audit.jsonl")).ok()??;
+    let mut log = Log::open(&settings.audit_log().ok()?).ok()??;
     let mut names = Vec::new();
     while let Some(entry) = log.next_entry().ok()? {
         let name = entry.op.map(|op| op.into_owned());

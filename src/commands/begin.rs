@@ -34,8 +34,9 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let record = change::find(context, &args.step).await?;
+    let record = change::find_held(context, &args.step).await?;
     let (schema, response) = (record.schema.clone(), Response::default());
+    let step = schema.begin.as_ref().ok_or_else(|| change::undescribed(&schema, "begin"))?;
     let owner = change::owner_of_new(&record, args.owner.as_deref(), false)?;
     let fingerprint = fingerprint(&args, &record)?;
     let request = Request {
@@ -44,14 +45,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         ..Request::new(&schema, &record.key, &owner, &response)
     };
     let owner = Some(owner.as_str()).filter(|owner| !owner.is_empty());
-    let report =
-        Report { name: "begin", record: &record, predicted: manual::predict_begin(&record, &fingerprint), owner };
+    let report = Report {
+        name: "begin",
+        record: &record,
+        predicted: manual::predict_begin(&record, &fingerprint),
+        owner,
+        tried: None,
+    };
     change::show(context, args.step.output, &record)?;
     if args.step.output == Output::Table {
         explain(context, &report);
     }
     let step = ManualStep {
-        step: &schema.begin,
+        step,
         report,
         what: "begun",
         request,
@@ -62,6 +68,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             let owner = escape::text(owner.as_bytes());
             format!("The lock is {owner}'s: complete and release take --owner {owner}")
         }),
+        vouched: true,
     };
     step.perform(context, &args.step, |now| manual::was_acquired(&record, now, owner.unwrap_or_default())).await
 }

@@ -2,6 +2,7 @@
 
 mod choice;
 mod given_body;
+mod tried;
 
 use std::ffi::OsString;
 
@@ -9,17 +10,20 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::choice::{Asked, Choice};
+use self::tried::Tried;
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Response, age};
-use crate::domain::schema::Meaning;
+use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::{Answer, Request};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::{escape, words};
+use crate::sim::simulate::Servers;
+use crate::sim::{self, NotRehearsed};
 
 /// Store the response of an operation whose worker could not, so that retries get it
 ///
@@ -70,6 +74,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let given = given(context, &args)?;
     let record = change::find_held(context, &args.step).await?;
     let schema = record.schema.clone();
+    let step = schema.complete.as_ref().ok_or_else(|| change::undescribed(&schema, "complete"))?;
     let response = given.response(&schema).map_err(|misfit| match misfit.hint {
         Some(hint) => Stop::usage(misfit.message).hint(hint),
         None => Stop::usage(misfit.message),
@@ -81,23 +86,26 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         fingerprint: args.fingerprint.as_deref(),
         dry_run: args.step.change.confirmed.dry_run,
     };
-    let choice = Choice::of(context, asked, &record)?;
+    let choice = Choice::of(context, asked, &record, step)?;
     let request = choice.request(&record, &response, args.error.as_deref())?;
     let hold = choice.hold(&record, &request)?;
-    let report = Report {
+    let mut report = Report {
         name: "complete",
         record: &record,
         predicted: manual::predict_complete(&record, &choice.owner, hold.as_deref()),
         owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
+        tried: None,
     };
+    let tried = try_ahead(context, &report, step, &request, hold.as_deref()).await?;
+    report.tried = tried.answer();
     if given.looks_like_broken_json() {
         context.ui.warning("the body begins as JSON does and is not JSON");
     }
     if args.step.output == Output::Table {
-        explain(context, &report, &choice, &request);
+        explain(context, &report, &choice, &request, &tried);
     }
     let step = ManualStep {
-        step: &schema.complete,
+        step,
         report,
         what: "completed",
         request: request.clone(),
@@ -105,6 +113,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         slot: schema.result_slot(),
         question: "Store this response?",
         afterwards: None,
+        vouched: tried.vouches_for(&manual::completed(&record, &request)),
     };
     step.perform(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
 }
@@ -123,7 +132,29 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, Stop> {
     Ok(given)
 }
 
-fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>) {
+/// Tries the completion on a private server, unless the service will refuse to store the response.
+async fn try_ahead(
+    context: &Context,
+    report: &Report<'_>,
+    step: &Step,
+    request: &Request<'_>,
+    hold: Option<&[u8]>,
+) -> Result<Tried> {
+    if report.predicted != Meaning::Stored {
+        return Ok(Tried::NotNeeded);
+    }
+    let environment = context.settings.environment();
+    let like = context.settings.target().clone();
+    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like };
+    Ok(match sim::rehearse(report.record, step, request, hold, &servers).await {
+        Ok(Some(rehearsed)) => Tried::Came(rehearsed),
+        Ok(None) => Tried::NotNeeded,
+        Err(NotRehearsed::NoServer(why)) => Tried::Nobody(why.to_string()),
+        Err(NotRehearsed::Store(why)) => Tried::Nobody(why.to_string()),
+    })
+}
+
+fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>, tried: &Tried) {
     let (record, schema) = (report.record, &report.record.schema);
     if report.predicted != Meaning::Stored {
         let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
@@ -142,7 +173,7 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
         Completion::Replacing => context.ui.status("What is stored there now goes."),
     }
     let completed = manual::completed(record, request);
-    context.ui.status(&format!("Then {}.", words::then(&completed)));
+    tried.tell(context, &completed);
     let late =
         if manual::is_overwritten_later(&completed) { "stores its own response over this one" } else { "is refused" };
     context.ui.status(&format!("If a worker is still at it, it {late} when it ends."));

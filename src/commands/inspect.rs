@@ -3,6 +3,7 @@
 mod explain;
 mod find;
 mod follow;
+mod request_body;
 mod write_body;
 
 use std::ffi::OsString;
@@ -45,6 +46,10 @@ pub struct Args {
     /// Walk the keyspace for a record whose idempotency key holds this text; several are listed
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["keys", "key_file", "watch", "until"])]
     find: Option<OsString>,
+
+    /// Look for the record of the request whose body is in FILE (`-`: stdin), where the schema makes keys of bodies
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "key_file", "find"])]
+    request_body: Option<PathBuf>,
 
     /// How to show the records
     #[arg(short, long, value_enum, default_value_t)]
@@ -89,12 +94,17 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     if watch.is_some() && args.output == Output::Json {
         return Err(watch::endless());
     }
-    let named = if args.find.is_some() { Vec::new() } else { KeyFile::few(&args.keys, context, MOST)? };
+    let named = if args.find.is_some() || args.request_body.is_some() {
+        Vec::new()
+    } else {
+        KeyFile::few(&args.keys, context, MOST)?
+    };
     let catalog = context.catalog(&args.schemas)?;
     let mut reader = context.reader().await?;
-    let keys = match &args.find {
-        None => named,
-        Some(text) => match find::keys(context, (&args, text.as_bytes()), &catalog, &reader).await? {
+    let keys = match (&args.find, &args.request_body) {
+        (None, None) => named,
+        (None, Some(file)) => request_body::keys(&catalog, file)?,
+        (Some(text), _) => match find::keys(context, (&args, text.as_bytes()), &catalog, &reader).await? {
             Some(keys) => keys,
             None => return Ok(Exit::Done),
         },
@@ -166,9 +176,15 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
         let key = escape::text(&found.key);
         let names: Vec<_> = found.records.iter().map(|record| record.schema.name.as_str()).collect();
         match names.as_slice() {
-            [] if found.looked_at.is_empty() => {}
+            [] if found.looked_at.is_empty() && found.unread.is_some() => {}
             [] if !found.strangers.is_empty() => {
                 found.strangers.iter().for_each(|there| context.ui.status(&stranger::line(there)));
+            }
+            [] if found.looked_at.is_empty() => {
+                let slots = catalog.chosen().iter().flat_map(|schema| &schema.slots);
+                let keys: Vec<_> = slots.map(|slot| escape::text(slot.template.display().as_bytes())).collect();
+                context.ui.status(&format!("{key}: no key that the chosen schemas have, and no Redis key"));
+                context.ui.hint(&format!("theirs look like {}", keys.join("  ")));
             }
             [] => {
                 let places: Vec<_> = found.looked_at.iter().map(|key| escape::text(key)).collect();

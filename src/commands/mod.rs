@@ -7,6 +7,7 @@ pub mod complete;
 pub mod completions;
 pub mod config;
 pub mod context;
+pub mod detect;
 pub mod diff;
 pub mod explore;
 pub mod extend;

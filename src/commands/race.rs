@@ -106,7 +106,7 @@ impl From<StrategyArg> for Strategy {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let demonstrates = |schema: &Schema| schema.origin == Origin::BuiltIn && schema.begins_with_a_script();
-    let (schemas, _) = context.schemas_to_play(&args.schemas, demonstrates)?;
+    let (schemas, _) = context.schemas_to_play(&args.schemas, demonstrates, Schema::unplayable_because)?;
     let plan = plan(&args, &schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;

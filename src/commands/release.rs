@@ -42,6 +42,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         record: &record,
         predicted: manual::predict_release(&record, step, &owner),
         owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
+        tried: None,
     };
     if args.step.output == Output::Table {
         explain(context, &report);
@@ -55,6 +56,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         slot: schema.lock_slot(),
         question: "Release this lock?",
         afterwards: None,
+        vouched: true,
     };
     step.perform(context, &args.step, manual::was_released).await
 }
@@ -72,6 +74,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
         Refusal::Unreadable(_) => {
             Stop::usage(format!("{key}: {why}")).hint("`idemctl force-unlock` removes what nobody can read")
         }
+        Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
         Refusal::WrongType => Stop::usage(format!("{key}: {why}")),
     }
 }

@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::SchemaArgs;
 use crate::context::Context;
+use crate::domain::schema::Schema;
 use crate::exit::{Exit, Stop};
 use crate::sim::seed;
 
@@ -44,12 +45,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let db = context.settings.target().db;
     let url = context.use_sandbox().await?.url(db);
     if let Some(count) = args.seed {
+        let schemas = context.sparing(catalog.chosen().to_vec(), catalog.is_named(), Schema::unwritten_because)?;
         let target = context.settings.target().clone();
         let bar = context.ui.progress("Filling the private server");
-        let entries = seed::entries(catalog.chosen(), count, context.now_ms()).inspect(|_| bar.inc(1));
+        let entries = seed::entries(&schemas, count, context.now_ms()).inspect(|_| bar.inc(1));
         let written = context.use_sandbox().await?.fill(&target, entries).await?;
         bar.finish_and_clear();
-        let (records, schemas) = (count * catalog.chosen().len() as u64, catalog.chosen().len());
+        let (records, schemas) = (count * schemas.len() as u64, schemas.len());
         context.ui.status(&format!(
             "The private server holds {records} records of {schemas} schemas ({written} Redis keys)."
         ));

@@ -1,6 +1,8 @@
 //! `idemctl schema`.
 
-use std::path::PathBuf;
+mod adopt;
+mod checked;
+mod new;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
@@ -9,8 +11,8 @@ use crate::args::{Output, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::schema::Schema;
 use crate::exit::{Exit, Stop};
-use crate::render::{escape, schema as render};
-use crate::schemas::check::{self, Report};
+use crate::render::schema as render;
+use crate::schemas;
 
 /// List the schemas idemctl knows, show one, or check one of your own
 ///
@@ -29,6 +31,10 @@ enum Command {
     /// OWNER says whether completing checks who holds the lock. BEGIN says whether one script takes the lock, so that
     /// only one request can get it by construction, or several commands.
     List {
+        /// Those of published libraries too, which no command tries unless --schema or a context names them
+        #[arg(long)]
+        libraries: bool,
+
         /// How to show them
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
@@ -54,28 +60,47 @@ enum Command {
         folder: SchemaFolderArgs,
     },
 
+    /// Make a folder with a schema of your own to start from: a copy of another, or a draft from Redis keys
+    New(new::Args),
+
+    /// Let a context's commands read a schema's records
+    ///
+    /// Writes what is missing into the context that is used: the schema's name where the context lists schemas, and the prefix
+    /// of the schema's keys. The rest of the config file stays as it is. `idemctl detect` prints the line to run.
+    Adopt {
+        /// Its name
+        name: String,
+
+        /// Prefix of this deployment's keys; `idemctl schema show NAME` says where the prefix stands
+        #[arg(long, value_name = "TEXT")]
+        prefix: Option<String>,
+
+        #[command(flatten)]
+        folder: SchemaFolderArgs,
+    },
+
     /// Check a schema of your own, with its scripts
     ///
-    /// DIR is a schema's folder, or a folder of such folders. Reports what is wrong as FILE:LINE, and beyond what a
-    /// parser sees: that what the schema writes reads back as what it says, that the next request gets what the replies
-    /// foretell, and that scripts use the KEYS and ARGV they are sent. Exit status 1 when there is an error.
-    Check {
-        /// A schema's folder, or a folder of such folders
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-    },
+    /// DIR is a schema's folder, or a folder of such folders. Reports all that is wrong as FILE:LINE, and beyond what a
+    /// parser sees: that what the schema writes reads back as what it says, that scripts use the KEYS and ARGV they are
+    /// sent, and that the steps, run on a private server, answer what the replies list and foretell. With a server
+    /// named (-u, -h, -s, --context) it counts the records that the schema finds there. Exit status 1 when there is an error.
+    Check(checked::Args),
 }
 
-pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
-        Command::List { output, folder } => list(context, output, folder),
+        Command::List { libraries, output, folder } => list(context, libraries, output, folder),
         Command::Show { name, script, output, folder } => show(context, &name, script.as_deref(), output, folder),
-        Command::Check { folder } => check(context, folder),
+        Command::New(args) => new::new(context, args).await,
+        Command::Adopt { name, prefix, folder } => adopt::adopt(context, &name, prefix.as_deref(), folder),
+        Command::Check(args) => checked::run(context, args).await,
     }
 }
 
-fn list(context: &mut Context, output: Output, folder: SchemaFolderArgs) -> Result<Exit> {
-    let catalog = context.catalog(&SchemaArgs { folder, ..SchemaArgs::default() })?;
+fn list(context: &mut Context, libraries: bool, output: Output, folder: SchemaFolderArgs) -> Result<Exit> {
+    let named = schemas::libraries().filter(|_| libraries).map(str::to_owned).collect();
+    let catalog = context.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
     let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();
     context.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
     Ok(Exit::Done)
@@ -107,34 +132,4 @@ fn script_text(schema: &Schema, name: &str) -> Result<String> {
     let known: Vec<_> = schema.scripts.keys().map(String::as_str).collect();
     let hint = if known.is_empty() { "it has none".to_owned() } else { format!("scripts: {}", known.join(", ")) };
     Err(Stop::usage(format!("schema `{}` has no script `{name}`", schema.name)).hint(hint).into())
-}
-
-fn check(context: &mut Context, folder: PathBuf) -> Result<Exit> {
-    let shown = folder.display().to_string();
-    let reports = check::check(&folder).map_err(|error| Stop::usage(format!("cannot read {shown}: {error}")))?;
-    let Some(reports) = reports else {
-        let hint = "a schema is a folder with a schema.toml and its scripts";
-        return Err(Stop::usage(format!("there is no schema.toml in {shown}, nor in the folders below it"))
-            .hint(hint)
-            .into());
-    };
-    for report in &reports {
-        context.ui.data(lines(report))?;
-    }
-    Ok(if reports.iter().any(Report::is_wrong) { Exit::No } else { Exit::Done })
-}
-
-/// A line for each problem, as compilers write them, and a line for the verdict.
-fn lines(report: &Report) -> String {
-    let mut text = String::new();
-    for problem in &report.problems {
-        let word = if problem.is_error { "error" } else { "warning" };
-        let what = &problem.what;
-        text.push_str(&format!("{}:{}: {word}: {}\n", what.file, what.line, what.message));
-    }
-    let name = report.name.clone().unwrap_or_else(|| report.folder.display().to_string());
-    let verdict = if report.is_wrong() { "wrong" } else { "ok" };
-    // A message quotes what stands in the files, control characters included, but for its line ends.
-    let escaped = text.lines().map(|line| format!("{}\n", escape::text(line.as_bytes())));
-    escaped.chain([format!("{}: {verdict}\n", escape::text(name.as_bytes()))]).collect()
 }

@@ -9,6 +9,7 @@ use serde_json::Map;
 
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
+use crate::domain::schema::Schema;
 use crate::domain::simulation::{Accepted, Cell, Difference};
 use crate::exit::{Exit, Stop};
 use crate::files;
@@ -140,7 +141,7 @@ fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<
 }
 
 fn plan(context: &mut Context, args: &Args) -> Result<Plan> {
-    let (schemas, catalog) = context.schemas_to_play(&args.schemas, |_| true)?;
+    let (schemas, catalog) = context.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
     let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
     let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
     let repeat = usize::try_from(args.repeat)?;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::Context;
-use crate::args::SchemaArgs;
+use crate::args::{SchemaArgs, SchemaFolderArgs};
+use crate::domain::record::Extended;
 use crate::domain::schema::{Catalog, Schema, SchemaError};
 use crate::exit::Stop;
-use crate::schemas::{self, Loaded};
+use crate::schemas::{self, AllSchemas, Loaded};
+use crate::store::audit::log;
 
 impl Context {
     /// The schemas idemctl knows, and the ones to work on.
@@ -24,8 +26,19 @@ impl Context {
 
     fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, Stop> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
-        schemas::load(folder.as_deref(), |name| self.settings.deployment(name, args))
+        let wants = |library: &str| self.settings.wants_library(library, args);
+        schemas::load_with(folder.as_deref(), wants, |name| self.settings.deployment(name, args))
             .map_err(|error| self.settings.not_loaded(&error, args))
+    }
+
+    /// Every schema that there is, those that nobody chose included.
+    ///
+    /// # Errors
+    /// Usage: the folder of the operator's own schemas cannot be read.
+    pub fn all_schemas(&self, folder: &SchemaFolderArgs) -> Result<AllSchemas, Stop> {
+        let args = SchemaArgs { folder: folder.clone(), ..SchemaArgs::default() };
+        let folder = self.settings.schema_dir(folder.schema_dir.as_deref());
+        AllSchemas::read(folder.as_deref()).map_err(|error| self.settings.not_loaded(&error, &args))
     }
 
     fn catalog_of(&mut self, loaded: Loaded, args: &SchemaArgs) -> Result<Catalog> {
@@ -34,8 +47,11 @@ impl Context {
         self.warn_of(&left_out, &names)?;
         self.settings.heed(&all, &left_out)?;
         let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
-        let catalog = Catalog::new(all, &names)
-            .map_err(|name| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {known}")))?;
+        let catalog = Catalog::new(all, &names).map_err(|name| {
+            let libraries = schemas::libraries().collect::<Vec<_>>().join(", ");
+            Stop::usage(format!("there is no schema `{name}`"))
+                .hint(format!("schemas: {known}; of published libraries: {libraries}"))
+        })?;
         if let Some(option) = args.of_one_schema().filter(|_| catalog.chosen().len() != 1) {
             let chosen = catalog.chosen().len();
             return Err(Stop::usage(format!("{option} is of one schema, and {chosen} are chosen"))
@@ -47,7 +63,13 @@ impl Context {
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
             return Err(Stop::usage("--prefix: none of the chosen schemas takes a prefix").into());
         }
-        Ok(catalog)
+        Ok(catalog.with_extended(self.extended()))
+    }
+
+    /// The locks that were extended on this machine. A log that cannot be read tells of none.
+    fn extended(&self) -> Extended {
+        let log = self.settings.audit_log().ok();
+        Extended::read_by(move || log.and_then(|log| log::extended(&log).ok()).unwrap_or_default())
     }
 
     /// The same context, which says nothing of schemas that cannot be used.
@@ -77,11 +99,12 @@ impl Context {
     }
 
     /// The schemas to play, where the name `all` stands for every schema idemctl knows; else those that `is_default` takes,
-    /// unless schemas are named.
+    /// unless schemas are named. One that `lacks` something is left out, which is said.
     pub fn schemas_to_play(
         &mut self,
         args: &SchemaArgs,
         is_default: impl Fn(&Schema) -> bool,
+        lacks: impl Fn(&Schema) -> Option<String>,
     ) -> Result<(Vec<Arc<Schema>>, Catalog)> {
         let is_all = |name: &&String| *name == "all";
         let named = args.schema.iter().filter(|name| !is_all(name)).cloned().collect();
@@ -90,10 +113,34 @@ impl Context {
         let mut loaded = self.loaded(&named)?;
         loaded.schemas.extend(loaded.unsound.drain(..).map(|(schema, _)| schema));
         let catalog = self.catalog_of(loaded, &named)?;
-        if args.schema.iter().any(|name| is_all(&name)) {
-            return Ok((catalog.all().to_vec(), catalog));
+        let wants_all = args.schema.iter().any(|name| is_all(&name));
+        let is_wanted = |schema: &&Arc<Schema>| wants_all || catalog.is_named() || is_default(schema);
+        let from = if wants_all { catalog.all() } else { catalog.chosen() };
+        let wanted = from.iter().filter(is_wanted).cloned().collect();
+        let played = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
+        Ok((played, catalog))
+    }
+
+    /// The schemas without those that lack something, which are named on stderr.
+    ///
+    /// # Errors
+    /// Usage: the operator named a schema that lacks something, or all do.
+    pub fn sparing(
+        &mut self,
+        mut schemas: Vec<Arc<Schema>>,
+        is_named: bool,
+        lacks: impl Fn(&Schema) -> Option<String>,
+    ) -> Result<Vec<Arc<Schema>>, Stop> {
+        let lacking: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), lacks(schema)?))).collect();
+        schemas.retain(|schema| lacks(schema).is_none());
+        if let Some((name, why)) = lacking.first().filter(|_| is_named || schemas.is_empty()) {
+            let hint =
+                "idemctl plays what [begin], [complete] and [write] describe: `idemctl schema show` shows an example";
+            return Err(Stop::usage(format!("{name} is observed alone: {why}")).hint(hint));
         }
-        let is_wanted = |schema: &&Arc<Schema>| catalog.is_named() || is_default(schema);
-        Ok((catalog.chosen().iter().filter(is_wanted).cloned().collect(), catalog))
+        for (name, why) in lacking {
+            self.ui.warning(&format!("{name} is left out: {why}"));
+        }
+        Ok(schemas)
     }
 }

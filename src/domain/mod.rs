@@ -3,11 +3,14 @@
 
 pub(crate) mod as_str;
 pub(crate) mod change;
+pub(crate) mod detect;
 pub mod diagnosis;
+pub(crate) mod draft;
 pub mod duration;
 pub mod exchange;
 pub mod exploration;
 pub mod hash_slot;
+pub(crate) mod hex;
 pub(crate) mod history;
 pub(crate) mod manual;
 pub(crate) mod moments;

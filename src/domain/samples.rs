@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 
+use super::detect::Shelf;
 use super::record::decode;
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenSlot};
 use crate::domain::schema;
@@ -47,19 +48,17 @@ replies = [{ word = "OK", means = "stored", when = {} }]
 "#;
 
 /// Parsed once, for property tests ask for them thousands of times.
-static SCHEMAS: LazyLock<Vec<Schema>> = LazyLock::new(|| {
-    [
-        include_str!("../../lua/event-consumer/schema.toml"),
-        include_str!("../../lua/event-driven/schema.toml"),
-        include_str!("../../lua/express/schema.toml"),
-        include_str!("../../lua/go-chi/schema.toml"),
-        include_str!("../../lua/go-middleware/schema.toml"),
-        include_str!("../../lua/go-middleware-v1/schema.toml"),
-        include_str!("../../lua/reference/schema.toml"),
-    ]
-    .map(|toml| parse(toml, None))
-    .into()
-});
+static SCHEMAS: LazyLock<Vec<Schema>> = LazyLock::new(|| TOMLS.map(|toml| parse(toml, None)).into());
+
+const TOMLS: [&str; 7] = [
+    include_str!("../../lua/event-consumer/schema.toml"),
+    include_str!("../../lua/event-driven/schema.toml"),
+    include_str!("../../lua/express/schema.toml"),
+    include_str!("../../lua/go-chi/schema.toml"),
+    include_str!("../../lua/go-middleware/schema.toml"),
+    include_str!("../../lua/go-middleware-v1/schema.toml"),
+    include_str!("../../lua/reference/schema.toml"),
+];
 
 /// The built-in schemas, their scripts left out.
 pub(crate) fn schemas() -> Vec<Schema> {
@@ -113,8 +112,7 @@ pub(crate) fn seen(schema: &Schema, slots: &[(Content, Expiry)]) -> Observation 
 pub(crate) fn record(schema_name: &str, slots: &[(Content, Expiry)]) -> Record {
     let schema = Arc::new(schema(schema_name));
     let seen = seen(&schema, slots);
-    let readings =
-        seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(&schema, slot, &seen.content)).collect();
+    let readings = decode::read_all(&schema, &seen);
     Record::new(schema, b"k".to_vec(), seen, readings)
 }
 
@@ -143,4 +141,22 @@ pub(crate) fn any_key() -> impl Strategy<Value = Vec<u8>> {
     ]);
     (prop::collection::vec(piece, 0..4), prop::collection::vec(any::<u8>(), 0..4))
         .prop_map(|(pieces, rest)| [pieces.concat().as_bytes(), &rest[..]].concat())
+}
+
+/// The built-in schemas, each of which takes a prefix.
+pub(crate) struct BuiltIns(Vec<Arc<Schema>>);
+
+pub(crate) fn shelf() -> BuiltIns {
+    BuiltIns(schemas().into_iter().map(Arc::new).collect())
+}
+
+impl Shelf for BuiltIns {
+    fn all(&self) -> &[Arc<Schema>] {
+        &self.0
+    }
+
+    fn with_prefix(&self, name: &str, prefix: &str) -> Option<Arc<Schema>> {
+        let toml = TOMLS.iter().find(|toml| toml.contains(&format!("\nname = \"{name}\"\n")))?;
+        Some(Arc::new(parse(toml, Some(prefix))))
+    }
 }

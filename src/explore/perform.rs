@@ -17,6 +17,10 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Performed {
     pub reply: StepReply,
+    /// The hash of the caller's payload, which a client compares with the stored one.
+    pub fingerprint: &'static str,
+    /// The caller's time, in milliseconds since the epoch.
+    pub now_ms: u64,
     pub keys: Keys,
 }
 

@@ -7,6 +7,7 @@ use super::perform::{Performed, Question};
 use crate::domain::exploration::{Act, Author, Does, Facts, Heard, Keys, Program};
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
+use crate::domain::step::Listener;
 
 /// How long a client waits that asks again, to learn whether its asking prolongs the lock.
 const PATIENCE_MS: u64 = 1_000;
@@ -108,8 +109,13 @@ impl Table {
     fn read(&mut self, question: Question, performed: Performed) -> (Heard, u32) {
         let asks = self.program.asks[usize::from(question.ask)];
         let call = self.program.step(asks).and_then(|step| step.calls.get(asks.index));
+        let listener = Listener {
+            schema: &self.program.services[asks.service],
+            fingerprint: performed.fingerprint,
+            now_ms: performed.now_ms,
+        };
         let heard = call.map_or(Heard { means: None, author: Author::Untold }, |call| {
-            Heard::read(call, &performed.reply, &self.responses)
+            Heard::read(listener, call, &performed.reply, &self.responses)
         });
         (heard, self.number(performed.keys))
     }

@@ -119,7 +119,7 @@ pub fn expires_at(record: &Record) -> Option<String> {
     rfc3339(record.deadline()?)
 }
 
-fn rfc3339(millis: u64) -> Option<String> {
+pub(super) fn rfc3339(millis: u64) -> Option<String> {
     // Beyond the year 9999 there is no such text.
     let time = UNIX_EPOCH.checked_add(Duration::from_millis(millis)).filter(|_| millis < 253_402_300_800_000)?;
     Some(humantime::format_rfc3339_millis(time).to_string())

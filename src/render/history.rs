@@ -9,8 +9,17 @@ use super::{escape, table};
 use crate::domain::history::{Entry, Operation};
 use crate::domain::record::KeyIdentity;
 
-/// Below so many columns the backups are left to `log show`.
-const WIDE: usize = 100;
+/// The columns of the table, and how wide a terminal has to be for each: what has no room is left to `log show`.
+const COLUMNS: [(&str, usize); 8] = [
+    ("OP", 0),
+    ("TIME", 60),
+    ("COMMAND", 0),
+    ("KEYS", 0),
+    ("BACKUP", 100),
+    ("WHO", 80),
+    ("SERVER", 80),
+    ("REASON", 80),
+];
 
 /// An operation, and whether its backup is still there; `None` where it has none.
 #[derive(Serialize)]
@@ -63,22 +72,16 @@ pub fn table(view: View, operations: &[Shown<'_>]) -> String {
     if operations.is_empty() {
         return String::new();
     }
-    let is_wide = view.width.is_none_or(|width| width >= WIDE);
+    let has_room = |column: usize| view.width.is_none_or(|width| width >= COLUMNS[column].1);
     let rows = operations.iter().map(|shown| {
         let Operation { op, at, server, redis_keys, reason, .. } = shown.operation;
+        let (command, keys, backup) = (shown.command(), redis_keys.to_string(), shown.backup().to_owned());
         let reason = reason.as_deref().map_or_else(|| "-".to_owned(), escape::again);
-        let keys = redis_keys.to_string();
-        let mut row =
-            vec![escape::again(op), second(at), shown.command(), keys, shown.who(), escape::again(server), reason];
-        if is_wide {
-            row.insert(4, shown.backup().to_owned());
-        }
-        row
+        let row = [escape::again(op), second(at), command, keys, backup, shown.who(), escape::again(server), reason];
+        row.into_iter().enumerate().filter(|(column, _)| has_room(*column)).map(|(_, cell)| cell).collect()
     });
-    let mut heading = vec!["OP", "TIME", "COMMAND", "KEYS", "WHO", "SERVER", "REASON"];
-    if is_wide {
-        heading.insert(4, "BACKUP");
-    }
+    let heading: Vec<_> =
+        (0..COLUMNS.len()).filter(|column| has_room(*column)).map(|column| COLUMNS[column].0).collect();
     table::grid_folding(view, &heading, rows.collect(), &["COMMAND", "WHO", "SERVER", "REASON"])
 }
 
@@ -120,5 +123,40 @@ fn left(after: &KeyIdentity) -> String {
             format!("until {}", time.unwrap_or_else(|| format!("{at} ms")))
         }
         None => "no expiry".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::style::Palette;
+
+    /// Rule: a narrow terminal leaves columns out, and breaks no word into its letters.
+    #[test]
+    fn an_operation_is_read_at_any_width() {
+        let operation = Operation {
+            op: "499bae85".to_owned(),
+            at: "2026-11-22T23:27:55.100Z".to_owned(),
+            who: "uid 0".to_owned(),
+            sudo_user: None,
+            host: "ops-1".to_owned(),
+            server: "cache.internal.example:6379/0".to_owned(),
+            command: "force-unlock".to_owned(),
+            redis_keys: 1,
+            unknown: 0,
+            reason: Some("INC-1041".to_owned()),
+            backup: None,
+            undoes: None,
+            undone_by: None,
+            says_what_was_left: true,
+        };
+        for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {
+            let table =
+                table(View { palette: Palette::new(false), width: Some(width) }, &[Shown::of(&operation, Some(true))]);
+            assert!(table.lines().all(|line| line.chars().count() <= width), "{table}");
+            let heading = table.lines().next().unwrap();
+            assert_eq!(heading.split_whitespace().count(), columns, "{table}");
+            assert!(table.contains("499bae85  ") && table.contains("force-unlock"), "{table}");
+        }
     }
 }

@@ -8,6 +8,7 @@ pub mod change;
 pub mod columns;
 pub mod coverage;
 pub mod debug;
+pub mod detected;
 pub mod difference;
 pub mod document;
 pub mod escape;

@@ -3,19 +3,23 @@
 use std::time::Duration;
 
 use super::page::Page;
+use super::schema::named;
 use super::style::View;
 use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::is_secret_header;
 use crate::domain::record::{Content, Expiry, Record, Response, SeenSlot};
-use crate::domain::schema::State;
+use crate::domain::schema::{State, TtlOf};
 
 /// A record as a page; `reveal` shows credentials in headers.
 pub fn page(record: &Record, view: View, reveal: bool) -> String {
     let mut page = RecordPage { page: Page::new(view), reveal };
     page.head(record);
     page.keys(record);
+    if let Some(expiry) = words::own_expiry(record) {
+        page.page.field("Own expiry", &expiry);
+    }
     if record.state != State::Absent {
         page.lock_and_result(record);
         page.content(record);
@@ -64,10 +68,14 @@ impl RecordPage {
         if record.state == State::Unreadable && record.schema.slots.len() == 1 {
             self.page.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
         } else if let Some(lock) = record.lock() {
-            self.page.field("Lock TTL", &time_left(lock.expiry, record.schema.lock_ttl));
+            let left = match (record.has_lapsing_lock(), lock.expiry.millis()) {
+                (true, Some(ms)) => format!("{} left of the Redis key's own", duration::short(ms)),
+                _ => time_left(lock.expiry, record.schema.ttl(TtlOf::Lock)),
+            };
+            self.page.field("Lock TTL", &left);
         }
         if let Some(result) = record.result() {
-            self.page.field("Result TTL", &time_left(result.expiry, record.schema.result_ttl));
+            self.page.field("Result TTL", &time_left(result.expiry, record.schema.ttl(TtlOf::Result)));
         }
     }
 
@@ -83,6 +91,9 @@ impl RecordPage {
             let idle =
                 if idle.as_secs() == 0 { "under 1s".to_owned() } else { duration::short(idle.as_secs() * 1_000) };
             self.page.field("Idle", &format!("{idle} since it was last touched"));
+        }
+        if let Some(encoding) = record.shown_only() {
+            self.page.field("Value", &format!("{}, shown as its bytes: idemctl never decodes one", named(encoding)));
         }
         if let Some(fingerprint) = record.fingerprint() {
             self.page.field("Fingerprint", &escape::text(fingerprint.as_bytes()));
@@ -130,6 +141,8 @@ impl RecordPage {
 fn redis_key(record: &Record, slot: &SeenSlot) -> String {
     let there = match &slot.content {
         Content::Absent => " (absent)".to_owned(),
+        Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),
+        Content::Hash(hash) => format!(" (a hash of {} fields)", hash.count),
         Content::Other(kind) => format!(" (a {kind})"),
         Content::Text { .. } => String::new(),
     };
@@ -146,8 +159,14 @@ fn redis_key(record: &Record, slot: &SeenSlot) -> String {
     format!("{}{role}{there}", escape::text(&slot.redis_key))
 }
 
-fn time_left(expiry: Expiry, allowed: Duration) -> String {
-    let allowed = duration::short(millis(allowed));
+fn time_left(expiry: Expiry, allowed: Option<Duration>) -> String {
+    let allowed = allowed.map(|allowed| duration::short(millis(allowed)));
+    let Some(allowed) = allowed else {
+        return match expiry {
+            Expiry::Never => "none, as the schema has it: the service gives it none".to_owned(),
+            Expiry::In(ms) => format!("{} left, though the schema gives none", duration::short(ms)),
+        };
+    };
     match expiry {
         Expiry::Never => format!("none: it never expires (the schema gives {allowed})"),
         Expiry::In(ms) => format!("{} left of {allowed}", duration::short(ms)),

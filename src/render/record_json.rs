@@ -78,6 +78,31 @@ pub struct RecordJson<'a> {
     identity: Vec<Option<KeyPrint>>,
     next_request: NextRequest<'a>,
     findings: Vec<FindingJson<'a>>,
+    /// Where a value tells by itself when it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_expiry: Option<OwnExpiry>,
+}
+
+/// When a value ends by what it holds, by whose clock, and what the value is then.
+#[derive(Serialize)]
+struct OwnExpiry {
+    at: Option<String>,
+    clock: &'static str,
+    past: &'static str,
+    /// Null where the server does not tell the time.
+    is_past: Option<bool>,
+}
+
+impl OwnExpiry {
+    fn of(record: &Record) -> Option<Self> {
+        let (value, rule) = record.lapsing()?;
+        Some(Self {
+            at: value.expires_ms.and_then(columns::rfc3339),
+            clock: rule.clock.as_str(),
+            past: rule.past.as_str(),
+            is_past: record.seen.server_ms.map(|_| value.lapsed.is_some()),
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -156,6 +181,7 @@ impl<'a> RecordJson<'a> {
                 client: next.client.as_deref(),
             },
             findings: record.findings.iter().map(FindingJson::new).collect(),
+            own_expiry: OwnExpiry::of(record),
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn line(there: &Stranger) -> String {
 pub fn value(there: &Stranger) -> Value {
     let length = match &there.seen.content {
         Content::Text { length, .. } => *length,
-        Content::Absent | Content::Other(_) => None,
+        _ => None,
     };
     let nearest = there.nearest.as_ref().map(|(schema, why)| json!({ "schema": schema, "why": why }));
     let mut value = json!({
@@ -44,8 +44,5 @@ pub fn value(there: &Stranger) -> Value {
 }
 
 fn kind(there: &Stranger) -> &str {
-    match &there.seen.content {
-        Content::Other(kind) => kind,
-        Content::Text { .. } | Content::Absent => "string",
-    }
+    there.seen.content.other_type().unwrap_or("string")
 }

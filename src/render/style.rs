@@ -92,6 +92,7 @@ impl Palette {
             Answer::Execute | Answer::Replay => AnsiColor::Green,
             Answer::Conflict => AnsiColor::Yellow,
             Answer::Fail => AnsiColor::Red,
+            Answer::Unknown => return text.to_owned(),
         };
         self.paint(color.on_default().bold(), text)
     }

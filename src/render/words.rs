@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::domain::duration;
-use crate::domain::record::{Age, AgeSource, Evidence, Expiry, Record};
-use crate::domain::schema::{State, TtlOf};
+use crate::domain::record::{Age, AgeSource, Content, Evidence, Expiry, Record};
+use crate::domain::schema::{Clock, Past, State, TtlOf};
 use crate::domain::step::{Answer, LateWorker, NextRequest, StepReply};
 use crate::render::escape;
 
@@ -65,10 +65,20 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
     let next = &record.next_request;
     let told = next.client.as_ref().map(|client| format!(" ({client})")).unwrap_or_default();
     match next.answer {
-        Answer::Execute => ("executes", " the operation: nothing holds the key".to_owned()),
+        Answer::Execute => ("executes", executes(record).to_owned()),
         Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next, "the lock"))),
         Answer::Replay => ("replay", format!("{} {}", replayed(record, &told), how_long(record, next, "the result"))),
         Answer::Fail => ("fails", format!("{told} {}", how_long(record, next, "the value"))),
+        Answer::Unknown => ("unknown", ": the schema does not describe the begin step".to_owned()),
+    }
+}
+
+fn executes(record: &Record) -> &'static str {
+    let is_there = record.seen.slots.iter().any(|slot| slot.content != Content::Absent);
+    match record.lapsing().and_then(|(value, _)| value.lapsed) {
+        Some(_) => " the operation: what is stored is past its own expiry",
+        None if is_there => " the operation: what is stored does not stop the request",
+        None => " the operation: nothing holds the key",
     }
 }
 
@@ -79,6 +89,7 @@ pub fn then(record: &Record) -> String {
         Answer::Execute | Answer::Fail => "",
         Answer::Conflict => "gets ",
         Answer::Replay => "gets a ",
+        Answer::Unknown => "gets what is ",
     };
     format!("the next request {gets}{word}{rest}")
 }
@@ -115,8 +126,33 @@ fn replayed(record: &Record, told: &str) -> String {
     }
 }
 
+/// When a value ends by what it holds, by whose clock, and what it is then.
+pub fn own_expiry(record: &Record) -> Option<String> {
+    let (value, rule) = record.lapsing()?;
+    let at = value.expires_ms?;
+    let whose = match rule.clock {
+        Clock::Client => "clients' clock, compared with the server's",
+        Clock::Server => "the server's clock",
+    };
+    let field = escape::text(rule.field.as_bytes());
+    let Some(now) = record.seen.server_ms else {
+        return Some(format!("at {field} in the value, and the server does not tell the time"));
+    };
+    let then = match rule.past {
+        Past::Absent => "to the next request nothing is there",
+        Past::Reclaimable => "the next request takes the key over",
+    };
+    Some(match value.lapsed {
+        Some(_) => format!("{} ago: {then} ({field}; {whose})", duration::short(now - at)),
+        None => format!("in {}, then {then} ({field}; {whose})", duration::short(at - now)),
+    })
+}
+
 /// What becomes of the worker whose lock is removed.
-pub fn late_worker(late: LateWorker) -> &'static str {
+pub fn late_worker(late: Option<LateWorker>) -> &'static str {
+    let Some(late) = late else {
+        return "nobody knows what becomes of its result: the schema does not describe the complete step";
+    };
     match (late.stores_when_absent, late.stores_when_retaken) {
         (false, false) => "it is fenced off: the schema refuses its result from now on",
         (false, true) => {

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use super::faults::{self, Problem};
 use super::load::Deployment;
-use super::load::read_folder;
+use super::load::read_whole;
+use crate::domain::schema::{Schema, SchemaError};
 
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) folder: PathBuf,
     pub(crate) name: Option<String>,
+    /// The schema, where it can be read.
+    pub(crate) schema: Option<Schema>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -18,6 +21,17 @@ impl Report {
     /// True when the schema cannot be used, or would not do what it says.
     pub(crate) fn is_wrong(&self) -> bool {
         self.problems.iter().any(|problem| problem.is_error)
+    }
+
+    /// Adds what is wrong with a call of a step, at the line of the call.
+    pub(crate) fn add(&mut self, step: &str, call: usize, message: String, is_error: bool) {
+        let file = self.folder.join("schema.toml");
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let table = format!("[[{step}.call]]");
+        let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim() == table);
+        let line = lines.nth(call).map_or(1, |(line, _)| line + 1);
+        let what = SchemaError { file: file.display().to_string(), line, message };
+        self.problems.push(Problem { what, is_error });
     }
 }
 
@@ -35,14 +49,16 @@ pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<Report>>> {
 fn report(folder: &Path) -> Report {
     // A folder given as `.` has a name too, which the schema's must be.
     let named = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    match read_folder(&named, &Deployment::default()) {
-        Err(mut error) => {
-            error.file = error.file.replacen(&named.display().to_string(), &folder.display().to_string(), 1);
-            Report { folder: folder.to_owned(), name: None, problems: vec![Problem { what: error, is_error: true }] }
+    match read_whole(&named, &Deployment::default()) {
+        Err(all) => {
+            let (full, shown) = (named.display().to_string(), folder.display().to_string());
+            let as_given = |error: SchemaError| SchemaError { file: error.file.replacen(&full, &shown, 1), ..error };
+            let problems = all.into_iter().map(|error| Problem { what: as_given(error), is_error: true }).collect();
+            Report { folder: folder.to_owned(), name: None, schema: None, problems }
         }
         Ok(schema) => {
             let problems = faults::of(folder, &schema);
-            Report { folder: folder.to_owned(), name: Some(schema.name), problems }
+            Report { folder: folder.to_owned(), name: Some(schema.name.clone()), schema: Some(schema), problems }
         }
     }
 }

@@ -38,16 +38,16 @@ fn open_forms(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = fs::read_to_string(&file).unwrap_or_default();
     let tables: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
-    let is_open = |case: &ValueCase| match case.encoding {
-        Encoding::Json => case.closed.is_none(),
+    let is_open = |case: &ValueCase| match case.encoding() {
         Encoding::Text => case.is_opaque() && !case.is_marked_opaque,
+        encoding => encoding.has_fields() && case.closed.is_none(),
     };
     let open = schema.values.iter().enumerate().filter(|(_, case)| is_open(case));
     open.map(|(index, case)| {
         let line = tables.get(index).map_or(1, |(line, _)| line + 1);
-        let message = match case.encoding {
-            Encoding::Json => "takes values with any other fields, too: list its own in `required` and `optional`",
+        let message = match case.encoding() {
             Encoding::Text => "takes any text: say `opaque = true` where that is meant, else `equals`",
+            _ => "takes values with any other fields, too: list its own in `required` and `optional`, unless it is an array",
         };
         problem(&file, line, format!("`{}` {message}", case.name), false)
     })

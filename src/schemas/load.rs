@@ -1,11 +1,12 @@
 //! Reading schema folders: the ones compiled in, and the operator's own.
 
-use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults;
+use super::new_folder::Files;
 use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaError, SchemaSource, Script, TtlOf};
 use crate::files;
 
@@ -43,15 +44,6 @@ pub enum LoadError {
     },
 }
 
-struct BuiltIn {
-    folder: &'static str,
-    toml: &'static str,
-    json: &'static str,
-    scripts: &'static [(&'static str, &'static str)],
-}
-
-const BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
-
 /// The schemas that there are, and those of the operator's folder that are left out.
 #[derive(Debug, Default)]
 pub struct Loaded {
@@ -68,10 +60,23 @@ pub struct Loaded {
 ///
 /// # Errors
 /// The folder cannot be read, or a schema does not take its prefix.
-pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deployment) -> Result<Loaded, LoadError> {
+pub fn load(folder: Option<&Path>, deployment: impl FnMut(&str) -> Deployment) -> Result<Loaded, LoadError> {
+    load_with(folder, |_| false, deployment)
+}
+
+/// The same, and the layouts of published libraries that somebody wants by name.
+///
+/// # Errors
+/// As `load`.
+pub fn load_with(
+    folder: Option<&Path>,
+    wants: impl Fn(&str) -> bool,
+    mut deployment: impl FnMut(&str) -> Deployment,
+) -> Result<Loaded, LoadError> {
     let own = folder.map(folders_in).transpose()?.unwrap_or_default();
     let mut loaded = Loaded::default();
-    for built_in in BUILT_IN {
+    let libraries = LIBRARIES.iter().filter(|library| wants(library.folder));
+    for built_in in BUILT_IN.iter().chain(libraries) {
         if !own.iter().any(|folder| name_of(folder) == built_in.folder) {
             let read = |deployment: &Deployment| read_built_in(built_in, deployment);
             loaded.schemas.push(with_its_prefix(built_in.folder, read, &mut deployment)?);
@@ -91,6 +96,38 @@ pub fn load(folder: Option<&Path>, mut deployment: impl FnMut(&str) -> Deploymen
     Ok(loaded)
 }
 
+/// One schema as it is deployed; `None` where there is none of this name.
+///
+/// # Errors
+/// The schema cannot be read, or does not take its prefix.
+pub(super) fn one(folder: Option<&Path>, name: &str, deployment: &Deployment) -> Result<Option<Schema>, LoadError> {
+    let own = folder.map(|folder| folder.join(name)).filter(|folder| folder.join("schema.toml").is_file());
+    let built_in = BUILT_IN.iter().chain(LIBRARIES).find(|built_in| built_in.folder == name);
+    let read = |deployment: &Deployment| match (&own, built_in) {
+        (Some(own), _) => read_folder(own, deployment).map(Some),
+        (None, Some(built_in)) => read_built_in(built_in, deployment).map(Some),
+        (None, None) => Ok(None),
+    };
+    let Some(schema) = read(deployment)? else { return Ok(None) };
+    refuse_prefix(&schema, deployment)?;
+    Ok(Some(schema))
+}
+
+/// The files of a schema; `None` where there is none of this name.
+///
+/// # Errors
+/// They cannot be read.
+pub(crate) fn files_of(folder: Option<&Path>, name: &str) -> Result<Option<Files>, SchemaError> {
+    if let Some(own) = folder.map(|folder| folder.join(name)).filter(|own| own.join("schema.toml").is_file()) {
+        let file = own.join("schema.toml");
+        let toml = files::read_text(&file, LARGEST).map_err(|error| unreadable(&file, &error))?;
+        return Ok(Some(Files { toml, scripts: scripts_in(&own)? }));
+    }
+    let built_in = BUILT_IN.iter().chain(LIBRARIES).find(|built_in| built_in.folder == name);
+    let source = built_in.map(|of| of.source(Prefixes::default()));
+    Ok(source.map(|of| Files { toml: of.toml.to_owned(), scripts: of.scripts }))
+}
+
 /// The schema, with the prefix in its keys that the deployment sets: for an older release that of the newer one, whose
 /// Redis keys they share, unless the older has a prefix of its own.
 fn with_its_prefix(
@@ -105,9 +142,16 @@ fn with_its_prefix(
         let prefix = newer.and_then(|newer| deployment(newer).prefix);
         return Ok(if prefix.is_some() { read(&Deployment { prefix, ..own })? } else { schema });
     }
-    match schema.prefix.place.refusal() {
-        Some(why) => Err(LoadError::NoPrefix { why: why.to_owned(), schema: schema.name }),
-        None => Ok(schema),
+    refuse_prefix(&schema, &own)?;
+    Ok(schema)
+}
+
+/// # Errors
+/// The deployment sets a prefix, and the schema takes none.
+fn refuse_prefix(schema: &Schema, deployment: &Deployment) -> Result<(), LoadError> {
+    match schema.prefix.place.refusal().filter(|_| deployment.prefix.is_some()) {
+        Some(why) => Err(LoadError::NoPrefix { why: why.to_owned(), schema: schema.name.clone() }),
+        None => Ok(()),
     }
 }
 
@@ -116,36 +160,37 @@ fn with_its_prefix(
 /// # Errors
 /// What is wrong, with file and line.
 pub(crate) fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
+    let none = || unreadable(folder, &std::io::Error::other("nothing tells why"));
+    read_whole(folder, deployment).map_err(|all| all.into_iter().next().unwrap_or_else(none))
+}
+
+/// Reads one schema folder.
+///
+/// # Errors
+/// All that is wrong, with file and line.
+pub(crate) fn read_whole(folder: &Path, deployment: &Deployment) -> Result<Schema, Vec<SchemaError>> {
     let file = folder.join("schema.toml");
-    let toml = files::read_text(&file, LARGEST).map_err(|error| unreadable(&file, &error))?;
+    let toml = files::read_text(&file, LARGEST).map_err(|error| vec![unreadable(&file, &error)])?;
     let source = SchemaSource {
         file: &file.display().to_string(),
         toml: &toml,
         json: None,
-        scripts: scripts_in(folder)?,
+        scripts: scripts_in(folder).map_err(|error| vec![error])?,
         origin: Origin::Folder(folder.to_owned()),
         prefixes: deployment.prefixes(),
     };
-    let schema = deployed(schema::parse(source)?, deployment);
+    let schema = deployed(schema::parse_all(source)?, deployment);
     if schema.name != name_of(folder) {
         let line = schema::line_of_key(&toml, "name");
         let message =
             format!("name is `{}`, but the folder is called `{}`: they must be the same", schema.name, name_of(folder));
-        return Err(SchemaError { file: file.display().to_string(), line, message });
+        return Err(vec![SchemaError { file: file.display().to_string(), line, message }]);
     }
     Ok(schema)
 }
 
-fn read_built_in(built_in: &BuiltIn, deployment: &Deployment) -> Result<Schema, SchemaError> {
-    let source = SchemaSource {
-        file: &format!("lua/{}/schema.toml", built_in.folder),
-        toml: built_in.toml,
-        json: Some(built_in.json),
-        scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
-        origin: Origin::BuiltIn,
-        prefixes: deployment.prefixes(),
-    };
-    Ok(deployed(schema::parse(source)?, deployment))
+fn read_built_in(built_in: &'static BuiltIn, deployment: &Deployment) -> Result<Schema, SchemaError> {
+    Ok(deployed(schema::parse(built_in.source(deployment.prefixes()))?, deployment))
 }
 
 fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
@@ -159,10 +204,6 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema
 }
 
-fn script(name: &str, text: impl Into<Cow<'static, str>>) -> Script {
-    Script { name: name.to_owned(), text: text.into() }
-}
-
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
     let mut folders: Vec<_> = entries(folder)?.into_iter().filter(|path| path.join("schema.toml").is_file()).collect();
     folders.sort();
@@ -173,7 +214,7 @@ fn scripts_in(folder: &Path) -> Result<Vec<Script>, SchemaError> {
     let lua = entries(folder)?.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "lua"));
     lua.map(|path| {
         let text = files::read_text(&path, LARGEST).map_err(|error| unreadable(&path, &error))?;
-        Ok(script(&name_of(&path.with_extension("")), text))
+        Ok(Script { name: name_of(&path.with_extension("")), text: text.into() })
     })
     .collect()
 }
@@ -203,23 +244,6 @@ mod tests {
         let folders: Vec<_> = BUILT_IN.iter().map(|built_in| built_in.folder).collect();
         assert_eq!(names, folders);
         assert_eq!(names.len(), 7);
-    }
-
-    #[test]
-    fn the_json_compiled_in_says_what_the_toml_says() {
-        let source = |built_in: &'static BuiltIn, json| SchemaSource {
-            file: built_in.folder,
-            toml: built_in.toml,
-            json,
-            scripts: built_in.scripts.iter().map(|(name, text)| script(name, *text)).collect(),
-            origin: Origin::BuiltIn,
-            prefixes: Prefixes::default(),
-        };
-        for built_in in BUILT_IN {
-            let from_toml = schema::parse(source(built_in, None)).unwrap();
-            let from_json = schema::parse(source(built_in, Some(built_in.json))).unwrap();
-            assert_eq!(format!("{from_json:?}"), format!("{from_toml:?}"));
-        }
     }
 
     #[test]

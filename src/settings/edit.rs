@@ -34,7 +34,7 @@ pub(crate) fn use_context(file: &ConfigFile, name: &str) -> Result<(), Stop> {
 }
 
 /// All or nothing: through a file beside it, with its rights; where it is a link, what it leads to.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let path = fs::canonicalize(path)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut new = tempfile::Builder::new().prefix(".config-").tempfile_in(folder)?;

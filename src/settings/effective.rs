@@ -184,10 +184,23 @@ impl Settings {
         if args.schema.is_empty() { self.belonging.context.schema.clone() } else { args.schema.clone() }
     }
 
+    /// True when the layout of a published library is to be read: the operator or the context names the library, or the context
+    /// says how this deployment has it.
+    pub(crate) fn wants_library(&self, library: &str, args: &SchemaArgs) -> bool {
+        let context = &self.belonging.context;
+        let listed = args.schema.iter().chain(&context.schema).any(|name| name == library);
+        listed || context.deployment.contains_key(library)
+    }
+
     /// The folder of the operator's own schemas: the flag's or variable's, which must exist, else the default one
     /// where it does.
     pub(crate) fn schema_dir(&self, flag: Option<&Path>) -> Option<PathBuf> {
         self.schema_dir_sourced(flag).value
+    }
+
+    /// Where the operator's own schemas are kept, unless something names another folder; the folder may not be there.
+    pub(crate) fn usual_schema_dir(&self) -> Option<PathBuf> {
+        self.environment.config_dir().map(|folder| folder.join("schemas"))
     }
 
     pub(super) fn schema_dir_sourced(&self, flag: Option<&Path>) -> Sourced<Option<PathBuf>> {
@@ -228,6 +241,14 @@ impl Settings {
         self.environment.state_dir().ok_or_else(|| {
             Stop::usage("no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set")
         })
+    }
+
+    /// The audit log.
+    ///
+    /// # Errors
+    /// As [`Settings::state_dir`].
+    pub(crate) fn audit_log(&self) -> Result<PathBuf, Stop> {
+        Ok(self.state_dir()?.join("audit.jsonl"))
     }
 
     /// The server's address as people read it, with the database.

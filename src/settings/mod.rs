@@ -2,6 +2,7 @@
 //! read here and nowhere else.
 
 mod address;
+mod adoption;
 mod belonging;
 mod config;
 mod edit;
@@ -18,6 +19,7 @@ mod tls_settings;
 mod url;
 
 pub(crate) use crate::domain::secret::Secret;
+pub(crate) use adoption::{Adoption, adopt};
 pub(crate) use config::ContextConfig;
 pub(crate) use edit::use_context;
 pub(crate) use effective::Settings;

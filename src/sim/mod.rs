@@ -1,11 +1,16 @@
 //! Workers that play a service against the real server.
 
+mod content;
 pub(crate) mod exploration;
 mod race;
+mod rehearsal;
 pub mod seed;
 mod service;
 pub(crate) mod simulate;
 mod test_keys;
+mod trial;
 
 pub(crate) use self::race::{Connections, Ended, NotConnected, Raced, race};
+pub(crate) use self::rehearsal::{NotRehearsed, Rehearsed, rehearse};
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;
+pub(crate) use self::trial::try_steps;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::domain::race::{Answer, Strategy};
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Action, Call, Meaning, Schema, State, Step};
-use crate::domain::step::{Request, StepReply, reply};
+use crate::domain::schema::{Action, Call, Meaning, Schema, State};
+use crate::domain::step::{Listener, Request, StepReply};
 use crate::store::{Packed, StoreError, Wire, pack};
 
 /// A service that plays one strategy. The server knows the service's scripts.
@@ -19,6 +19,9 @@ pub(super) struct Service<'a> {
 /// A request ready to be sent.
 pub(super) struct Prepared<'a> {
     pub(super) request: Packed,
+    /// The hash of the payload that the worker has, to compare with the stored one.
+    fingerprint: String,
+    now_ms: u64,
     reads: Reads<'a>,
     script: Option<Script<'a>>,
 }
@@ -31,12 +34,22 @@ struct Script<'a> {
 }
 
 impl<'a> Prepared<'a> {
+    /// A command without a payload to compare.
+    fn own(request: Packed, reads: Reads<'a>) -> Self {
+        Self { request, fingerprint: String::new(), now_ms: 0, reads, script: None }
+    }
+
     /// The schema's call that the request makes; `None` for a strategy's own request.
     pub(super) fn call(&self) -> Option<&'a Call> {
         match self.reads {
             Reads::Call(call) => Some(call),
             _ => None,
         }
+    }
+
+    /// Who hears the reply.
+    pub(super) fn listener<'l>(&'l self, schema: &'l Schema) -> Listener<'l> {
+        Listener { schema, fingerprint: &self.fingerprint, now_ms: self.now_ms }
     }
 
     /// The same request with the script's text, for a server that has forgotten the digest.
@@ -78,7 +91,7 @@ impl<'a> Service<'a> {
         let slots: Vec<usize> = (0..self.schema.slots.len()).rev().collect();
         let gets = |slots: &[usize]| slots.iter().map(|slot| self.get(request, *slot)).collect::<Vec<_>>();
         match self.strategy {
-            Strategy::Schema => self.step(&self.schema.begin, request),
+            Strategy::Schema => self.calls(self.schema.begin_calls(), request),
             Strategy::CheckThenAct => {
                 let mut step = gets(&slots);
                 step.push(self.set(request, false));
@@ -95,20 +108,20 @@ impl<'a> Service<'a> {
     }
 
     pub(super) fn complete(&self, request: &Request) -> Vec<Prepared<'a>> {
-        self.step(&self.schema.complete, request)
+        self.calls(self.schema.complete_calls(), request)
     }
 
     pub(super) fn renew(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
-        self.schema.renew.as_ref().map(|step| self.step(step, request))
+        self.schema.renew.as_ref().map(|step| self.calls(&step.calls, request))
     }
 
     pub(super) fn release(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
         match (&self.schema.release, self.strategy) {
-            (Some(step), _) => Some(self.step(step, request)),
+            (Some(step), _) => Some(self.calls(&step.calls, request)),
             (None, Strategy::Schema) => None,
             (None, _) => {
                 let del = pack([b"DEL", &self.redis_key(request, self.schema.lock_slot())[..]]);
-                Some(vec![Prepared { request: del, reads: Reads::Gone, script: None }])
+                Some(vec![Prepared::own(del, Reads::Gone)])
             }
         }
     }
@@ -116,7 +129,7 @@ impl<'a> Service<'a> {
     /// What a reply means; `None` when the next call decides.
     pub(super) fn read(&self, prepared: &Prepared, reply: StepReply) -> Option<Answer> {
         match (&prepared.reads, reply) {
-            (Reads::Call(call), reply) => answer(call, &reply),
+            (Reads::Call(call), reply) => answer(prepared.listener(self.schema), call, &reply),
             (Reads::Slot(_) | Reads::Lock, StepReply::Nil) => None,
             (Reads::Slot(slot), StepReply::Text(bytes)) => Some(self.stored(*slot, bytes)),
             (Reads::Lock, StepReply::Text(_)) => Some(Answer::Acquired),
@@ -139,16 +152,18 @@ impl<'a> Service<'a> {
         }
     }
 
-    fn step(&self, step: &'a Step, request: &Request) -> Vec<Prepared<'a>> {
-        step.calls.iter().map(|call| self.call(call, request)).collect()
+    fn calls(&self, calls: &'a [Call], request: &Request) -> Vec<Prepared<'a>> {
+        calls.iter().map(|call| self.call(call, request)).collect()
     }
 
     fn call(&self, call: &'a Call, request: &Request) -> Prepared<'a> {
         let words = |templates: &'a [_]| templates.iter().map(|template| request.word(template)).collect::<Vec<_>>();
         match &call.action {
-            Action::Command(command) => {
-                Prepared { request: pack(words(command)), reads: Reads::Call(call), script: None }
-            }
+            Action::Command(command) => Prepared {
+                fingerprint: request.fingerprint.to_owned(),
+                now_ms: request.now_ms,
+                ..Prepared::own(pack(words(command)), Reads::Call(call))
+            },
             Action::Script { name, keys, args } => {
                 let count = keys.len().to_string().into_bytes();
                 let words: Vec<_> = [count].into_iter().chain(words(keys)).chain(words(args)).collect();
@@ -157,8 +172,9 @@ impl<'a> Service<'a> {
                     Some(digest) => [&b"EVALSHA"[..], digest],
                     None => eval(text.as_bytes()),
                 };
-                let request = pack(head.into_iter().chain(words.iter().map(Vec::as_slice)));
-                Prepared { request, reads: Reads::Call(call), script: Some(Script { text, words }) }
+                let packed = pack(head.into_iter().chain(words.iter().map(Vec::as_slice)));
+                let (fingerprint, script) = (request.fingerprint.to_owned(), Some(Script { text, words }));
+                Prepared { request: packed, fingerprint, now_ms: request.now_ms, reads: Reads::Call(call), script }
             }
         }
     }
@@ -177,7 +193,7 @@ impl<'a> Service<'a> {
 
     fn get(&self, request: &Request, slot: usize) -> Prepared<'a> {
         let get = pack([b"GET", &self.redis_key(request, slot)[..]]);
-        Prepared { request: get, reads: Reads::Slot(slot), script: None }
+        Prepared::own(get, Reads::Slot(slot))
     }
 
     fn set(&self, request: &Request, only_if_absent: bool) -> Prepared<'a> {
@@ -187,7 +203,7 @@ impl<'a> Service<'a> {
         if only_if_absent {
             words.push(b"NX".to_vec());
         }
-        Prepared { request: pack(words), reads: Reads::Lock, script: None }
+        Prepared::own(pack(words), Reads::Lock)
     }
 
     fn redis_key(&self, request: &Request, slot: usize) -> Vec<u8> {
@@ -199,16 +215,13 @@ fn eval(text: &[u8]) -> [&[u8]; 2] {
     [b"EVAL", text]
 }
 
-fn answer(call: &Call, reply: &StepReply) -> Option<Answer> {
-    let Some(known) = reply::recognise(call, reply) else { return Some(unknown(reply)) };
+fn answer(listener: Listener<'_>, call: &Call, reply: &StepReply) -> Option<Answer> {
+    let Some(known) = listener.recognise(call, reply) else { return Some(unknown(reply)) };
     Some(match known.means {
         Meaning::Next => return None,
         Meaning::Acquired => Answer::Acquired,
         Meaning::Conflict => Answer::Conflict,
-        Meaning::Replay => {
-            let carried = reply::carries_response(&known.pattern).then(|| reply.stored()).flatten();
-            Answer::Replay(carried.map(<[u8]>::to_vec))
-        }
+        Meaning::Replay => Answer::Replay(listener.carried(known, reply).map(<[u8]>::to_vec)),
         Meaning::Fail | Meaning::Mismatch => Answer::Wrong(format!("the request fails on {}", words(reply))),
         Meaning::Stored | Meaning::Renewed => Answer::Stored,
         Meaning::Refused => Answer::Refused,

@@ -28,6 +28,7 @@ pub(crate) use self::read::look::MOST_WHOLE;
 pub(crate) use self::read::page_size::Gait;
 pub use self::read::reader::Head;
 pub(crate) use self::read::reader::{Reader, Seen};
+pub use self::read::sampler::Sampler;
 pub use self::read::scan::Walk;
 pub use sandbox::{Entry, Sandbox};
 pub(crate) use sandbox::{EntryValue, SandboxError, Setup, free_port, nowhere};

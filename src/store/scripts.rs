@@ -1,7 +1,10 @@
 //! idemctl's own scripts, the source of which is `lua/admin/`. A part that several of them share stands in front of each.
 
-pub(super) const OBSERVE: &str =
-    concat!(include_str!("../../lua/admin/part/deadline.lua"), include_str!("../../lua/admin/observe.lua"));
+pub(super) const OBSERVE: &str = concat!(
+    include_str!("../../lua/admin/part/deadline.lua"),
+    include_str!("../../lua/admin/part/fields.lua"),
+    include_str!("../../lua/admin/observe.lua")
+);
 pub(super) const CHANGE_MANY_IF_SAME: &str =
     concat!(include_str!("../../lua/admin/part/deadline.lua"), include_str!("../../lua/admin/change_many_if_same.lua"));
 pub(super) const RESTORE_IF_ABSENT: &str = include_str!("../../lua/admin/restore_if_absent.lua");

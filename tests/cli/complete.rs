@@ -64,7 +64,7 @@ impl Case {
 
     /// The service takes the lock.
     fn begin(&self, key: &str) -> Meaning {
-        wire::play(&mut self.server.connect(), &self.schema.begin, &self.request(key)).means()
+        wire::play(&mut self.server.connect(), self.schema.begin.as_ref().unwrap(), &self.request(key)).means()
     }
 
     /// The value and the milliseconds left of a slot.
@@ -83,7 +83,7 @@ impl Case {
 
     /// `--owner`, where the step checks it.
     fn owner(&self) -> &'static [&'static str] {
-        if self.schema.complete.checks_owner { &["--owner", OWNER] } else { &[] }
+        if self.schema.complete.as_ref().unwrap().checks_owner { &["--owner", OWNER] } else { &[] }
     }
 
     fn fingerprint(&self) -> &'static [&'static str] {
@@ -93,7 +93,7 @@ impl Case {
     /// What the service itself stores for this response, for another key.
     fn by_the_service(&mut self) -> (Option<Vec<u8>>, i64) {
         assert_eq!(self.begin("theirs"), Meaning::Acquired);
-        let step = &self.schema.complete;
+        let step = self.schema.complete.as_ref().unwrap();
         let stored = wire::play(&mut self.server.connect(), step, &self.request("theirs")).means();
         assert_eq!(stored, Meaning::Stored);
         self.held("theirs", self.schema.result_slot())
@@ -110,7 +110,7 @@ impl Case {
         if lock != result {
             assert_eq!(self.held(key, lock).0, None, "{name}: the lock goes");
         }
-        let played = wire::play(&mut self.server.connect(), &self.schema.begin, &self.request(key));
+        let played = wire::play(&mut self.server.connect(), self.schema.begin.as_ref().unwrap(), &self.request(key));
         assert_eq!(played.means(), Meaning::Replay, "{name}");
         let carried = played.reply.stored().map(<[u8]>::to_vec);
         // Where only the response in the value is replayed, it is in the value byte for byte.
@@ -165,7 +165,7 @@ fn a_result_is_replaced_on_request_alone_and_can_be_restored() {
         assert_eq!(case.begin("k"), Meaning::Acquired);
         let wrong = Response { status: Some(200), body: b"wrong".to_vec(), ..Response::default() };
         let request = Request { response: &wrong, ..case.request("k") };
-        let stored = wire::play(&mut case.server.connect(), &case.schema.complete, &request).means();
+        let stored = wire::play(&mut case.server.connect(), case.schema.complete.as_ref().unwrap(), &request).means();
         assert_eq!(stored, Meaning::Stored);
         let slot = case.schema.result_slot();
         let before = case.held("k", slot);
@@ -237,6 +237,7 @@ fn the_one_schema_that_holds_the_key_is_taken() {
     server.idemctl(&complete).exits(0);
     assert!(server.idemctl(&["inspect", "k"]).exits(0).text().contains("completed  go-middleware"));
     server.idemctl(&["complete", "nowhere", "--status", "201", "--body", "", "--yes"]).exits(2).says("which schema?");
+    server.idemctl(&["begin", "k", "--yes"]).exits(1).says("replay");
     server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
     server.set("idem:k", r#"{"status":"IN_PROGRESS"}"#, 60_000);
     server.idemctl(&complete).exits(2).says("which schema?");

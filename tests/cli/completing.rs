@@ -1,10 +1,9 @@
 //! What TAB offers: the answers of the binary, and of bash itself.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::{Home, Run, Runs, Server, idemctl};
+use crate::support::{Home, Run, Runs, Server, binary, idemctl};
 
 /// What is offered for the last of these words, as a shell asks: with COMPLETE and the words behind `--`.
 fn asked(mut command: Command, words: &[&str]) -> Run {
@@ -99,7 +98,7 @@ fn a_completion_neither_asks_nor_waits_nor_complains() {
 
 /// What bash offers for the last of these words, with the script of `idemctl completions bash`; bash itself parts words at `=`.
 fn in_bash(home: &Home, words: &[&str]) -> Vec<String> {
-    let binary = Path::new(env!("CARGO_BIN_EXE_idemctl")).parent().unwrap();
+    let binary = binary();
     let (last, before) = words.split_last().unwrap();
     let script = format!(
         r#"source <(idemctl completions bash)
@@ -112,7 +111,7 @@ fn in_bash(home: &Home, words: &[&str]) -> Vec<String> {
     );
     let mut bash = Command::new("bash");
     bash.args(["--norc", "-c", &script]).env_clear().env("HOME", home.path());
-    let run = bash.env("PATH", format!("{}:/usr/bin:/bin", binary.display())).run().exits(0);
+    let run = bash.env("PATH", format!("{}:/usr/bin:/bin", binary.parent().unwrap().display())).run().exits(0);
     assert_eq!(run.stderr, "", "{words:?}");
     run.text().lines().map(str::to_owned).collect()
 }

@@ -4,9 +4,9 @@
 //! (`make generate`) writes the blocks that leave nothing out anew.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::support::{Runs, idemctl, program};
+use crate::support::{Runs, binary, idemctl, program};
 
 /// The documents whose consoles speak of `idemctl sandbox --seed 20`. The consoles of `docs/connecting.md` need clusters, Sentinels
 /// and certificates: the tests of these run them.
@@ -59,7 +59,7 @@ fn played(commands: &[&Shown]) -> Vec<Vec<String>> {
     let home = tempfile::tempdir().unwrap();
     let script: String = commands.iter().map(|shown| format!("echo '{MARK}'\n{}\n", shown.command)).collect();
     fs::write(home.path().join("script"), format!("exec 2>&1\n{script}")).unwrap();
-    let binary = Path::new(env!("CARGO_BIN_EXE_idemctl"));
+    let binary = binary();
     let folders = [binary.parent().unwrap(), program().parent().unwrap()].map(|folder| folder.display().to_string());
     let run = idemctl(home.path())
         .args(["sandbox", "--seed", "20", "--", "sh", "script"])

@@ -51,6 +51,25 @@ fn what_is_no_lock_or_lives_longer_stays_as_it_is() {
     assert!(server.audited().is_empty());
 }
 
+/// Rule: a lock that an operator gave more time is not in excess, as long as the lock has that time.
+#[test]
+fn an_extended_lock_is_in_excess_once_somebody_else_moved_its_expiry() {
+    let server = seeded();
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
+    let sweep = [&["sweep", "--include", "excess-ttl", "--yes", "--grace", "0s"], &stated[..]].concat();
+    server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
+    let listed = server.idemctl(&[&["list", "--finding", "excess-ttl", "-o", "name"], &stated[..]].concat());
+    assert_eq!(listed.exits(0).text(), "long\n");
+    // Nor does it contradict a default.
+    let told = server.idemctl(&["list", "--match", "a*"]).exits(0).all();
+    assert!(!told.contains("default lock TTL"), "{told}");
+    server.idemctl(&sweep).exits(0);
+    assert_eq!((server.get("idempotency:a").is_some(), server.get("idempotency:long")), (true, None));
+    server.send::<i64>(&[b"PEXPIRE", b"idempotency:a", b"3000000"]);
+    server.idemctl(&sweep).exits(0);
+    assert_eq!(server.get("idempotency:a"), None);
+}
+
 #[test]
 fn several_locks_are_extended_with_one_question_and_the_others_are_named() {
     let server = seeded();

@@ -68,6 +68,11 @@ fn one_operation_is_shown_with_its_records_and_what_was_left_of_them() {
     assert_eq!(json["changes"].as_array().unwrap().len(), 2);
     assert_eq!(json["changes"][1]["after"]["type"], "string");
     server.idemctl(&["log", "show", &op, "--limit", "1"]).exits(0).says("The first 1 of 2");
+    let last = server.idemctl(&["log", "show"]).exits(0);
+    assert_eq!(
+        last.text(),
+        server.idemctl(&["log", "show", operations(&server, &[]).last().unwrap()["op"].as_str().unwrap()]).text()
+    );
     server.idemctl(&["log", "show", "zz"]).exits(1).says("no operation zz");
     server.idemctl(&["log", "show", ""]).exits(2).says("several operations");
 }
@@ -101,4 +106,5 @@ fn nothing_changed_yet_is_no_error() {
     let server = Server::start();
     server.idemctl(&["log"]).exits(0).says("Nothing was changed yet");
     server.idemctl(&["log", "show", "a"]).exits(1);
+    server.idemctl(&["log", "show"]).exits(1).says("nothing was changed yet");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Runs, Server, program};
+use crate::support::{Runs, Server, binary, program};
 
 const HOUR: u64 = 3_600_000;
 
@@ -44,8 +44,9 @@ fn each_command_does_what_the_document_says() {
     let server = seeded();
     let commands = commands();
     assert!(commands.len() > 20, "{commands:?}");
-    let binary = Path::new(env!("CARGO_BIN_EXE_idemctl")).parent().unwrap();
-    let path = format!("{}:{}:/usr/bin:/bin", binary.display(), program().parent().unwrap().display());
+    let binary = binary();
+    let path =
+        format!("{}:{}:/usr/bin:/bin", binary.parent().unwrap().display(), program().parent().unwrap().display());
     for (line, code) in commands {
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).env_clear().env("PATH", &path).env("HOME", server.folder());

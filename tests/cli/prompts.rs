@@ -1,7 +1,7 @@
 //! What is asked on a terminal, from the outside: a terminal of the test's own, keys pressed as a person does.
 
 use crate::support::terminal::{answered, on_terminal};
-use crate::support::{Server, idemctl};
+use crate::support::{Server, binary, idemctl};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
 const PENDING: &str = r#"{"status":"PENDING"}"#;
@@ -59,7 +59,7 @@ fn keys_on_stdin_are_asked_about_on_the_terminal() {
     for (typed, code) in [("n\r", 2), ("\x03", 130), ("y\r", 0)] {
         let mut shell = std::process::Command::new("sh");
         shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
-        let line = format!("printf 'stuck\\nother\\n' | {} force-unlock -", env!("CARGO_BIN_EXE_idemctl"));
+        let line = format!("printf 'stuck\\nother\\n' | {} force-unlock -", binary().display());
         let session = on_terminal(shell, &["-c", &line]);
         let (shown, ended) = answered(session, "Remove these 2 locks?", typed);
         assert_eq!(ended, code, "{shown}");

@@ -276,7 +276,7 @@ fn every_folder_is_checked_though_one_is_wrong() {
     let home = home();
     own(home.path(), "express", |_, text| text);
     fs::create_dir(home.path().join("another")).unwrap();
-    fs::write(home.path().join("another/schema.toml"), "format = 2\n").unwrap();
+    fs::write(home.path().join("another/schema.toml"), "format = 3\n").unwrap();
     let run = run(home.path(), &["schema", "check", "."]).exits(1);
     run.shows("./another/schema.toml:1: error: ").shows("another: wrong\n").shows("mine: ok\n");
 }

@@ -183,7 +183,7 @@ fn tls_on_one_side_only_is_told() {
         let began = Instant::now();
         let words = ["-p", &plain, "--tls", "--cacert", &ca, "--connect-timeout", "300ms"];
         secure.plain(&[&words, command].concat()).exits(5).says("without TLS").says("leave out --tls");
-        assert!(began.elapsed() < Duration::from_mins(1));
+        assert!(began.elapsed() < Duration::from_secs(60));
     }
 }
 

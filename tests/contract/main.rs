@@ -6,7 +6,10 @@
 mod support;
 
 mod by_hand;
+mod detecting;
+mod libraries;
 mod meeting;
 mod reading;
+mod recorded;
 mod services;
 mod writing;

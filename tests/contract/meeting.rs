@@ -29,12 +29,13 @@ impl Meeting {
     }
 
     fn we_begin(&mut self) -> Played<'_> {
-        let step = &self.schema.begin;
+        let step = self.schema.begin.as_ref().unwrap();
         wire::play(&mut self.connection, step, &request(&self.schema, &response()))
     }
 
     fn we_complete(&mut self) -> Meaning {
-        wire::play(&mut self.connection, &self.schema.complete, &request(&self.schema, &response())).means()
+        wire::play(&mut self.connection, self.schema.complete.as_ref().unwrap(), &request(&self.schema, &response()))
+            .means()
     }
 
     fn they_begin(&mut self) -> Begun {

@@ -10,7 +10,7 @@ use crate::stage::{REMOVALS, Stage};
 use crate::support::Server;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
-use crate::support::fault::{self, Hook, says};
+use crate::support::fault::{self, Hook, removes, says};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
@@ -52,7 +52,7 @@ fn a_node_that_is_busy_when_slots_have_moved_is_still_one_of_a_cluster() {
     let way = fault::hooked(cluster.node(1), move |sent| {
         let Some(there) = there.upgrade() else { return Hook::Cut };
         // The script is made known right before the first change.
-        if says(sent, "LOAD") && !has_moved.load(Ordering::SeqCst) {
+        if says(sent, "LOAD") && says(sent, "UNLINK") && !has_moved.load(Ordering::SeqCst) {
             there.move_slot(slot, 1, 2);
             has_moved.store(true, Ordering::SeqCst);
         }
@@ -99,15 +99,16 @@ fn a_result_that_comes_right_before_its_lock_is_removed_leaves_the_lock_and_no_b
         let number =
             (0..).find(|number| (cluster.owner(&lock(*number)), cluster.owner(&done(*number))) == (1, 2)).unwrap();
         cluster.set(&lock(number), "1", 60_000);
-        let there = Arc::downgrade(&cluster);
-        let way = fault::hooked(cluster.node(1), move |sent| {
+        let (there, backup) = (Arc::downgrade(&cluster), cluster.node(0).folder().join("b"));
+        // Once the lock is in the backup, the last look at its result follows.
+        let way = fault::hooked(cluster.node(2), move |_| {
             let Some(there) = there.upgrade() else { return Hook::Cut };
-            if says(sent, "DUMP") {
+            if std::fs::metadata(&backup).is_ok_and(|backup| backup.len() > 0) {
                 there.set(&done(number), "1", 80_000);
             }
             Hook::Pass
         });
-        cluster.announce(1, way);
+        cluster.announce(2, way);
         let name = format!("m{number}");
         let words: Vec<_> = words.iter().map(|word| if *word == "KEY" { name.as_str() } else { word }).collect();
         let run = cluster.idemctl(&words);
@@ -133,7 +134,7 @@ fn a_refusal_is_told_also_when_another_node_loses_a_reply() {
     redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut cluster.connect(1)).unwrap();
     let once = AtomicBool::new(false);
     let way = fault::hooked(cluster.node(2), move |sent| {
-        if says(sent, "EVALSHA") && !once.swap(true, Ordering::SeqCst) { Hook::Lose } else { Hook::Pass }
+        if removes(sent) && !once.swap(true, Ordering::SeqCst) { Hook::Lose } else { Hook::Pass }
     });
     cluster.announce(2, way);
     let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(3);
@@ -149,12 +150,12 @@ fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_
     let of = |node: usize| -> Vec<String> { (0..1_600).map(key).filter(|key| cluster.owner(key) == node).collect() };
     let keys = [&of(1)[..50], &of(0), &of(2)].concat();
     std::fs::write(cluster.node(0).folder().join("keys"), keys.join("\n")).unwrap();
-    let cut = |sent: &[u8]| if says(sent, "EVALSHA") { Hook::Cut } else { Hook::Pass };
+    let cut = |sent: &[u8]| if removes(sent) { Hook::Cut } else { Hook::Pass };
     cluster.announce(1, fault::hooked(cluster.node(1), cut));
     let there = Arc::downgrade(&cluster);
     let refuses = fault::hooked(cluster.node(2), move |sent| {
         if let Some(there) = there.upgrade()
-            && says(sent, "EVALSHA")
+            && removes(sent)
         {
             there.node(2).send::<()>(&[b"CONFIG", b"SET", b"min-replicas-to-write", b"1"]);
         }

@@ -58,7 +58,7 @@ fn a_scan_without_end_is_given_up() {
         // What was listed before is no whole list.
         assert!([3, 5].contains(&run.code), "{}", run.all());
         run.says(format!("its SCAN has no end: {says}"));
-        assert!(peak < LITTLE && began.elapsed() < Duration::from_mins(2), "{peak} bytes, {:?}", began.elapsed());
+        assert!(peak < LITTLE && began.elapsed() < Duration::from_secs(120), "{peak} bytes, {:?}", began.elapsed());
     };
     thread::scope(|scope| {
         for server in servers {
@@ -103,6 +103,6 @@ fn takes_no_memory(stage: &Stage, promise: &str) {
         assert!(!run.stderr.contains("panicked"), "{words:?}: {}", run.all());
         let shown = &promise[..promise.len().min(40)];
         assert!(peak < LITTLE, "{words:?} took {peak} bytes for {shown:?}");
-        assert!(began.elapsed() < Duration::from_mins(1), "{words:?}: {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{words:?}: {:?}", began.elapsed());
     }
 }

@@ -169,5 +169,5 @@ fn ctrl_c_during_a_watch_is_an_interruption() {
     let began = Instant::now();
     child.signal(Signal::INT);
     child.ends().exits(130);
-    assert!(began.elapsed() < Duration::from_mins(1));
+    assert!(began.elapsed() < Duration::from_secs(60));
 }

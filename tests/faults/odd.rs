@@ -25,7 +25,7 @@ fn a_value_of_512_mb_is_not_read_whole() {
         command.args(words);
         let began = Instant::now();
         bounded(command).exits(0).shows("512.0 MiB");
-        assert!(began.elapsed() < Duration::from_mins(1), "{words:?}: {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{words:?}: {:?}", began.elapsed());
     }
 }
 

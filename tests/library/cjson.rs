@@ -29,6 +29,7 @@ fn read(text: &[u8]) -> Vec<u8> {
         Some(Json::Bool(_)) => b"boolean".to_vec(),
         Some(Json::Number(number)) => format!("number {}", number.parse::<f64>().unwrap()).into_bytes(),
         Some(Json::String(text)) => [b"text ", text.as_bytes()].concat(),
+        Some(Json::Bytes(_)) => b"bytes".to_vec(),
         Some(Json::Array(_) | Json::Object(_) | Json::Raw(_)) => b"table".to_vec(),
     }
 }

@@ -35,7 +35,7 @@ fn answered(played: &Played<'_>) -> Option<(Answer, Option<String>)> {
 /// What is foreseen and what happens differ: both, and in which state. `None` when they are the same.
 fn difference(connection: &mut Connection, schema: &Schema, case: &Case) -> Option<String> {
     let foreseen = next_request::of(schema, &case.readings, &case.seen);
-    let played = play(connection, schema, &schema.begin, &case.key, NEXT);
+    let played = play(connection, schema, schema.begin.as_ref().unwrap(), &case.key, NEXT);
     let happened = answered(&played);
     let expected = Some((foreseen.answer, foreseen.client));
     (happened != expected)
@@ -65,7 +65,7 @@ fn begin_answers_what_is_foreseen_in_every_state() {
 /// The first reply of a step whose condition holds: what complete and release are foreseen to say.
 fn foreseen<'a>(step: &'a Step, readings: &[Reading]) -> Option<&'a Reply> {
     let holds = |reply: &&Reply| {
-        reply.when.iter().any(|condition| condition.0.iter().all(|(slot, asked)| readings[*slot].is(asked)))
+        reply.when.iter().any(|condition| condition.slots.iter().all(|(slot, asked)| readings[*slot].is(asked)))
     };
     step.calls.iter().flat_map(|call| &call.replies).find(holds)
 }
@@ -105,10 +105,10 @@ fn a_late_worker_stores_exactly_when_foreseen() {
     let server = Server::start();
     let mut connection = server.connect();
     for schema in wire::built_in() {
-        let late = fencing::of(&schema);
+        let late = fencing::of(&schema).unwrap();
         let key = b"late";
         let stores = |connection: &mut Connection| {
-            play(connection, &schema, &schema.complete, key, HOLDER).means() == Meaning::Stored
+            play(connection, &schema, schema.complete.as_ref().unwrap(), key, HOLDER).means() == Meaning::Stored
         };
         let forget = |connection: &mut Connection| {
             for redis_key in schema.redis_keys(key) {
@@ -118,7 +118,10 @@ fn a_late_worker_stores_exactly_when_foreseen() {
         forget(&mut connection);
         assert_eq!(stores(&mut connection), late.stores_when_absent, "{} when absent", schema.name);
         forget(&mut connection);
-        assert_eq!(play(&mut connection, &schema, &schema.begin, key, NEXT).means(), Meaning::Acquired);
+        assert_eq!(
+            play(&mut connection, &schema, schema.begin.as_ref().unwrap(), key, NEXT).means(),
+            Meaning::Acquired
+        );
         assert_eq!(stores(&mut connection), late.stores_when_retaken, "{} when retaken", schema.name);
     }
 }

@@ -7,6 +7,7 @@ mod support;
 
 mod bench;
 mod change_many_if_same;
+mod change_other_types;
 mod complete;
 mod complete_processing;
 mod expire_at;

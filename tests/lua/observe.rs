@@ -10,12 +10,12 @@ fn bench() -> Bench {
 }
 
 /// The reply's parts: the time, and a row for each key.
-fn parts(reply: StepReply) -> (i64, Vec<[StepReply; 9]>) {
+fn parts(reply: StepReply) -> (i64, Vec<[StepReply; 10]>) {
     let StepReply::Array(items) = reply else { panic!("{reply:?}") };
     let mut items = items.into_iter();
     let Some(StepReply::Integer(time)) = items.next() else { panic!("no time") };
     let rows = items.map(|row| match row {
-        StepReply::Array(row) => row.try_into().expect("nine elements"),
+        StepReply::Array(row) => row.try_into().expect("ten elements"),
         other => panic!("{other:?}"),
     });
     (time, rows.collect())
@@ -38,7 +38,7 @@ fn tells_type_expiry_memory_length_and_bytes_of_each_key() {
         bench.put("b", value);
         let (time, rows) = parts(bench.reply(&["a", "b"], &["-1", "0"]));
         assert!(time > 1_600_000_000_000, "milliseconds since 1970");
-        for [kind, _, _, _, idle, memory, length, _, head] in &rows {
+        for [kind, _, _, _, idle, memory, length, _, head, _] in &rows {
             assert_eq!((kind, head), (&text("string"), &text(value)));
             assert_eq!(number(length), i64::try_from(value.len()).unwrap());
             assert!(number(idle) >= 0 && number(memory) > 0);
@@ -54,18 +54,25 @@ fn an_absent_key_is_none() {
     let minus = |number| StepReply::Integer(number);
     let none = text("none");
     let minus_one = || minus(-1);
-    let expected = [none, minus(-2), minus(-2), minus(1), minus_one(), minus_one(), minus_one(), text(""), text("")];
+    let expected =
+        [none, minus(-2), minus(-2), minus(1), minus_one(), minus_one(), minus_one(), text(""), text(""), minus_one()];
     assert_eq!(rows, [expected]);
 }
 
 #[test]
-fn another_type_is_named_and_nothing_of_it_returned() {
+fn another_type_is_named_and_only_fields_of_a_hash_are_returned() {
     let mut kinds = Vec::new();
     bench().each_type("a", |bench| {
         let (_, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
-        let [kind, pttl, deadline, _, _, memory, length, _, head] = &rows[0];
+        let [kind, pttl, deadline, _, _, memory, length, _, head, _] = &rows[0];
         kinds.push(kind.clone());
-        assert_eq!((number(pttl), number(deadline), number(length), head), (-1, -1, -1, &text("")));
+        assert_eq!((number(pttl), number(deadline)), (-1, -1));
+        assert!(number(length) > 0);
+        if *kind == text("hash") {
+            assert!(matches!(head, StepReply::Array(fields) if fields.len() == 3), "{head:?}");
+        } else {
+            assert_eq!(head, &text(""));
+        }
         assert!(number(memory) > 0);
     });
     assert_eq!(kinds, ["hash", "list", "set", "zset", "stream"].map(text));
@@ -114,7 +121,7 @@ fn what_the_user_may_not_ask_is_unknown_and_the_rest_is_told() {
     bench.put_expiring("a", "value");
     bench.log_in_with("+eval +type +pttl +strlen +getrange +ping");
     let (time, rows) = parts(bench.reply(&["a"], &["-1", "0"]));
-    let [kind, pttl, deadline, _, idle, memory, length, _, head] = &rows[0];
+    let [kind, pttl, deadline, _, idle, memory, length, _, head, _] = &rows[0];
     assert_eq!((time, number(deadline), number(idle), number(memory)), (-1, -3, -1, -1));
     assert_eq!((kind, number(length), head), (&text("string"), 5, &text("value")));
     assert!(number(pttl) > 30_000);
@@ -198,4 +205,43 @@ fn changes_nothing() {
     bench.reply(&["a", "b"], &["-1", "0"]);
     assert_eq!(bench.left("a"), before);
     assert_eq!(bench.pttl("b"), -2);
+}
+
+/// The fields of a hash as they are told: names, lengths, heads.
+fn fields(bench: &mut Bench, most: &str) -> Vec<StepReply> {
+    let (_, rows) = parts(bench.reply(&["a"], &[most, "0"]));
+    let StepReply::Array(fields) = &rows[0][8] else { panic!("{:?}", rows[0]) };
+    fields.clone()
+}
+
+/// Rule: of a large hash no more comes than is asked for, and short values, which tell states, come first.
+#[test]
+fn the_fields_of_a_hash_come_within_a_budget_short_ones_first() {
+    let mut bench = bench();
+    let long = "x".repeat(2_000_000);
+    bench.ask(&["HSET", "a", "body", "y".repeat(900).as_str(), "status", "done", "huge", &long]);
+    let whole = fields(&mut bench, "-1");
+    assert_eq!((whole.len(), &whole[8]), (9, &text(&long)));
+    let some = fields(&mut bench, "100");
+    let length = |length: usize| StepReply::Integer(i64::try_from(length).unwrap());
+    assert_eq!(some[..3], [text("status"), length(4), text("done")]);
+    assert_eq!(some[3..6], [text("body"), length(900), text("y".repeat(96))]);
+    assert_eq!(some[6..], [text("huge"), length(2_000_000), text("")]);
+    let none = fields(&mut bench, "0");
+    assert_eq!((&none[2], &none[5], &none[8]), (&text(""), &text(""), &text("")));
+    bench.ask(&["EVAL", "for i = 1, 257 do redis.call('HSET', 'a', i, i) end", "0"]);
+    assert_eq!(fields(&mut bench, "-1"), []);
+}
+
+#[test]
+fn what_is_no_string_has_a_checksum_where_all_of_it_or_checksums_are_asked_for() {
+    let mut bench = bench();
+    bench.ask(&["HSET", "a", "status", "done"]);
+    let sum = |bench: &mut Bench, args: [&str; 2]| parts(bench.reply(&["a"], &args)).1[0][7].clone();
+    let whole = sum(&mut bench, ["-1", "0"]);
+    assert!(matches!(&whole, StepReply::Text(sum) if sum.len() == 8), "{whole:?}");
+    assert_eq!(sum(&mut bench, ["64", "1"]), whole);
+    assert_eq!(sum(&mut bench, ["64", "0"]), text(""));
+    bench.ask(&["HSET", "a", "status", "gone"]);
+    assert_ne!(sum(&mut bench, ["-1", "0"]), whole);
 }

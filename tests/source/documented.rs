@@ -91,3 +91,11 @@ fn the_findings_of_the_document_are_those_of_the_help() {
         assert!(document.contains(&row), "docs/operations.md lacks {row}");
     }
 }
+
+/// Rule: the newest release in CHANGELOG.md is this version, on the day that the manual pages bear.
+#[test]
+fn the_changelog_has_this_version_and_its_day() {
+    let log = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/CHANGELOG.md")).unwrap();
+    let newest = log.lines().find(|line| line.starts_with("## [") && *line != "## [Unreleased]").unwrap();
+    assert_eq!(newest, format!("## [{}] - {}", env!("CARGO_PKG_VERSION"), idemctl::version::RELEASED));
+}

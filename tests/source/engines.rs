@@ -19,7 +19,9 @@ fn engines(environment: &[(&str, &str)]) -> Run {
     fs::create_dir_all(scripts.join("engines")).unwrap();
     fs::create_dir(&bin).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::copy(root.join("scripts/engines.sh"), scripts.join("engines.sh")).unwrap();
+    for script in ["engines.sh", "apt.sh"] {
+        fs::copy(root.join("scripts").join(script), scripts.join(script)).unwrap();
+    }
     for tool in TOOLS {
         let path = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(tool));
         symlink(path.iter().find(|path| path.exists()).unwrap(), bin.join(tool)).unwrap();

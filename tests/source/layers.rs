@@ -10,13 +10,14 @@ use crate::rust_source::{Name, Source};
 type Broken = Vec<String>;
 
 /// Commands that only read: nothing in them can change a record.
-const READING: [&str; 12] = [
+const READING: [&str; 13] = [
     "inspect",
     "list",
     "stats",
     "log",
     "backup",
     "diff",
+    "detect",
     "schema",
     "sandbox",
     "context",

@@ -9,6 +9,7 @@ mod documented;
 mod engines;
 mod exit_codes;
 mod generated;
+mod json_types;
 mod layers;
 mod links;
 mod manual;

@@ -19,14 +19,14 @@ impl Worker {
             Phase::Works { until, renews: Some(renews) } if now < until => self.renew(operation, now + renews),
             Phase::Works { .. } => self.finish(operation, now),
             Phase::StoresAgain => {
-                self.play(operation, |schema| &schema.complete, None)?;
+                self.play(operation, |schema| schema.complete.as_ref().unwrap(), None)?;
                 Ok(None)
             }
         }
     }
 
     fn begin(&mut self, operation: &mut Operation, until: Instant, now: Instant) -> Result<Option<Instant>, Lost> {
-        match self.play(operation, |schema| &schema.begin, None)? {
+        match self.play(operation, |schema| schema.begin.as_ref().unwrap(), None)? {
             Meaning::Acquired => {
                 self.got(operation)?;
                 self.shared.count("locks taken");
@@ -96,7 +96,7 @@ impl Worker {
     fn finish(&mut self, operation: &mut Operation, now: Instant) -> Result<Option<Instant>, Lost> {
         match operation.ending {
             Ending::Complete | Ending::CompleteTwice => {
-                let meaning = self.play(operation, |schema| &schema.complete, None)?;
+                let meaning = self.play(operation, |schema| schema.complete.as_ref().unwrap(), None)?;
                 let is_stored = meaning == Meaning::Stored;
                 self.shared.count(if is_stored { "completed" } else { "completions refused" });
                 if is_stored && operation.ending == Ending::CompleteTwice {
@@ -124,7 +124,7 @@ impl Worker {
         if schema.release.is_some() {
             self.play(operation, released, None)?;
         } else if schema.write.failed_value.is_some() {
-            self.play(operation, |schema| &schema.complete, Some("declined"))?;
+            self.play(operation, |schema| schema.complete.as_ref().unwrap(), Some("declined"))?;
         } else {
             operation.ending = Ending::Crash;
             self.dies(operation);

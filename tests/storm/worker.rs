@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Meaning, Schema, Step};
-use idemctl::domain::step::reply::{self, StepReply};
+use idemctl::domain::step::reply::StepReply;
 use idemctl::domain::step::request::Request;
 use redis::Connection;
 
@@ -190,7 +190,7 @@ impl Worker {
         let redis_key = self.redis_keys(key).remove(0);
         for call in &step(schema).calls {
             let reply = self.ask(&redis_key, &wire::words(call, &request))?;
-            let known = reply::recognise(call, &reply);
+            let known = request.listener().recognise(call, &reply);
             let known = known.unwrap_or_else(|| panic!("{}: {} answers {reply:?}", schema.name, call_name(call)));
             if known.means != Meaning::Next {
                 return Ok(known.means);

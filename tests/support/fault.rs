@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-pub use super::proxy::{Hook, Talk, fake, hooked, hooked_at, says};
+pub use super::proxy::{Hook, Talk, fake, hooked, hooked_at, removes, says};
 use crate::support::Server;
 
 /// What is done to replies.

@@ -20,7 +20,7 @@ pub mod wire;
 
 pub use home::Home;
 pub use port::free_port;
-pub use run::{Run, Running, Runs, alone, idemctl, signal};
+pub use run::{Run, Running, Runs, alone, binary, idemctl, signal};
 pub use rustix::process::Signal;
 pub use server::{Server, fill, program};
 pub use wait::until;

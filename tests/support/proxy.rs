@@ -157,6 +157,12 @@ pub fn says(request: &[u8], word: &str) -> bool {
     request.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
+/// True when the script that compares and removes is in a request. A look may be a script as well: where the server tells no
+/// deadlines, or the look before took long.
+pub fn removes(request: &[u8]) -> bool {
+    says(request, "EVALSHA") && says(request, "UNLINK")
+}
+
 /// A port on which somebody talks as `talk` does, with each connection.
 pub fn fake(talk: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

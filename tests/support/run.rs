@@ -1,16 +1,21 @@
 //! The binary with a cleared environment, and what a run of it gave.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::server::Server;
 
+/// The binary under test: the one that was built with the tests, or the one that `IDEMCTL_TEST_BINARY` names, as a release has it.
+pub fn binary() -> PathBuf {
+    std::env::var_os("IDEMCTL_TEST_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_idemctl")), PathBuf::from)
+}
+
 /// The binary with a cleared environment and a home of its own.
 pub fn idemctl(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_idemctl"));
+    let mut command = Command::new(binary());
     command.env_clear().env("HOME", home).env("USER", "tester").env("PATH", "/usr/bin:/bin").current_dir(home);
     command
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
-use idemctl::domain::step::reply::{self, StepReply};
+use idemctl::domain::step::reply::StepReply;
 use idemctl::domain::step::request::Request;
 use idemctl::schemas::{self, Deployment};
 use idemctl::store::{self, Access, Address, Head, Link, Target, Writer};
@@ -58,7 +58,9 @@ pub fn source(name: &str) -> String {
 /// The text of a script as it is sent: behind the parts that it shares with others.
 pub fn script(name: &str) -> String {
     let source = source(name);
-    let part = if source.contains("deadline_of(") { self::source("admin/part/deadline") } else { String::new() };
+    let parts = [("deadline_of(", "admin/part/deadline"), ("fields_of(", "admin/part/fields")];
+    let parts = parts.into_iter().filter(|(call, _)| source.contains(call)).map(|(_, part)| self::source(part));
+    let part: String = parts.collect();
     part + &source
 }
 
@@ -155,7 +157,7 @@ pub fn play<'a>(connection: &mut Connection, step: &'a Step, request: &Request<'
     loop {
         let call = calls.next().expect("no call decides");
         let reply = ask(connection, &words(call, request));
-        let known = reply::recognise(call, &reply);
+        let known = request.listener().recognise(call, &reply);
         if known.is_none_or(|known| known.means != Meaning::Next) {
             return Played { reply, known };
         }

@@ -113,13 +113,12 @@ fn next_batch(source: &mut Source, of: &Wanted<'_>) -> Result<Vec<Held>, Stop> {
 
 /// A Redis key that came back where nothing was.
 fn noted_of(held: &Held, is_back: bool) -> Noted<'_> {
-    let back = || KeyIdentity::of_dump(&held.saved.dump, held.saved.expires_at_ms);
     Noted {
         schema: &held.schema,
         key: &held.key,
         redis_key: &held.saved.redis_key,
         before: is_back.then_some(KeyIdentity::ABSENT),
-        after: is_back.then(back),
+        after: is_back.then(|| held.saved.identity()),
     }
 }
 

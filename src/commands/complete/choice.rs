@@ -5,7 +5,8 @@ use anyhow::Result;
 use crate::change;
 use crate::context::Context;
 use crate::domain::manual::{self, Completion, Overrides, Refusal};
-use crate::domain::record::{Record, Response};
+use crate::domain::record::{Content, Record, Response};
+use crate::domain::schema::Step;
 use crate::domain::step::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
@@ -29,13 +30,11 @@ impl Choice {
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
-    pub(super) fn of(context: &mut Context, asked: Asked<'_>, record: &Record) -> Result<Self> {
+    pub(super) fn of(context: &mut Context, asked: Asked<'_>, record: &Record, step: &Step) -> Result<Self> {
         let completion = manual::of_record(record, asked.overrides).map_err(|why| refused(record, &why))?;
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
-            Completion::OfLock => {
-                change::owner_of_lock(context, record, &record.schema.complete, asked.owner, asked.dry_run)?
-            }
+            Completion::OfLock => change::owner_of_lock(context, record, step, asked.owner, asked.dry_run)?,
             Completion::Creating | Completion::Replacing => change::owner_of_new(record, asked.owner, true)?,
         };
         Ok(Self { completion, owner, fingerprint })
@@ -52,7 +51,8 @@ impl Choice {
         error: Option<&'a str>,
     ) -> Result<Request<'a>, Stop> {
         let schema = &record.schema;
-        let needs_time = schema.write.keeps_time() && self.completion != Completion::OfLock;
+        let sends_time = schema.write.dates_results() && schema.sends_result_value();
+        let needs_time = sends_time || (schema.write.keeps_time() && self.completion != Completion::OfLock);
         let now_ms = match record.seen.server_ms {
             None if needs_time => {
                 let message = format!("{} keeps times, and the server does not tell its own", schema.name);
@@ -60,8 +60,16 @@ impl Choice {
             }
             now => now.unwrap_or_default(),
         };
+        let before = match &record.seen.slots[schema.result_slot()].content {
+            Content::Text { head, .. } => Some(&head[..]),
+            _ => None,
+        };
         let request = Request::new(schema, &record.key, &self.owner, response);
-        Ok(Request { fingerprint: &self.fingerprint, error, now_ms, ..request })
+        let request = Request { fingerprint: &self.fingerprint, error, now_ms, before, ..request };
+        match &manual::lost_fields(record, &request)[..] {
+            [] => Ok(request),
+            lost => Err(loses(record, lost)),
+        }
     }
 
     /// The value of the lock to take for the step, where there is no lock and the step wants one.
@@ -71,6 +79,20 @@ impl Choice {
             _ => manual::hold(record, request).map_err(|why| Stop::usage(format!("{}: {why}", record.schema.name))),
         }
     }
+}
+
+/// That retries may fail for what the result would not have.
+fn loses(record: &Record, lost: &[String]) -> Stop {
+    let (key, name) = (escape::text(&record.key), &record.schema.name);
+    let fields = lost.iter().map(|path| escape::text(path.as_bytes())).collect::<Vec<_>>().join(", ");
+    let keep =
+        lost.iter().map(|path| format!("{{kept:{}}}", escape::text(path.as_bytes()))).collect::<Vec<_>>().join(" ");
+    Stop::usage(format!(
+        "{key}: the result would lose {fields} of what is stored, which {name} does not write; nothing was done"
+    ))
+    .hint(format!(
+        "retries may fail without: let result_value of a schema of your own (format 2) keep it, with {keep} or {{kept}}"
+    ))
 }
 
 fn refused(record: &Record, why: &Refusal) -> Stop {
@@ -83,6 +105,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
         Refusal::Unreadable(_) => {
             Stop::usage(format!("{key}: {why}")).hint("--replace stores this response in its place")
         }
+        Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
         Refusal::WrongType | Refusal::NoSuchStep => Stop::usage(format!("{key}: {why}")),
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaA
     }
     let mut named = schemas.clone();
     named.schema.extend(args.names.iter().cloned());
-    let (played, _) = context.schemas_to_play(&named, |_| true)?;
+    let (played, _) = context.schemas_to_play(&named, |_| true, Schema::unexplorable_because)?;
     Ok(Choice { programs: played.into_iter().map(|schema| vec![schema]).collect() })
 }
 
@@ -97,6 +97,14 @@ fn every(context: &mut Context, args: &SchemaArgs) -> Result<Catalog> {
 }
 
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
+    let found = named(catalog, name)?;
+    match found.unexplorable_because() {
+        Some(why) => Err(Stop::usage(format!("{name} is observed alone: {why}")).into()),
+        None => Ok(found),
+    }
+}
+
+fn named(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let known = || catalog.all().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
     let found = catalog.all().iter().find(|schema| schema.name == name).cloned();
     Ok(found

@@ -23,6 +23,9 @@ pub(super) async fn pasts(context: &Context, records: &[&Record]) -> Result<Vec<
             pasts.push(None);
             continue;
         }
+        if let Some(why) = record.schema.unexplorable_because() {
+            return Err(Stop::usage(format!("--explain: {why}")).into());
+        }
         let past = interrupt.unless_raised(explain(record, &servers, &interrupt)).await;
         let past = past.ok_or_else(|| Stop::interrupted("interrupted"))?;
         pasts.push(Some(past.map_err(|error| not_explained(record, error))?));

@@ -1,5 +1,7 @@
 //! `idemctl log show`: one operation, and the records that it changed.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
@@ -15,9 +17,9 @@ use crate::render::{document, history};
 /// Exit status 1 when the log has no such operation.
 #[derive(Debug, ClapArgs)]
 pub(super) struct ShowOperation {
-    /// The operation, as `log` names it; its first letters are enough
+    /// The operation, as `log` names it; its first letters are enough. The last one where none is named
     #[arg(value_name = "OP")]
-    op: String,
+    op: Option<String>,
 
     /// How many of its records to show
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
@@ -31,20 +33,24 @@ pub(super) struct ShowOperation {
 pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
     let path = path(context)?;
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let op = match &args.op {
+        Some(op) => op.clone(),
+        None => last(&path)?,
+    };
     let mut records = Vec::new();
     let read = each(&path, |entry, operation| {
-        if operation.op.starts_with(&args.op) && records.len() < limit {
+        if operation.op.starts_with(&op) && records.len() < limit {
             records.push(entry);
         }
     })?;
-    let no_such = || Stop::new(Exit::No, format!("the audit log has no operation {}", args.op));
+    let no_such = || Stop::new(Exit::No, format!("the audit log has no operation {op}"));
     let (operations, damaged) = read.ok_or_else(no_such)?;
-    let operation = match operations.named(&args.op).as_slice() {
+    let operation = match operations.named(&op).as_slice() {
         [] => return Err(no_such().hint("idemctl log names the operations").into()),
         [one] => history::Shown::of(one, is_there(one)),
         several => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-            return Err(Stop::usage(format!("{} names several operations: {}", args.op, names.join(", "))).into());
+            return Err(Stop::usage(format!("{op} names several operations: {}", names.join(", "))).into());
         }
     };
     let all = operation.redis_keys();
@@ -62,4 +68,11 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
         context.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
     }
     Ok(Exit::Done)
+}
+
+/// The name of the last operation.
+fn last(path: &Path) -> Result<String, Stop> {
+    let operations = each(path, |_, _| {})?.map(|(operations, _)| operations);
+    let name = operations.and_then(|operations| operations.last().map(|last| last.op.clone()));
+    name.ok_or_else(|| Stop::new(Exit::No, "nothing was changed yet: the audit log is empty"))
 }

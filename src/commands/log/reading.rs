@@ -57,7 +57,7 @@ pub(super) fn is_there(operation: &Operation) -> Option<bool> {
 }
 
 pub(super) fn path(context: &Context) -> Result<PathBuf> {
-    Ok(context.settings.state_dir()?.join("audit.jsonl"))
+    Ok(context.settings.audit_log()?)
 }
 
 pub(super) fn each(

@@ -7,7 +7,7 @@ use crate::change::bulk::{Chosen, KeyFile, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
 use crate::domain::change::orphan::ORPHANED;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Content, Evidence, Record};
+use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Judged, Selection};
@@ -133,7 +133,7 @@ impl Rule for Choice {
     /// Every Redis key goes, the lock's first: were the result's first, a retry in between would find the lock alone and be
     /// turned away.
     fn choose(&self, record: &Record) -> Verdict<Self::Group> {
-        if record.seen.slots.iter().any(|slot| matches!(slot.content, Content::Other(_))) {
+        if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
             return Verdict::Passed;
         }
         match self.selection.judge(record) {

@@ -34,7 +34,7 @@ impl Undone {
     /// # Errors
     /// No: the log has none. Usage: several have such a name, or an older idemctl did not say what its changes left.
     pub(super) fn find(context: &Context, op: Option<&str>, args: &ReturnArgs) -> Result<Self> {
-        let path = context.settings.state_dir()?.join("audit.jsonl");
+        let path = context.settings.audit_log()?;
         let operation = find(&path, op)?;
         let mut found =
             Self { operation, backups: Vec::new(), but: HashSet::new(), records: 0, places: Vec::new(), log: path };

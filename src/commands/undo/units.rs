@@ -5,9 +5,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::Entry;
 use crate::domain::record::KeyIdentity;
@@ -97,14 +94,12 @@ impl Units {
 }
 
 fn unit(entry: Entry<'static>) -> Unit {
-    let bytes = |base64: Option<String>, text: String| {
-        base64.and_then(|base64| STANDARD.decode(base64).ok()).unwrap_or_else(|| text.into_bytes())
-    };
+    let key = entry.key_bytes();
     let change = KeyChange {
-        redis_key: bytes(entry.redis_key_base64, entry.redis_key),
+        redis_key: entry.redis_key_bytes(),
         before: entry.before,
         after: entry.after,
         backup: entry.backup.map(Into::into),
     };
-    Unit { schema: entry.schema.into(), key: bytes(entry.key_base64, entry.key), changes: vec![change] }
+    Unit { schema: entry.schema.into(), key, changes: vec![change] }
 }

@@ -34,7 +34,8 @@ pub(crate) enum Told {
 /// The orphan that a record is by these findings, if any. A stored result never is one, nor what may turn out to be, nor what
 /// only a schema's default makes one.
 pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Told {
-    let unlockable = unlock::removable(record).ok().filter(|slot| *slot == record.schema.lock_slot());
+    let has_lock = record.schema.has_locks();
+    let unlockable = unlock::removable(record).ok().filter(|slot| has_lock && *slot == record.schema.lock_slot());
     let Some(slot) = unlockable.filter(|_| !record.is_undecided()) else { return Told::Nothing };
     let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
     if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {

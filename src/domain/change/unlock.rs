@@ -6,8 +6,9 @@ use crate::domain::schema::State;
 /// The slot to remove: the lock, also one left beside a result, or a value that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     let lock = record.schema.lock_slot();
-    if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
-        return Err("another program uses this Redis key, which holds no string: find that program first".to_owned());
+    if let Some(slot) = record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_))) {
+        let wanted = record.schema.type_at(slot);
+        return Err(format!("another program uses this Redis key, which holds no {wanted}: find that program first"));
     }
     if let Claim::ResultOf(other) = &record.claim {
         return Err(format!(
@@ -15,7 +16,8 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         ));
     }
     match record.state {
-        State::Absent => Err("there is no record".to_owned()),
+        State::Absent if record.seen.is_absent() => Err("there is no record".to_owned()),
+        State::Absent => Err("it is past its own expiry: to the next request nothing is there".to_owned()),
         State::InProgress => Ok(lock),
         State::Completed if record.lock().is_some() => Ok(lock),
         State::Completed => {

@@ -1,6 +1,6 @@
 //! What a rule looks at: the record, and what is known besides.
 
-use crate::domain::record::Record;
+use crate::domain::record::{Content, Expiry, Record};
 
 /// Limits that findings compare with.
 #[derive(Debug, Clone)]
@@ -31,6 +31,14 @@ pub(super) struct Case<'a> {
     pub(crate) record: &'a Record,
     pub(crate) thresholds: &'a Thresholds,
     pub(crate) foreign: Option<&'a Foreign>,
+}
+
+impl Case<'_> {
+    /// How long what stands there stays, as the end of a sentence.
+    pub(super) fn how_long(&self) -> &'static str {
+        let mut there = self.record.seen.slots.iter().filter(|slot| slot.content != Content::Absent);
+        if there.any(|slot| slot.expiry == Expiry::Never) { "for ever: it has no expiry" } else { "until it expires" }
+    }
 }
 
 #[cfg(test)]

@@ -13,8 +13,11 @@ const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl for
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let lock = case.record.lock().filter(|_| case.record.state == State::InProgress)?;
+    if case.record.has_lapsing_lock() {
+        return None;
+    }
     let Expiry::In(left) = lock.expiry else { return None };
-    let allowed = age::millis(case.record.schema.lock_ttl);
+    let allowed = age::millis(case.record.schema.ttl(TtlOf::Lock)?);
     let result_ttl = age::millis(case.record.schema.result_ttl);
     // A TTL in milliseconds given to EX is a thousand times too long; the lock may have lived half of it.
     let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);

@@ -11,13 +11,14 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         Foreign::WrittenBy(writer) => {
             let retries = match case.record.next_request.answer {
                 Answer::Fail => "fails on it with every retry",
+                Answer::Unknown => "does with it what nobody knows",
                 _ => "does not understand it",
             };
             Finding {
                 code: FindingCode::ForeignSchema,
                 severity: Severity::Error,
                 evidence: Evidence::Known,
-                message: format!("the value was written by {writer}: a service on {own} {retries} until it expires"),
+                message: format!("the value was written by {writer}: a service on {own} {retries} {}", case.how_long()),
                 advice: format!(
                     "see it as what it is with --schema {writer}, and find out why both run on the same keys"
                 ),
@@ -28,7 +29,8 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             severity: Severity::Warning,
             evidence: Evidence::Known,
             message: format!(
-                "written by the older release ({own}): a service on the newer one ({newer}) fails on it with every retry until it expires"
+                "written by the older release ({own}): a service on the newer one ({newer}) fails on it with every retry {}",
+                case.how_long()
             ),
             advice: format!(
                 "if {newer} serves this key now, `idemctl force-unlock` it once its worker is done; if {own} still does, say --schema {own}"

@@ -1,16 +1,20 @@
-//! `no-expiry`: a lock without TTL holds its key for ever.
+//! `no-expiry`: a lock without TTL holds its key for ever, unless its service gives no lock a TTL.
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::{Evidence, Expiry};
-use crate::domain::schema::State;
+use crate::domain::schema::{State, TtlOf};
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+    case.record.schema.ttl(TtlOf::Lock)?;
     let then = match case.record.state {
         State::InProgress => "every retry is turned away for ever",
         State::Completed => "once the result beside it is gone every retry is turned away for ever",
         State::Absent | State::Unreadable => return None,
     };
+    if case.record.has_lapsing_lock() {
+        return None;
+    }
     (case.record.lock()?.expiry == Expiry::Never).then(|| Finding {
         code: FindingCode::NoExpiry,
         severity: Severity::Error,

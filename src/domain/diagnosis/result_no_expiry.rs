@@ -3,9 +3,10 @@
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::{Evidence, Expiry};
-use crate::domain::schema::State;
+use crate::domain::schema::{State, TtlOf};
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+    case.record.schema.ttl(TtlOf::Result)?;
     let result = case.record.result().filter(|_| case.record.state == State::Completed)?;
     (result.expiry == Expiry::Never).then(|| Finding {
         code: FindingCode::ResultNoExpiry,

@@ -12,7 +12,7 @@ const ADVICE: &str =
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let record = case.record;
     let Expiry::In(left) = record.result().filter(|_| record.state == State::Completed)?.expiry else { return None };
-    let (lock_ttl, result_ttl) = (age::millis(record.schema.lock_ttl), age::millis(record.schema.result_ttl));
+    let result_ttl = age::millis(record.schema.ttl(TtlOf::Result)?);
     let written = record.age.filter(|age| age.source == AgeSource::Record);
     if let Some(life) = written.map(|age| age.millis.saturating_add(left)) {
         let evidence = record.schema.ttl_evidence(TtlOf::Result);
@@ -30,6 +30,11 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         });
     }
     let evidence = record.schema.ttl_evidence(TtlOf::Lock);
+    // Where both live equally long a lock's TTL on a result is none too short.
+    let lock_ttl = age::millis(record.schema.ttl(TtlOf::Lock)?);
+    if lock_ttl >= result_ttl {
+        return None;
+    }
     // Without a time in the record its end of life and a lock's TTL on a result look the same: say so.
     (left <= lock_ttl).then(|| Finding {
         code: FindingCode::ShortResultTtl,

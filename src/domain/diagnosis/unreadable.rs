@@ -18,6 +18,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     }
     let retries = match case.record.next_request.answer {
         Answer::Fail => "every retry fails on it",
+        Answer::Unknown => "what a retry makes of it nobody knows",
         Answer::Conflict => "every retry is turned away",
         Answer::Replay => "retries are answered from it as it is",
         Answer::Execute => "the next request executes",
@@ -26,7 +27,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the value cannot be read ({why}): {retries} until it expires"),
+        message: format!("the value cannot be read ({why}): {retries} {}", case.how_long()),
         advice: "find out who wrote it; `idemctl force-unlock` removes it, and the next request executes".to_owned(),
     })
 }

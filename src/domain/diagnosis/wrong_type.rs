@@ -1,4 +1,4 @@
-//! `wrong-type`: the Redis key is not a string.
+//! `wrong-type`: the Redis key is not of the type that the schema keeps there.
 
 use super::case::Case;
 use super::finding::{Finding, FindingCode, Severity};
@@ -6,12 +6,14 @@ use crate::domain::record::{Evidence, Reading};
 use crate::domain::step::Answer;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
-    let kind = case.record.readings.iter().find_map(|reading| match reading {
-        Reading::WrongType(kind) => Some(kind),
+    let (slot, kind) = case.record.readings.iter().enumerate().find_map(|(slot, reading)| match reading {
+        Reading::WrongType(kind) => Some((slot, kind)),
         _ => None,
     })?;
+    let wanted = case.record.schema.type_at(slot);
     let retries = match case.record.next_request.answer {
         Answer::Fail => "every step of the service fails on it",
+        Answer::Unknown => "what the service makes of it nobody knows",
         Answer::Conflict => "every retry is turned away",
         Answer::Replay => "retries are answered from the result all the same",
         Answer::Execute => "the next request executes all the same",
@@ -20,7 +22,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         code: FindingCode::WrongType,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the Redis key holds a {kind}, not a string: {retries}"),
+        message: format!("the Redis key holds a {kind}, not a {wanted}: {retries}"),
         advice: "another program uses this Redis key: find it before anything is removed".to_owned(),
     })
 }

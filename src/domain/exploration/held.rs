@@ -18,21 +18,16 @@ pub struct Keys {
 pub struct Held {
     /// What DUMP says, which RESTORE takes.
     pub dump: Vec<u8>,
-    /// The value of a string; `None` for another type.
-    pub text: Option<Vec<u8>>,
+    pub content: Content,
     /// Milliseconds until it ends; `None` for ever.
     pub ttl_ms: Option<u64>,
 }
 
 impl Held {
     /// A key as it was read, its PTTL in canonical form.
-    pub fn read(dump: Vec<u8>, text: Option<Vec<u8>>, pttl: i64) -> Self {
+    pub fn read(dump: Vec<u8>, content: Content, pttl: i64) -> Self {
         let ttl_ms = u64::try_from(pttl).ok().map(|ms| ms.div_ceil(GRAIN_MS).max(1) * GRAIN_MS);
-        Self { dump, text, ttl_ms }
-    }
-
-    pub fn content(&self) -> Content {
-        self.text.as_ref().map_or_else(|| Content::Other("another type".to_owned()), |text| Content::text(text.clone()))
+        Self { dump, content, ttl_ms }
     }
 }
 
@@ -43,7 +38,7 @@ impl Keys {
     }
 
     pub fn content(&self, slot: usize) -> Content {
-        self.slots.get(slot).and_then(Option::as_ref).map_or(Content::Absent, Held::content)
+        self.slots.get(slot).and_then(Option::as_ref).map_or(Content::Absent, |held| held.content.clone())
     }
 
     pub fn ttl_ms(&self, slot: usize) -> Option<u64> {
@@ -87,7 +82,7 @@ mod tests {
     use super::*;
 
     fn held(pttl: i64) -> Option<Held> {
-        Some(Held::read(b"d".to_vec(), Some(b"v".to_vec()), pttl))
+        Some(Held::read(b"d".to_vec(), Content::text(b"v".to_vec()), pttl))
     }
 
     #[test]

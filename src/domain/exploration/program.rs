@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::schema::{Meaning, OnFailure, Schema, Step};
+use crate::domain::schema::{Call, Meaning, OnFailure, Schema, Step};
 
 /// The most workers that are explored.
 pub const MOST_WORKERS: usize = 6;
@@ -86,6 +86,9 @@ impl Program {
     /// # Errors
     /// The steps have more calls than a worker's point can tell.
     pub fn new(services: Vec<Arc<Schema>>) -> Result<Self, String> {
+        if let Some(why) = services.iter().find_map(|schema| schema.unexplorable_because()) {
+            return Err(format!("nothing tells what the service does: {why}"));
+        }
         let ended = Point { does: Does::Nothing, waits: false, in_section: false, fails_to: None, has_worked: false };
         let mut program = Self { services, points: vec![ended], asks: Vec::new(), starts: Vec::new() };
         for service in 0..program.services.len() {
@@ -102,13 +105,13 @@ impl Program {
     fn add(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
         let completes = Part { in_section: true, has_worked: true, ..Part::of(service, Stage::Complete) };
-        let complete = self.calls(&schema.complete, Meaning::Stored, ENDED, completes);
+        let complete = self.calls(schema.complete_calls(), Meaning::Stored, ENDED, completes);
         let fails_to = Some(match (schema.on_failure(), &schema.release) {
             (OnFailure::Store, _) => {
-                self.calls(&schema.complete, Meaning::Stored, ENDED, Part::of(service, Stage::StoreFailure))
+                self.calls(schema.complete_calls(), Meaning::Stored, ENDED, Part::of(service, Stage::StoreFailure))
             }
             (OnFailure::Release, Some(release)) => {
-                self.calls(release, Meaning::Released, ENDED, Part::of(service, Stage::Release))
+                self.calls(&release.calls, Meaning::Released, ENDED, Part::of(service, Stage::Release))
             }
             _ => ENDED,
         });
@@ -122,17 +125,18 @@ impl Program {
         let effect = self.point(works);
         let holds = match &schema.renew {
             Some(renew) => {
-                self.calls(renew, Meaning::Renewed, effect, Part { fails_to, ..Part::of(service, Stage::Renew) })
+                self.calls(&renew.calls, Meaning::Renewed, effect, Part { fails_to, ..Part::of(service, Stage::Renew) })
             }
             None => effect,
         };
-        self.calls(&schema.begin, Meaning::Acquired, holds, Part { waits: true, ..Part::of(service, Stage::Begin) })
+        let begins = Part { waits: true, ..Part::of(service, Stage::Begin) };
+        self.calls(schema.begin_calls(), Meaning::Acquired, holds, begins)
     }
 
     /// Adds the points before each of a step's calls; the first of them.
-    fn calls(&mut self, step: &Step, decides: Meaning, then: u8, part: Part) -> u8 {
+    fn calls(&mut self, calls: &[Call], decides: Meaning, then: u8, part: Part) -> u8 {
         let mut next = ENDED;
-        for index in (0..step.calls.len()).rev() {
+        for index in (0..calls.len()).rev() {
             let ask = small(self.asks.len());
             self.asks.push(Asks { service: part.service, stage: part.stage, index });
             next = self.point(Point {
@@ -154,9 +158,9 @@ impl Program {
     pub fn step(&self, asks: Asks) -> Option<&Step> {
         let schema = &self.services[asks.service];
         match asks.stage {
-            Stage::Begin => Some(&schema.begin),
+            Stage::Begin => schema.begin.as_ref(),
             Stage::Renew => schema.renew.as_ref(),
-            Stage::Complete | Stage::StoreFailure => Some(&schema.complete),
+            Stage::Complete | Stage::StoreFailure => schema.complete.as_ref(),
             Stage::Release => schema.release.as_ref(),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::change::provenance::Provenance;
@@ -56,7 +58,22 @@ pub struct Entry<'a> {
     pub from: Option<Provenance>,
 }
 
+/// The bytes that a text and, where the text does not hold them, its Base64 tell.
+fn bytes(base64: Option<&str>, text: &str) -> Vec<u8> {
+    base64.and_then(|base64| STANDARD.decode(base64).ok()).unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
 impl Entry<'_> {
+    /// The bytes of the Redis key.
+    pub(crate) fn redis_key_bytes(&self) -> Vec<u8> {
+        bytes(self.redis_key_base64.as_deref(), &self.redis_key)
+    }
+
+    /// The bytes of the idempotency key.
+    pub(crate) fn key_bytes(&self) -> Vec<u8> {
+        bytes(self.key_base64.as_deref(), &self.key)
+    }
+
     /// True when nobody knows what became of the change.
     pub(crate) fn is_unknown(&self) -> bool {
         self.what == OUTCOME_UNKNOWN

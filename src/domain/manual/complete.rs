@@ -38,6 +38,9 @@ pub(crate) enum Refusal {
     /// The service never does that.
     #[error("the service has no release step: it never gives a lock up")]
     NoSuchStep,
+    /// The schema tells how records look, and not what the service does.
+    #[error("the schema describes no {0} step")]
+    Undescribed(&'static str),
 }
 
 /// What completing this record is.
@@ -66,9 +69,11 @@ pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Complet
 pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, String> {
     let schema = &record.schema;
     let stores = |readings: &[Reading]| {
-        foreseen(&schema.complete, readings).is_some_and(|(reply, _)| reply.means == Meaning::Stored)
+        let foreseen = schema.complete.as_ref().and_then(|step| foreseen(step, readings, false));
+        foreseen.is_some_and(|(reply, _)| reply.means == Meaning::Stored)
     };
-    if !schema.complete.checks_owner && stores(&record.readings) {
+    let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
+    if !checks_owner && stores(&record.readings) {
         return Ok(None);
     }
     let lock = request.lock_value();

@@ -7,10 +7,16 @@ use crate::domain::step::next_request::foreseen;
 
 /// What the begin step answers a request with this hash of its payload.
 pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
-    let mut replies = record.schema.begin.calls.iter().flat_map(|call| &call.replies);
-    let compares = replies.any(|reply| reply.means == Meaning::Mismatch);
+    let mut replies = record.schema.begin_calls().iter().flat_map(|call| &call.replies);
+    // A script that compares says so without a condition.
+    let compares = replies.any(|reply| reply.means == Meaning::Mismatch && reply.when.is_empty());
     let other_payload = record.fingerprint().is_some_and(|stored| stored != fingerprint);
-    if compares && other_payload { Meaning::Mismatch } else { answer(&record.schema.begin, &record.readings) }
+    if compares && other_payload {
+        return Meaning::Mismatch;
+    }
+    let begin = record.schema.begin.as_ref();
+    let foreseen = begin.and_then(|step| foreseen(step, &record.readings, other_payload));
+    foreseen.map_or(Meaning::Fail, |(reply, _)| reply.means)
 }
 
 /// What the complete step answers this owner, with the lock that it finds.
@@ -20,23 +26,23 @@ pub(crate) fn predict_complete(record: &Record, owner: &str, held: Option<&[u8]>
         let slot = record.schema.lock_slot();
         readings[slot] = decode::read(&record.schema, slot, &Content::text(lock.to_vec()));
     }
-    by_owner(&record.schema.complete, &readings, owner, Meaning::Refused)
+    by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
 
 pub(crate) fn predict_release(record: &Record, step: &Step, owner: &str) -> Meaning {
-    by_owner(step, &record.readings, owner, Meaning::Refused)
+    by_owner(Some(step), &record.readings, owner, Meaning::Refused)
 }
 
-fn by_owner(step: &Step, readings: &[Reading], owner: &str, otherwise: Meaning) -> Meaning {
+fn by_owner(step: Option<&Step>, readings: &[Reading], owner: &str, otherwise: Meaning) -> Meaning {
     let holder = readings.iter().filter_map(Reading::decoded).find_map(|value| value.owner.as_deref());
-    if step.checks_owner && holder.is_some_and(|holder| holder != owner.as_bytes()) {
+    if step.is_some_and(|step| step.checks_owner) && holder.is_some_and(|holder| holder != owner.as_bytes()) {
         return otherwise;
     }
     answer(step, readings)
 }
 
-fn answer(step: &Step, readings: &[Reading]) -> Meaning {
-    foreseen(step, readings).map_or(Meaning::Fail, |(reply, _)| reply.means)
+fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
+    step.and_then(|step| foreseen(step, readings, false)).map_or(Meaning::Fail, |(reply, _)| reply.means)
 }
 
 /// The record as the complete step leaves it when it stores.
@@ -49,15 +55,15 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>) -> Record {
         SeenSlot::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
     };
     let slots: Vec<_> = record.seen.slots.iter().enumerate().map(slot).collect();
-    let readings = slots.iter().enumerate().map(|(index, seen)| decode::read(schema, index, &seen.content)).collect();
     let seen = Observation { server_ms: record.seen.server_ms, slots, atomic: true };
+    let readings = decode::read_all(schema, &seen);
     Record::new(schema.clone(), record.key.clone(), seen, readings)
 }
 
 /// True when a worker that still runs stores its own result over a completed record. One that is fenced does not: its
 /// lock is gone.
 pub(crate) fn is_overwritten_later(completed: &Record) -> bool {
-    answer(&completed.schema.complete, &completed.readings) == Meaning::Stored
+    answer(completed.schema.complete.as_ref(), &completed.readings) == Meaning::Stored
 }
 
 #[cfg(test)]

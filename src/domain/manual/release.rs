@@ -10,7 +10,9 @@ use crate::domain::schema::{State, Step};
 /// # Errors
 /// Why it is not to be released.
 pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
-    let step = record.schema.release.as_ref().ok_or(Refusal::NoSuchStep)?;
+    let is_described = record.schema.begin.is_some();
+    let missing = if is_described { Refusal::NoSuchStep } else { Refusal::Undescribed("release") };
+    let step = record.schema.release.as_ref().ok_or(missing)?;
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);
     }

@@ -3,7 +3,7 @@
 use crc::{CRC_64_XZ, Crc, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::domain::record::{Content, Deadline, SeenSlot};
+use crate::domain::record::{Content, Deadline, Hash, SeenSlot};
 
 /// Sixteen bytes at a time, for every record of a list goes through.
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
@@ -38,6 +38,7 @@ impl KeyPrint {
             Content::Absent => return None,
             Content::Other(_) => (None, 0),
             Content::Text { head, .. } => (Some(CRC.checksum(head)), head.len() as u64),
+            Content::Hash(hash) => (Some(of_fields(hash)), slot.content.read_bytes() as u64),
         };
         let within_ms = match slot.deadline {
             Deadline::Between(earliest, latest) => latest.saturating_sub(earliest) / 2 + 1,
@@ -45,6 +46,18 @@ impl KeyPrint {
         };
         Some(Self { crc64, read, whole: slot.content.is_whole(), expires_at_ms: slot.deadline.millis(), within_ms })
     }
+}
+
+/// Of names, lengths and what was read of values: fields stand in the order of their names.
+fn of_fields(hash: &Hash) -> u64 {
+    let mut digest = CRC.digest();
+    for field in &hash.fields {
+        digest.update(&(field.name.len() as u64).to_le_bytes());
+        digest.update(&field.name);
+        digest.update(&field.length.to_le_bytes());
+        digest.update(&field.head);
+    }
+    digest.finalize()
 }
 
 #[expect(clippy::ref_option, reason = "serde passes a reference")]

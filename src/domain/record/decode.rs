@@ -4,14 +4,16 @@ mod fields;
 mod fit;
 mod form;
 mod reading;
+mod shown;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use self::fields::{Source, decode};
 use self::fit::{Fit, fits};
-use super::json_prefix;
-use super::observation::Content;
+use self::views::Views;
+use super::observation::{Content, Observation, SeenSlot};
 use crate::domain::schema::{Encoding, Schema, State, ValueCase};
 
 pub(crate) use self::form::Form;
@@ -21,40 +23,47 @@ pub use self::stored::Stored;
 pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
     let head = match content {
         Content::Absent => return Reading::Absent,
-        Content::Other(kind) => return Reading::WrongType(kind.clone()),
-        Content::Text { head, .. } => head,
+        Content::Text { head, .. } => &head[..],
+        Content::Hash(_) | Content::Other(_) => &[],
     };
-    let whole = content.is_whole();
-    let cases = || schema.values.iter().enumerate().filter(|(_, case)| case.slot == slot);
-    let wants_json = cases().any(|(_, case)| case.encoding == Encoding::Json);
-    let json = wants_json.then(|| json_prefix::parse(head, whole));
-    let source = |case: &ValueCase| match (case.encoding, &json) {
-        (Encoding::Text, _) => Some(Source { head, whole, document: None }),
-        (Encoding::Json, Some(Ok(document))) => Some(Source { head, whole, document: Some(document) }),
-        (Encoding::Json, _) => None,
+    let kind = content.other_type();
+    let is_of_type = |case: &ValueCase| case.slot == slot && case.encoding().other_type() == kind;
+    let cases = || schema.values.iter().enumerate().filter(|(_, case)| is_of_type(case));
+    if cases().next().is_none() {
+        return Reading::WrongType(kind.unwrap_or("string").to_owned());
+    }
+    if let Content::Hash(hash) = content
+        && hash.fields.is_empty()
+        && hash.count > 0
+    {
+        return Reading::Foreign {
+            why: format!("a hash of {} fields, too many to be a record's", hash.count),
+            is_part: false,
+        };
+    }
+    let undone = views::undone(cases().map(|(_, case)| case), head, content.is_whole());
+    let views = match content {
+        Content::Hash(hash) => Views::of_hash(&undone, hash),
+        _ => Views::of(&undone),
     };
+
     let mut told = Told::default();
     for (index, case) in cases() {
-        let Some(source) = source(case) else { continue };
+        let Some(source) = views.source(case) else {
+            told.open.extend(views.is_open(case).then_some(case.state));
+            continue;
+        };
         if let Some(form) = told.hear(schema, case, index, source) {
-            return Reading::Value(Box::new(decode(case, index, form, source)));
+            // What was not read may hold the moment at which the value ends.
+            let may_lapse = case.expires_at.is_some() && !source.whole && source.expires_ms(case).is_none();
+            return if may_lapse {
+                Reading::Undecided
+            } else {
+                Reading::Value(Box::new(decode(case, index, form, source)))
+            };
         }
     }
-    if !told.open.is_empty() {
-        return Reading::Undecided;
-    }
-    if let Some((index, form)) = told.other {
-        let case = &schema.values[index];
-        if let Some(source) = source(case) {
-            return Reading::Value(Box::new(decode(case, index, form, source)));
-        }
-    }
-    match (told.part, json) {
-        (Some(why), _) => Reading::Foreign { why, is_part: true },
-        (None, Some(Err(why))) => Reading::Unreadable(format!("not JSON: {why}")),
-        (None, Some(Ok(_))) => Reading::Foreign { why: "JSON of another shape".to_owned(), is_part: false },
-        (None, None) => Reading::Foreign { why: "not one of the words the schema knows".to_owned(), is_part: false },
-    }
+    told.of_no_case(schema, views)
 }
 
 /// What the cases of a slot say of a value that none of them has claimed yet.
@@ -83,15 +92,57 @@ impl Told {
         }
         None
     }
+
+    /// What a value is that none of the cases has claimed.
+    fn of_no_case(self, schema: &Schema, views: Views<'_>) -> Reading {
+        if !self.open.is_empty() {
+            return Reading::Undecided;
+        }
+        if let Some((index, form)) = self.other {
+            let case = &schema.values[index];
+            if let Some(source) = views.source(case) {
+                return Reading::Value(Box::new(decode(case, index, form, source)));
+            }
+        }
+        if let Some(why) = self.part {
+            return Reading::Foreign { why, is_part: true };
+        }
+        let is_hash = schema.values.iter().all(|case| case.encoding() == Encoding::Hash);
+        let is_document = views.is_document();
+        match views.unreadable_because() {
+            Some(why) => Reading::Unreadable(why),
+            None if is_hash => Reading::Foreign { why: "a hash of other fields".to_owned(), is_part: false },
+            None if is_document => Reading::Foreign { why: "JSON of another shape".to_owned(), is_part: false },
+            None => Reading::Foreign { why: "not one of the words the schema knows".to_owned(), is_part: false },
+        }
+    }
+}
+
+/// Reads every slot as it is at the moment of the look: a value whose own moment is past is there no more, or reclaimable.
+pub fn read_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
+    let read = |(slot, seen_slot): (usize, &SeenSlot)| read_at(schema, slot, &seen_slot.content, seen.server_ms);
+    seen.slots.iter().enumerate().map(read).collect()
+}
+
+/// Reads a slot at a time in milliseconds since the epoch; `None` where nobody knows the time.
+pub(crate) fn read_at(schema: &Schema, slot: usize, content: &Content, now_ms: Option<u64>) -> Reading {
+    let mut reading = read(schema, slot, content);
+    if let Reading::Value(value) = &mut reading
+        && let (Some(expires_ms), Some(now_ms)) = (value.expires_ms, now_ms)
+        && let Some(expires_at) = &schema.values[value.case].expires_at
+    {
+        value.lapsed = (expires_ms <= now_ms).then_some(expires_at.past);
+    }
+    reading
 }
 
 /// True when a closed form of the schema reads what stands at one of its Redis keys as a result.
 pub(crate) fn is_closed_result(schema: &Schema, slot: usize, content: &Content) -> bool {
-    let Content::Text { head, .. } = content else { return false };
+    let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let may_be = |case: &ValueCase| match &case.tests.equals {
-        Some(equals) => head == equals,
-        None => is_object && case.closed.is_some(),
+        Some(equals) => head == &equals[..],
+        None => case.closed.is_some() && (is_object || !case.reads_json_as_it_stands()),
     };
     let results = || schema.values.iter().filter(|case| case.slot == slot && case.state == State::Completed);
     results().any(may_be)

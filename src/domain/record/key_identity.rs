@@ -1,12 +1,12 @@
 //! The identity of one Redis key, and how the audit log writes it.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::deadline::Deadline;
+use super::dump_type::type_of_dump;
 use super::observation::{Content, SeenSlot};
+use crate::domain::hex::{hex, unhex};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Written", try_from = "Written")]
@@ -19,8 +19,17 @@ pub(crate) struct KeyIdentity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Print {
     Absent,
-    Text { read: usize, length: Option<u64>, checksum: Option<[u8; 8]>, digest: [u8; 32] },
-    Other(String),
+    Text {
+        read: usize,
+        length: Option<u64>,
+        checksum: Option<[u8; 8]>,
+        digest: [u8; 32],
+    },
+    /// What is no string; an empty type is any.
+    Other {
+        kind: String,
+        checksum: Option<[u8; 8]>,
+    },
 }
 
 impl KeyIdentity {
@@ -39,7 +48,10 @@ impl KeyIdentity {
     /// A value that was brought back from what DUMP gave, to expire at this moment; `None` never.
     pub(crate) fn of_dump(dump: &[u8], expires_at_ms: Option<u64>) -> Self {
         let checksum = dump.last_chunk().copied();
-        let value = Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() };
+        let value = match type_of_dump(dump) {
+            Some(kind) => Print::Other { kind: kind.to_owned(), checksum },
+            None => Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() },
+        };
         Self { value, deadline: expires_at_ms.map_or(Deadline::Never, Deadline::At) }
     }
 
@@ -49,6 +61,11 @@ impl KeyIdentity {
 
     pub(crate) fn has_same_value(&self, other: &Self) -> bool {
         self.value == other.value
+    }
+
+    /// True when the Redis key expires at this moment now.
+    pub(crate) fn ends_as(&self, now: &SeenSlot) -> bool {
+        self.deadline.is_same(now.deadline)
     }
 
     /// When the Redis key expires, in milliseconds since the epoch; `None` never.
@@ -62,7 +79,7 @@ impl KeyIdentity {
     }
 
     pub(crate) fn needs_checksum(&self) -> bool {
-        matches!(self.value, Print::Text { checksum: Some(_), .. })
+        matches!(self.value, Print::Text { checksum: Some(_), .. } | Print::Other { .. })
     }
 
     /// True when this is all that is there now: what nobody knows is no sameness.
@@ -72,7 +89,7 @@ impl KeyIdentity {
             (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {
                 *length == Some(*read as u64) && now.is_some()
             }
-            (Print::Other(_), _) => false,
+            (Print::Other { checksum, .. }, _) => checksum.is_some() && now.checksum.is_some(),
             _ => true,
         };
         is_told && self.value.is_of(now) && (self.is_absent() || self.deadline.is_same(now.deadline))
@@ -89,7 +106,8 @@ impl Print {
     pub(super) fn of(slot: &SeenSlot, most: usize) -> Self {
         match &slot.content {
             Content::Absent => Self::Absent,
-            Content::Other(kind) => Self::Other(kind.clone()),
+            Content::Hash(_) => Self::Other { kind: "hash".to_owned(), checksum: slot.checksum },
+            Content::Other(kind) => Self::Other { kind: kind.clone(), checksum: slot.checksum },
             Content::Text { head, length } => {
                 let head = &head[..head.len().min(most)];
                 let digest = Sha256::digest(head).into();
@@ -100,7 +118,14 @@ impl Print {
 
     /// True when this is what is there now, as far as both looks know.
     pub(super) fn is_of(&self, now: &SeenSlot) -> bool {
-        let Self::Text { read, length, checksum, digest } = self else { return *self == Self::of(now, usize::MAX) };
+        let Self::Text { read, length, checksum, digest } = self else {
+            return match (self, Self::of(now, usize::MAX)) {
+                (Self::Other { kind, checksum }, Self::Other { kind: kind_now, checksum: checksum_now }) => {
+                    (kind.is_empty() || *kind == kind_now) && agree(*checksum, checksum_now)
+                }
+                (_, now) => *self == now,
+            };
+        };
         let Self::Text { read: read_now, length: length_now, checksum: checksum_now, digest: digest_now } =
             Self::of(now, *read)
         else {
@@ -154,7 +179,7 @@ impl From<KeyIdentity> for Written {
         };
         match of.value {
             Print::Absent => Self { expires_at_ms: None, about: false, ..nothing },
-            Print::Other(kind) => Self { kind, ..nothing },
+            Print::Other { kind, checksum } => Self { kind, dump_checksum: checksum.map(|sum| hex(&sum)), ..nothing },
             Print::Text { read, length, checksum, digest } => Self {
                 kind: "string".to_owned(),
                 sha256: (read > 0 || length.is_some()).then(|| hex(&digest)),
@@ -185,30 +210,10 @@ impl TryFrom<Written> for KeyIdentity {
                 let digest = sha256.map_or_else(|| Ok(Sha256::digest(b"").into()), |text| unhex(&text))?;
                 Print::Text { read: read.or(whole).unwrap_or(0), length: bytes, checksum, digest }
             }
-            _ => Print::Other(kind),
+            _ => Print::Other { kind, checksum: dump_checksum.map(|sum| unhex(&sum)).transpose()? },
         };
         Ok(Self { value, deadline })
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
-}
-
-fn unhex<const N: usize>(text: &str) -> Result<[u8; N], String> {
-    let wrong = || format!("{} hex digits were expected", 2 * N);
-    if text.len() != 2 * N || !text.is_ascii() {
-        return Err(wrong());
-    }
-    let mut bytes = [0; N];
-    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong())?;
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -261,13 +266,16 @@ mod tests {
 
     #[test]
     fn what_was_brought_back_is_known_by_the_checksum_of_its_dump_alone() {
-        let was = through_the_log(&KeyIdentity::of_dump(b"payload-checksum", Some(500)));
+        let was = through_the_log(&KeyIdentity::of_dump(b"\0payload-checksum", Some(500)));
         let mut now = slot(Content::text(b"anything".to_vec()), Deadline::At(500));
         assert!(!was.is_still(&now), "nobody asked for the checksum");
-        now.checksum = Some(*b"checksum");
-        assert!(was.is_still(&now));
-        now.checksum = Some(*b"another!");
-        assert!(!was.is_still(&now));
+        for (checksum, same) in [(*b"checksum", true), (*b"another!", false)] {
+            now.checksum = Some(checksum);
+            assert_eq!(was.is_still(&now), same);
+        }
+        let hash = through_the_log(&KeyIdentity::of_dump(b"\x10payload-checksum", Some(500)));
+        let of = |kind: &str, checksum| SeenSlot { checksum, ..slot(Content::Other(kind.into()), Deadline::At(500)) };
+        assert!(hash.is_still(&of("hash", Some(*b"checksum"))) && !hash.is_still(&of("set", Some(*b"checksum"))));
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::decode::{self, Reading};
+use super::extended::Extended;
 use super::observation::{Content, Observation};
 use super::record::Record;
-use crate::domain::diagnosis::{self, Foreign, Thresholds};
+use crate::domain::diagnosis::{self, Finding, FindingCode, Foreign, Thresholds};
 use crate::domain::schema::{Catalog, Schema};
 
 /// One place to look at: an idempotency key, its Redis keys, and the schemas that keep it there.
@@ -25,6 +26,13 @@ impl Candidate {
     /// Bytes of its values that tell what they are, under whichever of its schemas.
     pub(crate) fn head_bytes(&self) -> usize {
         self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
+    }
+}
+
+impl Candidate {
+    /// True when one of its schemas keeps what is no string there: plain commands do not read such a value in part.
+    pub(crate) fn keeps_collections(&self) -> bool {
+        self.schemas.iter().any(|schema| schema.keeps_collections())
     }
 }
 
@@ -51,9 +59,9 @@ pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 
 fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
-    for schema in catalog.chosen() {
-        let full = schema.slots.iter().filter_map(|slot| slot.template.idempotency_key(text));
-        for key in full.chain([text]) {
+    for schema in catalog.places() {
+        let full = schema.slot_of(text).map(|(_, key)| key);
+        for key in full.into_iter().chain([text]).filter(|key| schema.takes_key(key)) {
             let redis_keys = schema.redis_keys(key);
             if (catalog.is_named() || owns_all(catalog, schema, &redis_keys)) == is_owned {
                 add(&mut candidates, schema, key, redis_keys, is_owned);
@@ -178,7 +186,17 @@ fn record(
     let mut record = Record::new(Arc::clone(schema), key, seen, readings);
     record.claim = claim(catalog, &record, foreign.as_ref()).unwrap_or(record.claim);
     record.findings = diagnosis::findings(&record, thresholds, foreign.as_ref());
+    forgive_extended(&mut record, catalog.extended());
     record
+}
+
+/// A lock that an operator gave more time is not in excess.
+fn forgive_extended(record: &mut Record, extended: &Extended) {
+    let is_excess = |finding: &Finding| finding.code == FindingCode::ExcessTtl;
+    if record.findings.iter().any(is_excess) && record.lock().is_some_and(|lock| extended.has(lock)) {
+        record.is_extended = true;
+        record.findings.retain(|finding| !is_excess(finding));
+    }
 }
 
 fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool {
@@ -197,7 +215,7 @@ fn add(candidates: &mut Vec<Candidate>, schema: &Arc<Schema>, key: &[u8], redis_
 }
 
 fn readings(schema: &Schema, seen: &Observation) -> Vec<Reading> {
-    seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect()
+    decode::read_all(schema, seen)
 }
 
 /// What the other schemas say of whose a record is.

@@ -34,7 +34,7 @@ pub struct SeenSlot {
     /// How long it stays, from the moment of the look on.
     pub(crate) expiry: Expiry,
     pub(crate) deadline: Deadline,
-    /// Of a value that was read in part: the last bytes of DUMP, which are the checksum of all of it.
+    /// Of a value that was read in part, or is no string: the last bytes of DUMP, which are the checksum of all of it.
     pub(crate) checksum: Option<[u8; 8]>,
     /// Time since the key was last touched, asked before the value was read; `None` where unknown.
     pub(crate) idle: Option<Duration>,
@@ -52,12 +52,12 @@ impl SeenSlot {
         self.content == later.content && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
     }
 
-    /// True when a change can be compared with what was read: a string or nothing, its bytes, or its beginning, its length
-    /// and its checksum, and when it expires.
+    /// True when a change can be compared with what was read: nothing, a string's bytes, or its beginning, its length and its
+    /// checksum, of anything else the checksum, and when it expires.
     pub(crate) fn is_sharp(&self) -> bool {
         match &self.content {
             Content::Absent => true,
-            Content::Other(_) => false,
+            Content::Hash(_) | Content::Other(_) => self.checksum.is_some() && self.deadline.is_sharp(),
             Content::Text { length, .. } => {
                 let is_told = self.content.is_whole() || (length.is_some() && self.checksum.is_some());
                 is_told && self.deadline.is_sharp()
@@ -66,7 +66,7 @@ impl SeenSlot {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, std::hash::Hash)]
 pub enum Content {
     Absent,
     /// A string, read in part or as a whole.
@@ -75,8 +75,59 @@ pub enum Content {
         /// How many bytes there are; `None` when there are more than were read and nobody asked how many.
         length: Option<u64>,
     },
+    /// A hash, and what was read of its fields.
+    Hash(Box<Hash>),
     /// Another type, by Redis's name for it.
     Other(String),
+}
+
+/// The fields of a hash, in the order of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, std::hash::Hash)]
+pub struct Hash {
+    /// Those that were looked at: all, or none of a hash that has too many.
+    pub(crate) fields: Vec<Field>,
+    pub(crate) count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
+pub(crate) struct Field {
+    pub(crate) name: Vec<u8>,
+    /// The bytes of the value that were read.
+    pub(crate) head: Vec<u8>,
+    /// How many there are.
+    pub(crate) length: u64,
+}
+
+impl Field {
+    pub(crate) fn whole(name: Vec<u8>, value: Vec<u8>) -> Self {
+        Self { name, length: value.len() as u64, head: value }
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.length == self.head.len() as u64
+    }
+}
+
+impl Hash {
+    pub(crate) fn new(mut fields: Vec<Field>, count: u64) -> Self {
+        fields.sort_unstable();
+        Self { fields, count }
+    }
+
+    /// True when each field was looked at.
+    pub(crate) fn has_all(&self) -> bool {
+        self.fields.len() as u64 == self.count
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.has_all() && self.fields.iter().all(Field::is_whole)
+    }
+
+    /// The bytes of names and values; `None` where not every field was looked at.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let all = self.fields.iter().map(|field| field.name.len() as u64 + field.length).sum();
+        self.has_all().then_some(all)
+    }
 }
 
 impl Content {
@@ -88,13 +139,41 @@ impl Content {
     pub(crate) fn read_bytes(&self) -> usize {
         match self {
             Self::Text { head, .. } => head.len(),
+            Self::Hash(hash) => hash.fields.iter().map(|field| field.head.len()).sum(),
             _ => 0,
+        }
+    }
+
+    /// The bytes that there are, where that is known.
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::Text { length, .. } => *length,
+            Self::Hash(hash) => hash.bytes(),
+            Self::Absent | Self::Other(_) => Some(0),
+        }
+    }
+
+    /// A hash that was read as a whole: names and values by turns, as HGETALL gives them.
+    pub fn hash(words: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let mut words = words.into_iter();
+        let fields: Vec<_> = std::iter::from_fn(|| Some(Field::whole(words.next()?, words.next()?))).collect();
+        let count = fields.len() as u64;
+        Self::Hash(Box::new(Hash::new(fields, count)))
+    }
+
+    /// Redis's name of the type of a value that is no string.
+    pub(crate) fn other_type(&self) -> Option<&str> {
+        match self {
+            Self::Hash(_) => Some("hash"),
+            Self::Other(kind) => Some(kind),
+            Self::Absent | Self::Text { .. } => None,
         }
     }
 
     pub(crate) fn is_whole(&self) -> bool {
         match self {
             Self::Text { head, length } => *length == Some(head.len() as u64),
+            Self::Hash(hash) => hash.is_whole(),
             _ => true,
         }
     }
@@ -150,7 +229,10 @@ mod tests {
         assert!(!part(Some(2), None, Deadline::At(1)) && !part(None, sum, Deadline::At(1)));
         assert!(!part(Some(1), None, Deadline::Unknown) && !part(Some(1), None, Deadline::Between(1, 60)));
         assert!(slot(Content::Absent, Deadline::Unknown).slots[0].is_sharp());
-        assert!(!slot(Content::Other("hash".into()), Deadline::Never).slots[0].is_sharp());
+        let mut hash = slot(Content::Other("hash".into()), Deadline::Never);
+        assert!(!hash.slots[0].is_sharp());
+        hash.slots[0].checksum = sum;
+        assert!(hash.slots[0].is_sharp());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::decode::{Decoded, Reading, Stored};
 use super::observation::{Content, Expiry, Observation, SeenSlot};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
-use crate::domain::schema::{Schema, State};
+use crate::domain::schema::{Encoding, ExpiresAt, Schema, State};
 use crate::domain::step::{NextRequest, next_request};
 
 /// One idempotency key under one schema.
@@ -26,6 +26,8 @@ pub struct Record {
     /// What the next request with this key gets.
     pub next_request: NextRequest,
     pub findings: Vec<Finding>,
+    /// True when an operator gave the lock the time that the lock has.
+    pub(crate) is_extended: bool,
     /// The database of the record, where those of several are told apart.
     pub(crate) db: Option<i64>,
 }
@@ -37,14 +39,27 @@ impl Record {
         let age = age::of(&schema, state, &readings, &seen);
         let next_request = next_request::of(&schema, &readings, &seen);
         let claim = Claim::of(&schema, &readings);
-        Self { schema, key, seen, readings, state, claim, age, next_request, findings: Vec::new(), db: None }
+        Self {
+            schema,
+            key,
+            seen,
+            readings,
+            state,
+            claim,
+            age,
+            next_request,
+            findings: Vec::new(),
+            is_extended: false,
+            db: None,
+        }
     }
 
     /// The slot of the lock, when a lock is there.
     pub(crate) fn lock(&self) -> Option<&SeenSlot> {
         let slot = self.schema.lock_slot();
         let one_key = self.schema.slots.len() == 1;
-        let held = self.seen.slots[slot].content != Content::Absent && (!one_key || self.state != State::Completed);
+        let is_there = self.schema.has_locks() && self.seen.slots[slot].content != Content::Absent;
+        let held = is_there && (!one_key || self.state != State::Completed);
         held.then(|| &self.seen.slots[slot])
     }
 
@@ -52,7 +67,8 @@ impl Record {
     pub(crate) fn result(&self) -> Option<&SeenSlot> {
         let slot = self.schema.result_slot();
         let one_key = self.schema.slots.len() == 1;
-        let stored = self.seen.slots[slot].content != Content::Absent && (!one_key || self.state == State::Completed);
+        let is_one = one_key && self.schema.has_locks();
+        let stored = self.seen.slots[slot].content != Content::Absent && (!is_one || self.state == State::Completed);
         stored.then(|| &self.seen.slots[slot])
     }
 
@@ -73,14 +89,7 @@ impl Record {
 
     /// Bytes of all values together, where every value's length is known.
     pub(crate) fn size_bytes(&self) -> Option<u64> {
-        self.seen
-            .slots
-            .iter()
-            .map(|slot| match slot.content {
-                Content::Text { length, .. } => length,
-                _ => Some(0),
-            })
-            .sum()
+        self.seen.slots.iter().map(|slot| slot.content.size()).sum()
     }
 
     /// Memory of all Redis keys together, where the server says it for every one.
@@ -101,6 +110,19 @@ impl Record {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }
 
+    /// The first value that tells by itself when it ends, and by which rule.
+    pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
+        self.values().find_map(|value| {
+            let expires_at = self.schema.values[value.case].expires_at.as_ref()?;
+            value.expires_ms.map(|_| (value, expires_at))
+        })
+    }
+
+    /// True when the lock ends by what it holds, whatever TTL its Redis key has.
+    pub(crate) fn has_lapsing_lock(&self) -> bool {
+        self.readings[self.schema.lock_slot()].decoded().is_some_and(|value| value.expires_ms.is_some())
+    }
+
     pub fn response(&self) -> Option<Response> {
         self.stored().map(Stored::response)
     }
@@ -117,6 +139,12 @@ impl Record {
     /// A pointer to a result in a blob store, as JSON.
     pub fn blob(&self) -> Option<&serde_json::Value> {
         self.values().find_map(|value| value.blob.as_ref())
+    }
+
+    /// What the value is, where nothing but its first bytes is looked at.
+    pub(crate) fn shown_only(&self) -> Option<Encoding> {
+        let mut encodings = self.values().map(|value| self.schema.values[value.case].encoding());
+        encodings.find(|encoding| encoding.is_shown_only())
     }
 
     pub(crate) fn unreadable_because(&self) -> Option<&str> {
@@ -155,7 +183,8 @@ impl Record {
 }
 
 fn state(schema: &Schema, readings: &[Reading]) -> State {
-    let of = |state| readings.iter().filter_map(Reading::decoded).any(|value| schema.values[value.case].state == state);
+    let there = || readings.iter().filter(|reading| !reading.is_absent());
+    let of = |state| there().filter_map(Reading::decoded).any(|value| schema.values[value.case].state == state);
     let unread = readings.iter().any(|reading| reading.unread().is_some() || matches!(reading, Reading::WrongType(_)));
     if of(State::Completed) {
         State::Completed

@@ -24,6 +24,7 @@ pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<Strang
 fn outline(slot: &SeenSlot) -> SeenSlot {
     let content = match &slot.content {
         Content::Text { length, .. } => Content::Text { head: Vec::new(), length: *length },
+        Content::Hash(_) => Content::Other("hash".to_owned()),
         other => other.clone(),
     };
     SeenSlot { content, ..SeenSlot::new(&slot.redis_key, Content::Absent, slot.expiry, slot.deadline) }

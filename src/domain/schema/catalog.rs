@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
 use super::{Schema, State};
-use crate::domain::record::{Content, decode};
+use crate::domain::record::{Content, Extended, decode};
 use crate::domain::select::glob;
 
 /// Bytes that are read where values that do not decode are sought, for they may begin well.
@@ -15,11 +15,16 @@ pub(crate) const LONG_HEAD_BYTES: usize = 1024;
 pub struct Catalog {
     all: Vec<Arc<Schema>>,
     chosen: Vec<Arc<Schema>>,
+    /// The chosen ones, and behind each the same under its other prefixes.
+    places: Vec<Arc<Schema>>,
     named: bool,
     /// Every slot of every schema, the most specific templates first.
     slots: Vec<OwnedSlot>,
     /// The words that are results to some schema.
     result_words: Vec<Vec<u8>>,
+    /// True when a result of some schema is told from other values by more than how JSON begins.
+    has_wrapped_results: bool,
+    extended: Extended,
 }
 
 #[derive(Debug, Clone)]
@@ -53,9 +58,23 @@ impl Catalog {
         }
         let named = !names.is_empty();
         let chosen = if named { chosen } else { all.clone() };
-        let results = all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
-        let result_words = results.filter_map(|case| case.tests.equals.clone()).collect();
-        Ok(Self { slots: slots(&all, &chosen, named), result_words, chosen, all, named })
+        let everywhere = everywhere(&all);
+        let is_chosen = |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
+        let places: Vec<_> = everywhere.iter().filter(is_chosen).cloned().collect();
+        let results = || all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
+        let result_words = results().filter_map(|case| case.tests.equals.clone()).collect();
+        let has_wrapped_results = results().any(|case| case.closed.is_some() && !case.reads_json_as_it_stands());
+        let (slots, extended) = (slots(&everywhere, &places, named), Extended::default());
+        Ok(Self { slots, result_words, has_wrapped_results, places, chosen, all, named, extended })
+    }
+
+    /// With the locks that operators gave more time.
+    pub(crate) fn with_extended(self, extended: Extended) -> Self {
+        Self { extended, ..self }
+    }
+
+    pub(crate) fn extended(&self) -> &Extended {
+        &self.extended
     }
 
     pub fn all(&self) -> &[Arc<Schema>] {
@@ -67,6 +86,11 @@ impl Catalog {
         &self.chosen
     }
 
+    /// The chosen schemas under each of their prefixes.
+    pub(crate) fn places(&self) -> &[Arc<Schema>] {
+        &self.places
+    }
+
     /// True when the operator, or the context, named the schemas to work on.
     pub(crate) fn is_named(&self) -> bool {
         self.named
@@ -74,7 +98,7 @@ impl Catalog {
 
     /// The schemas that a scan looks for: the chosen ones, but those without a literal prefix only when named.
     pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
-        self.chosen.iter().filter(|schema| walks(schema, self.named)).cloned().collect()
+        self.places.iter().filter(|schema| walks(schema, self.named)).cloned().collect()
     }
 
     /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
@@ -128,9 +152,9 @@ impl Catalog {
     }
 
     fn may_be_result(&self, content: &Content) -> bool {
-        let Content::Text { head, .. } = content else { return false };
+        let Content::Text { head, .. } = content else { return self.has_wrapped_results };
         let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-        is_object || self.result_words.iter().any(|word| word == head)
+        is_object || self.has_wrapped_results || self.result_words.iter().any(|word| word == head)
     }
 
     fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
@@ -146,6 +170,14 @@ impl Catalog {
 /// for any Redis key may be its.
 fn walks(schema: &Schema, named: bool) -> bool {
     named || schema.has_prefix()
+}
+
+/// Every schema, each followed by itself under its other prefixes.
+fn everywhere(all: &[Arc<Schema>]) -> Vec<Arc<Schema>> {
+    let with_others = |schema: &Arc<Schema>| {
+        [Arc::clone(schema)].into_iter().chain(schema.elsewhere().map(Arc::new).collect::<Vec<_>>())
+    };
+    all.iter().flat_map(with_others).collect()
 }
 
 fn slots(all: &[Arc<Schema>], chosen: &[Arc<Schema>], named: bool) -> Vec<OwnedSlot> {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use strum::IntoStaticStr;
 
 use super::closed::Closed;
+use super::opening::{Encoding, Opening};
 use crate::domain::as_str::as_str;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
@@ -22,17 +23,6 @@ pub enum State {
 }
 
 as_str!(State);
-
-/// How a value's bytes are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub(crate) enum Encoding {
-    Text,
-    Json,
-}
-
-as_str!(Encoding);
 
 /// How a response body sits inside a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
@@ -67,6 +57,48 @@ pub(crate) enum Timestamp {
 
 as_str!(Timestamp);
 
+/// An expiry that stands in the value, and that the service's client goes by whatever TTL the Redis key has.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExpiresAt {
+    /// The JSON pointer to the moment; a value without the field does not lapse.
+    pub(crate) field: String,
+    #[serde(default)]
+    pub(crate) unit: Timestamp,
+    #[serde(default)]
+    pub(crate) clock: Clock,
+    #[serde(default)]
+    pub(crate) past: Past,
+}
+
+/// Whose clock tells whether the moment is past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Clock {
+    /// That of the service's client, which idemctl does not see.
+    #[default]
+    Client,
+    /// That of the Redis server.
+    Server,
+}
+
+as_str!(Clock);
+
+/// What a value is to the next request once its moment is past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Past {
+    /// As if nothing were there.
+    #[default]
+    Absent,
+    /// There, and the next request takes it over.
+    Reclaimable,
+}
+
+as_str!(Past);
+
 /// One kind of value that a slot can hold: how to tell it, what it says of the record.
 #[derive(Debug, Clone)]
 pub struct ValueCase {
@@ -74,7 +106,7 @@ pub struct ValueCase {
     pub(crate) name: String,
     /// Which slot (an index into [`super::Schema::slots`]).
     pub(crate) slot: usize,
-    pub(crate) encoding: Encoding,
+    pub(crate) opening: Opening,
     /// What must hold for the value to be of this case.
     pub(crate) tests: Where,
     /// The fields that the schema writes; `None` where any other field may stand beside what is tested.
@@ -85,12 +117,23 @@ pub struct ValueCase {
     pub(crate) fields: Fields,
     pub(crate) body_encoding: BodyEncoding,
     pub(crate) timestamp: Timestamp,
+    pub(crate) expires_at: Option<ExpiresAt>,
 }
 
 impl ValueCase {
-    /// True when any text is of this case: the Redis key alone tells whose the value is.
+    /// What a value of this case is, once its codecs are undone.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.opening.value.encoding
+    }
+
+    /// True when any text, or nearly any, is of this case: the Redis key alone tells whose the value is.
     pub(crate) fn is_opaque(&self) -> bool {
-        self.encoding == Encoding::Text && self.tests.equals.is_none()
+        !self.encoding().has_fields() && self.tests.equals.is_none()
+    }
+
+    /// True when a value of this case is JSON that nothing was put around.
+    pub(crate) fn reads_json_as_it_stands(&self) -> bool {
+        self.opening.value.codecs.is_empty() && self.encoding() == Encoding::Json
     }
 
     /// True when a value of this case is told from other programs' values by its bytes.

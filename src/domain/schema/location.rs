@@ -48,6 +48,36 @@ impl<T> At for Checked<T> {
     }
 }
 
+/// What was checked, or all that is wrong with it.
+pub(super) type AllChecked<T> = Result<T, Vec<Wrong>>;
+
+impl<T> At for AllChecked<T> {
+    fn at(self, segment: impl Into<Segment>) -> Self {
+        let segment = segment.into();
+        self.map_err(|mut all| {
+            all.iter_mut().for_each(|wrong| wrong.path.push(segment.clone()));
+            all
+        })
+    }
+}
+
+/// All of them, or all that is wrong with any.
+pub(super) fn gather<T>(checked: impl IntoIterator<Item = AllChecked<T>>) -> AllChecked<Vec<T>> {
+    let (mut sound, mut found) = (Vec::new(), Vec::new());
+    for one in checked {
+        match one {
+            Ok(one) => sound.push(one),
+            Err(wrong) => found.extend(wrong),
+        }
+    }
+    if found.is_empty() { Ok(sound) } else { Err(found) }
+}
+
+/// What is wrong with one thing, as all that is wrong.
+pub(super) fn all<T>(checked: Checked<T>) -> AllChecked<T> {
+    checked.map_err(|wrong| vec![wrong])
+}
+
 impl Wrong {
     /// The line it is on, from 1.
     pub(super) fn line(&self, toml: &str) -> usize {

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use strum::IntoStaticStr;
-
 use super::conduct::{Conduct, OnFailure};
-use super::forms::{Encoding, ValueCase};
+use super::forms::ValueCase;
+use super::key_hash::KeyHash;
+use super::opening::Encoding;
 use super::prefix::Prefix;
-use super::role::{Role, SlotKey};
-use super::steps::{Action, Call, Step};
+use super::role::{self, Role, SlotKey};
+use super::steps::{Action, Call, Reply, Step};
+use super::ttl::{FOR_EVER, TtlOf};
 use super::value_template::{Place, Template};
 use super::write_format::WriteFormat;
-use crate::domain::as_str::as_str;
 use crate::domain::record::Evidence;
 
 /// Bytes that tell what a record of most schemas is.
@@ -26,6 +26,8 @@ const TELLING_HEAD_BYTES: usize = 512;
 /// How one service library stores a record: key templates, values, TTLs, and the three steps.
 #[derive(Debug, Clone)]
 pub struct Schema {
+    /// The version of the file's format.
+    pub(crate) format: u32,
     /// The name operators type, e.g. `go-middleware`; also the folder's name.
     pub name: String,
     pub(crate) summary: String,
@@ -37,17 +39,23 @@ pub struct Schema {
     pub takes_prefix: bool,
     /// The prefix of the Redis keys, and where the prefix stands.
     pub(crate) prefix: Prefix,
+    /// The same Redis keys under prefixes that the service has used besides: records are read there, and none is written.
+    pub(crate) other_places: Vec<(Prefix, Vec<SlotKey>)>,
+    /// How the service makes a key of a request's body, where it does.
+    pub(crate) key_hash: Option<KeyHash>,
+    /// `FOR_EVER` where the service gives its locks no TTL.
     pub lock_ttl: Duration,
+    /// `FOR_EVER` where the service gives its results no TTL.
     pub result_ttl: Duration,
     /// The TTLs that this deployment states; the others are the schema's defaults.
     pub(crate) stated: Vec<TtlOf>,
     /// How values are told apart, in the order they are tried.
     pub values: Vec<ValueCase>,
     pub write: WriteFormat,
-    /// Take the lock, or learn who has it or what the result is.
-    pub begin: Step,
-    /// Store the result and give up the lock.
-    pub complete: Step,
+    /// Take the lock, or learn who has it or what the result is; `None` where the schema does not describe the step.
+    pub begin: Option<Step>,
+    /// Store the result and give up the lock; `None` where the schema does not describe the step.
+    pub complete: Option<Step>,
     /// Keep the lock while the work takes longer; `None` where the service cannot.
     pub renew: Option<Step>,
     /// Give up the lock without a result; `None` where the service never does.
@@ -59,6 +67,21 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// True when a value tells by itself when it ends.
+    pub(crate) fn lapses(&self) -> bool {
+        self.values.iter().any(|case| case.expires_at.is_some())
+    }
+
+    /// False for a schema of results alone.
+    pub(crate) fn has_locks(&self) -> bool {
+        self.slots[self.lock_slot()].role != Role::Result
+    }
+
+    /// True when the schema is compiled in, and no folder of the operator's.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.origin == Origin::BuiltIn
+    }
+
     /// The index of the slot that holds the lock.
     pub fn lock_slot(&self) -> usize {
         0
@@ -78,6 +101,34 @@ impl Schema {
         }
     }
 
+    /// This schema under each of the other prefixes.
+    pub(crate) fn elsewhere(&self) -> impl Iterator<Item = Self> {
+        self.other_places.iter().map(|(prefix, slots)| Self {
+            slots: slots.clone(),
+            prefix: prefix.clone(),
+            other_places: Vec::new(),
+            ..self.clone()
+        })
+    }
+
+    /// The slot that a Redis key is, and the idempotency key in it: where templates of both slots fit, the longer one wins.
+    pub(crate) fn slot_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
+        let fitting = self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            Some((slot.template.specificity(), index, slot.template.idempotency_key(redis_key)?))
+        });
+        fitting
+            .max_by_key(|(specificity, index, _)| (*specificity, std::cmp::Reverse(*index)))
+            .map(|(_, index, key)| (index, key))
+    }
+
+    /// True when a key has Redis keys of its own: each is what its slot's template says, and no other slot's.
+    pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
+        let is_slots = |(index, slot): (usize, &SlotKey)| {
+            self.slot_of(&slot.template.redis_key(key)).is_some_and(|(found, of)| found == index && of == key)
+        };
+        !key.is_empty() && self.slots.iter().enumerate().all(is_slots)
+    }
+
     /// The Redis keys of an idempotency key, in slot order.
     pub fn redis_keys(&self, key: &[u8]) -> Vec<Vec<u8>> {
         self.slots.iter().map(|slot| slot.template.redis_key(key)).collect()
@@ -89,11 +140,51 @@ impl Schema {
         Self { lock_ttl: self.lock_ttl.min(most), result_ttl: self.result_ttl.min(most), ..self.clone() }
     }
 
-    pub(crate) fn ttl(&self, of: TtlOf) -> Duration {
-        match of {
+    /// How long the service lets its locks or results live; `None` where it gives them no TTL.
+    pub(crate) fn ttl(&self, of: TtlOf) -> Option<Duration> {
+        let ttl = match of {
             TtlOf::Lock => self.lock_ttl,
             TtlOf::Result => self.result_ttl,
+        };
+        (ttl != FOR_EVER).then_some(ttl)
+    }
+
+    /// The calls of the begin step; none where the schema does not describe the step.
+    pub fn begin_calls(&self) -> &[Call] {
+        self.begin.as_ref().map_or(&[], |step| &step.calls)
+    }
+
+    /// The calls of the complete step; none where the schema does not describe the step.
+    pub fn complete_calls(&self) -> &[Call] {
+        self.complete.as_ref().map_or(&[], |step| &step.calls)
+    }
+
+    /// What schema.toml lacks for records to be made up; `None` where nothing is missing.
+    pub(crate) fn unwritten_because(&self) -> Option<String> {
+        self.read_only_because().or_else(|| lacks(&self.unwritten()))
+    }
+
+    /// What schema.toml lacks for workers to play the service; `None` where nothing is missing.
+    pub(crate) fn unplayable_because(&self) -> Option<String> {
+        let steps = [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none())];
+        self.read_only_because().or_else(|| lacks(&[&steps[..], &self.unwritten()].concat()))
+    }
+
+    /// What schema.toml lacks for its steps to be explored; `None` where nothing is missing. An exploration puts nothing into Redis
+    /// but by the steps, so that values which the service's own scripts write need no template.
+    pub(crate) fn unexplorable_because(&self) -> Option<String> {
+        let Some(why) = self.read_only_because() else { return self.unplayable_because() };
+        let mut words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
+        if words.any(|word| word.has(&[Place::LockValue, Place::ResultValue])) {
+            return Some(why);
         }
+        let response = ("`response`, the reply that a replay brings back,", self.write.response.is_none());
+        lacks(&[("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none()), response])
+    }
+
+    fn unwritten(&self) -> [(&'static str, bool); 2] {
+        let write = &self.write;
+        [("`lock_value`", write.lock_value.is_none()), ("`result_value`", write.result_value.is_none())]
     }
 
     pub(crate) fn ttl_evidence(&self, of: TtlOf) -> Evidence {
@@ -112,7 +203,7 @@ impl Schema {
 
     /// True when the begin step is one script, so that only one request can win by construction.
     pub(crate) fn begins_with_a_script(&self) -> bool {
-        matches!(self.begin.calls.as_slice(), [Call { action: Action::Script { .. }, .. }])
+        matches!(self.begin_calls(), [Call { action: Action::Script { .. }, .. }])
     }
 
     /// What the service does when its handler fails; where it does not say, it releases when it has such a step.
@@ -122,61 +213,75 @@ impl Schema {
     }
 
     pub(crate) fn sends_lock_ttl(&self) -> bool {
-        self.begin.calls.iter().flat_map(Call::words).any(Template::is_lock_ttl)
+        self.begin_calls().iter().flat_map(Call::words).any(Template::is_lock_ttl)
+    }
+
+    /// True when its complete step sends the whole result.
+    pub(crate) fn sends_result_value(&self) -> bool {
+        self.complete_calls().iter().flat_map(Call::words).any(|word| word.has(&[Place::ResultValue]))
     }
 
     /// True when its worker says who it is, in a value or to a script.
     pub fn names_owner(&self) -> bool {
-        let values = [Some(&self.write.lock_value), Some(&self.write.result_value), self.write.failed_value.as_ref()];
+        let values = [&self.write.lock_value, &self.write.result_value, &self.write.failed_value];
         let words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
         values.into_iter().flatten().any(|value| value.has(&[Place::Owner])) || { words }
             .any(|word| word.has(&[Place::Owner]))
     }
 
-    /// True when its begin step sends a hash of the request's payload.
+    /// True when its begin step sends a hash of the request's payload, or the client compares the hash with the stored one.
     pub(crate) fn compares_payloads(&self) -> bool {
-        self.begin.calls.iter().flat_map(Call::words).any(|word| word.has(&[Place::Fingerprint]))
+        let mut words = self.begin_calls().iter().flat_map(Call::words);
+        let mut replies = self.begin_calls().iter().flat_map(|call| &call.replies);
+        words.any(|word| word.has(&[Place::Fingerprint])) || replies.any(Reply::is_for_other_payloads)
     }
 
     /// The steps there are, in the order of a record's life.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        [Some(&self.begin), self.renew.as_ref(), Some(&self.complete), self.release.as_ref()].into_iter().flatten()
+        [&self.begin, &self.renew, &self.complete, &self.release].into_iter().flatten()
     }
 
-    /// Bytes of a value that tell state, status and owner: 64 do but for JSON with an owner or times of its own, and a
-    /// word that a value has to equal is read whole.
+    /// Redis's name of the type of what the schema keeps in a slot.
+    pub(crate) fn type_at(&self, slot: usize) -> &'static str {
+        let mut types = self.values.iter().filter(|case| case.slot == slot).map(|case| case.encoding().other_type());
+        types.next().flatten().unwrap_or("string")
+    }
+
+    /// True when one of its Redis keys holds no string.
+    pub(crate) fn keeps_collections(&self) -> bool {
+        self.values.iter().any(|case| case.encoding().other_type().is_some())
+    }
+
+    /// Why idemctl plays no steps of the service: the form whose values idemctl reads and does not write. `None` where
+    /// `[write]` says all of what is stored.
+    pub(crate) fn read_only_because(&self) -> Option<String> {
+        let read = self.values.iter().find(|case| !case.opening.is_as_stored());
+        read.map(|case| format!("it keeps `{}` in a form that idemctl reads and does not write", case.name))
+    }
+
+    /// Bytes of a value that tell state, status and owner: 64 do but for JSON with an owner or times of its own, and for what
+    /// is compressed, or a hash. A word that a value has to equal is read whole.
     pub(crate) fn head_bytes(&self) -> usize {
         let words = self.values.iter().filter_map(|case| case.tests.equals.as_ref()).map(Vec::len);
         let tells_more = |case: &ValueCase| {
             let fields = [&case.fields.owner, &case.fields.created_at, &case.fields.completed_at];
-            case.encoding == Encoding::Json && fields.iter().any(|field| field.is_some())
+            let has_times = fields.iter().any(|field| field.is_some()) || case.expires_at.is_some();
+            let has_such = case.encoding().has_fields() && has_times;
+            has_such || case.opening.compresses() || case.encoding() == Encoding::Hash
         };
         let least = if self.values.iter().any(tells_more) { TELLING_HEAD_BYTES } else { HEAD_BYTES };
         words.max().unwrap_or(0).max(least)
     }
 
-    /// The index of a slot by its role.
+    /// The index of the slot that a placeholder of this role stands for.
     pub(crate) fn slot(&self, role: Role) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.role == role)
+        role::slot_of(&self.slots, role)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
-#[strum(serialize_all = "kebab-case")]
-pub enum TtlOf {
-    Lock,
-    Result,
-}
-
-as_str!(TtlOf);
-
-impl TtlOf {
-    pub(crate) fn option(self) -> &'static str {
-        match self {
-            Self::Lock => "--lock-ttl",
-            Self::Result => "--result-ttl",
-        }
-    }
+fn lacks(parts: &[(&str, bool)]) -> Option<String> {
+    let missing: Vec<_> = parts.iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| *name).collect();
+    (!missing.is_empty()).then(|| format!("its schema.toml has no {}", missing.join(" and no ")))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,9 +11,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::conduct::Conduct;
-use super::forms::{BodyEncoding, Encoding, Fields, State, Timestamp};
+use super::forms::{BodyEncoding, ExpiresAt, Fields, State, Timestamp};
+use super::opening::{Encoding, ValueType};
 use super::role::Role;
 use super::steps::{First, Meaning};
+use super::ttl::FOR_EVER;
 use super::value_template::Template;
 use super::write_format::WriteFormat;
 
@@ -28,9 +30,9 @@ pub(super) struct RawSchema {
     pub(crate) keys: RawKeys,
     pub(crate) ttl: RawTtl,
     pub(crate) value: Vec<RawValue>,
-    pub(crate) write: WriteFormat,
-    pub(crate) begin: RawStep,
-    pub(crate) complete: RawStep,
+    pub(crate) write: Option<WriteFormat>,
+    pub(crate) begin: Option<RawStep>,
+    pub(crate) complete: Option<RawStep>,
     pub(crate) renew: Option<RawStep>,
     pub(crate) release: Option<RawStep>,
     #[serde(default)]
@@ -41,9 +43,9 @@ impl RawSchema {
     /// Every call of every step, with the step's name.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, &RawCall)> {
         let steps = [
-            ("begin", Some(&self.begin)),
+            ("begin", self.begin.as_ref()),
             ("renew", self.renew.as_ref()),
-            ("complete", Some(&self.complete)),
+            ("complete", self.complete.as_ref()),
             ("release", self.release.as_ref()),
         ];
         let calls =
@@ -59,23 +61,55 @@ pub(super) struct RawKeys {
     pub(crate) lock: Option<String>,
     pub(crate) result: Option<String>,
     #[serde(default)]
-    pub(crate) prefix: String,
+    pub(crate) prefix: OneOrMore,
+    /// The pattern of `{key}`.
+    pub(crate) key: Option<String>,
+    #[serde(default)]
+    pub(crate) ignore: Vec<String>,
+    pub(crate) hash: Option<String>,
+}
+
+/// A text, or a list of texts.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a text, or a list of texts")]
+pub(super) enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl Default for OneOrMore {
+    fn default() -> Self {
+        Self::One(String::new())
+    }
+}
+
+impl OneOrMore {
+    pub(super) fn texts(&self) -> Vec<&str> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::More(texts) => texts.iter().map(String::as_str).collect(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTtl {
-    #[serde(deserialize_with = "duration")]
-    pub(crate) lock: Duration,
-    #[serde(deserialize_with = "duration")]
-    pub(crate) result: Duration,
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) lock: Option<Duration>,
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) result: Option<Duration>,
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+/// Reads `30s`, or `none` for a Redis key that the service gives no TTL.
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
+    if text == "none" {
+        return Ok(Some(FOR_EVER));
+    }
     match humantime::parse_duration(&text) {
         Ok(duration) if duration.is_zero() => Err(D::Error::custom("a TTL is longer than zero")),
-        Ok(duration) => Ok(duration),
+        Ok(duration) => Ok(Some(duration)),
         Err(why) => Err(D::Error::custom(format_args!("`{text}` is no duration ({why}): write 30s, 5m or 24h"))),
     }
 }
@@ -84,8 +118,13 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::E
 #[serde(deny_unknown_fields)]
 pub(super) struct RawValue {
     pub(crate) name: String,
-    pub(crate) at: Role,
-    pub(crate) encoding: Encoding,
+    pub(crate) at: Option<Role>,
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<ValueType>,
+    pub(crate) encoding: Option<Encoding>,
+    pub(crate) decode: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) decode_at: BTreeMap<String, Vec<String>>,
     pub(crate) equals: Option<String>,
     #[serde(default, rename = "where")]
     pub(crate) fields_are: BTreeMap<String, Value>,
@@ -106,6 +145,7 @@ pub(super) struct RawValue {
     pub(crate) body_encoding: BodyEncoding,
     #[serde(default)]
     pub(crate) timestamp: Timestamp,
+    pub(crate) expires_at: Option<ExpiresAt>,
 }
 
 #[derive(Deserialize)]
@@ -138,6 +178,7 @@ pub(super) struct RawReply {
     pub(crate) error: Option<String>,
     pub(crate) array: Option<First>,
     pub(crate) text: Option<bool>,
+    pub(crate) value: Option<String>,
     pub(crate) means: Meaning,
     #[serde(default, deserialize_with = "alternatives")]
     pub(crate) when: Vec<BTreeMap<String, String>>,

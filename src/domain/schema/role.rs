@@ -24,3 +24,9 @@ pub struct SlotKey {
     pub(crate) role: Role,
     pub(crate) template: KeyTemplate,
 }
+
+/// The index of the slot that a placeholder of this role stands for: where one Redis key holds lock and result, that one.
+pub(crate) fn slot_of(slots: &[SlotKey], role: Role) -> Option<usize> {
+    let of = |role| slots.iter().position(|slot: &SlotKey| slot.role == role);
+    of(role).or_else(|| of(Role::Record))
+}

@@ -19,17 +19,25 @@ const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
 
 /// Writes a lock and results as the schema's service does, reads them, and asks what the next request gets.
 pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
+    if schema.read_only_because().is_some() {
+        return Vec::new();
+    }
     let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
     let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
     let (lock, result) = (Content::text(request.lock_value()), Content::text(request.result_value()));
     let mut found = Vec::new();
-    found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));
-    found.extend(reads_as(schema, schema.result_slot(), &result, State::Completed, "result_value"));
-    found.extend(keeps_owner(schema, &lock));
-    found.extend(keeps_fingerprint(schema, schema.lock_slot(), &lock, "lock_value"));
-    found.extend(keeps_fingerprint(schema, schema.result_slot(), &result, "result_value"));
-    found.extend(keeps_body(schema, &result));
-    found.extend(keeps_response(&request));
+    let (writes_lock, writes_result) = (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
+    if writes_lock {
+        found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));
+        found.extend(keeps_owner(schema, &lock));
+        found.extend(keeps_fingerprint(schema, schema.lock_slot(), &lock, "lock_value"));
+    }
+    if writes_result {
+        found.extend(reads_as(schema, schema.result_slot(), &result, State::Completed, "result_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_slot(), &result, "result_value"));
+        found.extend(keeps_body(schema, &result));
+        found.extend(keeps_response(&request));
+    }
     if schema.write.failed_value.is_some() {
         let failed = Content::text(Request { error: Some(ERROR), ..request.clone() }.result_value());
         found.extend(reads_as(schema, schema.result_slot(), &failed, State::Completed, "failed_value"));
@@ -37,6 +45,12 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(keeps_error(schema, &failed));
     }
 
+    if schema.format > 1 {
+        found.extend(constant_times(&request));
+    }
+    if schema.begin.is_none() {
+        return found;
+    }
     let nothing = vec![Content::Absent; schema.slots.len()];
     let with = |slot: usize, content: &Content| {
         let mut slots = nothing.clone();
@@ -44,9 +58,39 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         slots
     };
     found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
-    found.extend(leads_to(schema, with(schema.lock_slot(), &lock), Answer::Conflict, "a lock is held"));
-    found.extend(leads_to(schema, with(schema.result_slot(), &result), Answer::Replay, "a result is stored"));
+    if writes_lock {
+        found.extend(leads_to(schema, with(schema.lock_slot(), &lock), Answer::Conflict, "a lock is held"));
+    }
+    if writes_result {
+        found.extend(leads_to(schema, with(schema.result_slot(), &result), Answer::Replay, "a result is stored"));
+    }
     found
+}
+
+/// Times that are written as they stand in the file: a lock would seem to be of that day for ever.
+fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
+    let schema = request.schema;
+    let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
+    let values = [
+        ("lock_value", schema.lock_slot(), request.lock_value(), later.lock_value()),
+        ("result_value", schema.result_slot(), request.result_value(), later.result_value()),
+    ];
+    let constant = |(about, slot, now, then): (&'static str, usize, Vec<u8>, Vec<u8>)| {
+        let (now, then) =
+            (decode::read(schema, slot, &Content::text(now)), decode::read(schema, slot, &Content::text(then)));
+        let (now, then) = (now.decoded()?, then.decoded()?);
+        let times = [
+            ("created_at", now.created_ms, then.created_ms),
+            ("completed_at", now.completed_ms, then.completed_ms),
+            ("expires_at", now.expires_ms, then.expires_ms),
+        ];
+        let (field, ..) = times.into_iter().find(|(_, now, then)| now.is_some() && now == then)?;
+        let message = format!(
+            "`{field}` is written as the same time whenever: write {{now}}, {{now_s}} or {{lock_expires_s}} and the like"
+        );
+        Some(Mismatch { about, message })
+    };
+    values.into_iter().filter_map(constant).collect()
 }
 
 fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
@@ -145,9 +189,7 @@ fn leads_to(schema: &Schema, slots: Vec<Content>, wanted: Answer, given: &str) -
             .map(|content| SeenSlot::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
             .collect(),
     };
-    let readings: Vec<_> =
-        seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
-    let answer = next_request::of(schema, &readings, &seen).answer;
+    let answer = next_request::of(schema, &decode::read_all(schema, &seen), &seen).answer;
     (answer != wanted).then(|| Mismatch {
         about: "[[begin.call]]",
         message: format!(
@@ -164,5 +206,6 @@ fn sentence(answer: Answer) -> &'static str {
         Answer::Conflict => "be turned away",
         Answer::Replay => "get the stored response",
         Answer::Fail => "fail",
+        Answer::Unknown => "get what nobody knows",
     }
 }

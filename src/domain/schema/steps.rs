@@ -43,6 +43,8 @@ pub enum Action {
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub pattern: Pattern,
+    /// The form that the reply's text has to have, by its index in [`super::Schema::values`].
+    pub(crate) form: Option<usize>,
     pub means: Meaning,
     /// The alternatives, any of which makes it come. Empty: never foreseen. One without slots: always.
     pub when: Vec<Condition>,
@@ -50,9 +52,27 @@ pub struct Reply {
     pub client: Option<String>,
 }
 
-/// Slots that must all be as said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition(pub Vec<(usize, SlotIs)>);
+impl Reply {
+    /// True when the reply is of a value whose own moment is past.
+    pub(crate) fn is_for_lapsed(&self) -> bool {
+        let is_past = |(_, is): &(usize, SlotIs)| matches!(is, SlotIs::Absent | SlotIs::Reclaimable);
+        !self.when.is_empty() && self.when.iter().all(|condition| condition.slots.iter().any(is_past))
+    }
+
+    /// True when the reply comes only to a request whose payload is another than the stored one.
+    pub(crate) fn is_for_other_payloads(&self) -> bool {
+        !self.when.is_empty() && self.when.iter().all(|condition| condition.other_payload)
+    }
+}
+
+/// What must hold for a reply to come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// The slots, which must all be as said.
+    pub slots: Vec<(usize, SlotIs)>,
+    /// True when the request's payload has to be another than the stored one.
+    pub other_payload: bool,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotIs {
@@ -61,18 +81,21 @@ pub enum SlotIs {
     /// A string that no value case of the slot fits.
     Unreadable,
     WrongType,
+    /// A value whose own moment is past, and which the next request takes over.
+    Reclaimable,
     /// The value case with this index in [`super::Schema::values`].
     Value(usize),
 }
 
 impl SlotIs {
-    /// The state of a slot that a word of `when` names; `None` for the name of a value case.
-    pub(super) fn of_word(word: &str) -> Option<Self> {
+    /// The state of a slot that a word of `when` names in this version of the format; `None` for the name of a value case.
+    pub(super) fn of_word(word: &str, format: u32) -> Option<Self> {
         match word {
             "absent" => Some(Self::Absent),
             "present" => Some(Self::Present),
             "unreadable" => Some(Self::Unreadable),
             "wrong-type" => Some(Self::WrongType),
+            "reclaimable" if format > 1 => Some(Self::Reclaimable),
             _ => None,
         }
     }
@@ -90,6 +113,8 @@ pub enum Pattern {
     Array(First),
     /// Any string: the stored response.
     Text,
+    /// A string of the reply's form, or an array with one.
+    Form,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

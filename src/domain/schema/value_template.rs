@@ -5,7 +5,9 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::forms::Timestamp;
 use super::role::Role;
+use super::ttl::TtlOf;
 
 /// A text with placeholders such as `{lock_ttl}`; braces around anything else are literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Template(Vec<Part>);
 enum Part {
     Literal(Vec<u8>),
     Place(Place),
+    /// What stands at this JSON pointer in the value of before.
+    Kept(String),
 }
 
 impl Part {
@@ -46,6 +50,13 @@ pub(in crate::domain) enum Place {
     Outcome,
     Fingerprint,
     Now,
+    NowSeconds,
+    NowRfc3339,
+    /// When the lock, or the result, ends that is written now.
+    Expires(TtlOf, Timestamp),
+    BodyHex,
+    /// Every field of the value of before that the schema does not name.
+    KeptFields,
 }
 
 const IN_CALLS: &[(&str, Place)] = &[
@@ -80,6 +91,24 @@ const IN_RESPONSES: &[(&str, Place)] = &[
 const IN_VALUES: &[(&str, Place)] =
     &[("owner", Place::Owner), ("response", Place::Response), ("fingerprint", Place::Fingerprint), ("now", Place::Now)];
 
+/// What a value is made of from format 2 on, besides `{kept:/pointer}`.
+const IN_NEWER_VALUES: &[(&str, Place)] = &[
+    ("key", Place::Key),
+    ("now_s", Place::NowSeconds),
+    ("now_rfc3339", Place::NowRfc3339),
+    ("lock_expires_s", Place::Expires(TtlOf::Lock, Timestamp::Seconds)),
+    ("lock_expires_ms", Place::Expires(TtlOf::Lock, Timestamp::Milliseconds)),
+    ("lock_expires_rfc3339", Place::Expires(TtlOf::Lock, Timestamp::Rfc3339)),
+    ("result_expires_s", Place::Expires(TtlOf::Result, Timestamp::Seconds)),
+    ("result_expires_ms", Place::Expires(TtlOf::Result, Timestamp::Milliseconds)),
+    ("result_expires_rfc3339", Place::Expires(TtlOf::Result, Timestamp::Rfc3339)),
+    ("body_hex", Place::BodyHex),
+    ("kept", Place::KeptFields),
+];
+
+/// How a placeholder begins that keeps what stood at a JSON pointer.
+const KEPT: &str = "kept:";
+
 /// The placeholders that a text may have, and the reader of such texts.
 #[derive(Clone, Copy)]
 struct Known(&'static [&'static [(&'static str, Place)]]);
@@ -104,8 +133,8 @@ impl<'de> Deserialize<'de> for Template {
 }
 
 /// Reads the text of a value that the service stores.
-pub(super) fn of_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
-    deserializer.deserialize_str(Known(&[IN_RESPONSES, IN_VALUES]))
+fn of_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+    deserializer.deserialize_str(Known(&[IN_RESPONSES, IN_VALUES, IN_NEWER_VALUES]))
 }
 
 /// Reads the text of a value that not every service stores.
@@ -125,6 +154,12 @@ impl Template {
         let (mut rest, mut from) = (text, 0);
         while let Some(open) = rest[from..].find('{').map(|at| from + at) {
             let inside = &rest[open + 1..];
+            if let Some((pointer, behind)) = kept(inside).filter(|_| known.0.contains(&IN_NEWER_VALUES)) {
+                parts.extend(Part::literal(&rest[..open]));
+                parts.push(Part::Kept(pointer.to_owned()));
+                (rest, from) = (behind, 0);
+                continue;
+            }
             let name = inside
                 .split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
                 .next()
@@ -147,11 +182,21 @@ impl Template {
     }
 
     pub(in crate::domain) fn fill(&self, place: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
+        self.fill_keeping(place, |_| Vec::new())
+    }
+
+    /// Fills in the placeholders; `kept` tells what stood at a JSON pointer.
+    pub(in crate::domain) fn fill_keeping(
+        &self,
+        place: impl Fn(Place) -> Vec<u8>,
+        kept: impl Fn(&str) -> Vec<u8>,
+    ) -> Vec<u8> {
         let mut bytes = Vec::new();
         for part in &self.0 {
             match part {
                 Part::Literal(literal) => bytes.extend_from_slice(literal),
                 Part::Place(of) => bytes.extend_from_slice(&place(*of)),
+                Part::Kept(pointer) => bytes.extend_from_slice(&kept(pointer)),
             }
         }
         bytes
@@ -159,12 +204,13 @@ impl Template {
 
     /// The template as it stands in `schema.toml`.
     pub(crate) fn display(&self) -> String {
-        let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES].into_iter().flatten();
+        let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_NEWER_VALUES].into_iter().flatten();
         let name = |place: &Place| known().find(|(_, known)| known == place);
         self.0
             .iter()
             .map(|part| match part {
                 Part::Literal(literal) => String::from_utf8_lossy(literal).into_owned(),
+                Part::Kept(pointer) => format!("{{{KEPT}{pointer}}}"),
                 Part::Place(place) => name(place).map_or_else(String::new, |(word, _)| format!("{{{word}}}")),
             })
             .collect()
@@ -172,6 +218,42 @@ impl Template {
 
     pub(in crate::domain) fn has(&self, any: &[Place]) -> bool {
         self.0.iter().any(|part| matches!(part, Part::Place(place) if any.contains(place)))
+    }
+
+    /// True when it keeps something of the value of before.
+    pub(in crate::domain) fn keeps(&self) -> bool {
+        self.has(&[Place::KeptFields]) || self.0.iter().any(|part| matches!(part, Part::Kept(_)))
+    }
+
+    /// A placeholder that format 1 does not know.
+    pub(super) fn newer(&self) -> Option<String> {
+        let is_newer = |part: &&Part| match part {
+            Part::Place(place) => IN_NEWER_VALUES.iter().any(|(_, newer)| newer == place),
+            Part::Kept(_) => true,
+            Part::Literal(_) => false,
+        };
+        self.0.iter().find(is_newer).map(|part| Self(vec![part.clone()]).display())
+    }
+
+    /// What looks like a placeholder and is none.
+    pub(super) fn leftover(&self) -> Option<String> {
+        let literals = self.0.iter().filter_map(|part| match part {
+            Part::Literal(text) => Some(String::from_utf8_lossy(text)),
+            _ => None,
+        });
+        literals.into_iter().find_map(|text| {
+            let inside =
+                text.split('{').skip(1).find_map(|rest| Some(rest.split_once('}')?.0).filter(|inside| is_name(inside)));
+            inside.map(|inside| format!("{{{inside}}}"))
+        })
+    }
+
+    /// The roles of the Redis keys that stand in it.
+    pub(crate) fn roles(&self) -> impl Iterator<Item = Role> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Place(Place::RedisKey(role)) => Some(*role),
+            _ => None,
+        })
     }
 
     /// True when it is the lock's TTL and nothing else.
@@ -183,6 +265,17 @@ impl Template {
     pub(crate) fn is_redis_key(&self) -> bool {
         matches!(self.0.as_slice(), [Part::Place(Place::RedisKey(_))])
     }
+}
+
+/// True for what stands between the braces of a placeholder, and never so in JSON.
+fn is_name(inside: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/?".contains(&byte);
+    !inside.is_empty() && !inside.starts_with(|first: char| first.is_ascii_digit()) && inside.bytes().all(is_part)
+}
+
+/// The JSON pointer of `kept:/pointer}`, and what follows.
+fn kept(inside: &str) -> Option<(&str, &str)> {
+    inside.strip_prefix(KEPT)?.split_once('}').filter(|(pointer, _)| pointer.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -3,16 +3,20 @@
 use serde::Deserialize;
 use strum::IntoStaticStr;
 
+use super::forms::Timestamp;
+use super::ttl::TtlOf;
 use super::value_template::{self, Place, Template};
 use crate::domain::as_str::as_str;
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFormat {
-    #[serde(deserialize_with = "value_template::of_value")]
-    pub(crate) lock_value: Template,
-    #[serde(deserialize_with = "value_template::of_value")]
-    pub(crate) result_value: Template,
+    /// `None` where the schema does not say how a lock is written.
+    #[serde(default, deserialize_with = "value_template::of_optional_value")]
+    pub(crate) lock_value: Option<Template>,
+    /// `None` where the schema does not say how a result is written.
+    #[serde(default, deserialize_with = "value_template::of_optional_value")]
+    pub(crate) result_value: Option<Template>,
     /// What the result of an operation that failed looks like; `None` where the service keeps no error.
     #[serde(default, deserialize_with = "value_template::of_optional_value")]
     pub failed_value: Option<Template>,
@@ -26,6 +30,19 @@ pub struct WriteFormat {
     #[serde(default)]
     pub(crate) escape_html: bool,
 }
+
+/// What stands for a time.
+const TIMES: [Place; 9] = [
+    Place::Now,
+    Place::NowSeconds,
+    Place::NowRfc3339,
+    Place::Expires(TtlOf::Lock, Timestamp::Seconds),
+    Place::Expires(TtlOf::Lock, Timestamp::Milliseconds),
+    Place::Expires(TtlOf::Lock, Timestamp::Rfc3339),
+    Place::Expires(TtlOf::Result, Timestamp::Seconds),
+    Place::Expires(TtlOf::Result, Timestamp::Milliseconds),
+    Place::Expires(TtlOf::Result, Timestamp::Rfc3339),
+];
 
 /// How the names of headers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
@@ -56,9 +73,9 @@ pub struct Keeps {
 
 impl WriteFormat {
     pub fn keeps(&self) -> Keeps {
-        let templates = || [Some(&self.result_value), self.failed_value.as_ref(), self.response.as_ref()];
+        let templates = || [self.result_value.as_ref(), self.failed_value.as_ref(), self.response.as_ref()];
         let has = |places: &[Place]| templates().into_iter().flatten().any(|template| template.has(places));
-        let bytes = has(&[Place::Body, Place::BodyBase64]);
+        let bytes = has(&[Place::Body, Place::BodyBase64, Place::BodyHex]);
         let text = has(&[Place::BodyJson, Place::BodyText]);
         Keeps {
             status: has(&[Place::Status]),
@@ -69,13 +86,29 @@ impl WriteFormat {
         }
     }
 
-    /// True when a lock holds the time it was taken.
+    /// True when a lock holds the time it was taken, or is to end.
     pub(crate) fn keeps_time(&self) -> bool {
-        self.lock_value.has(&[Place::Now])
+        self.lock_value.as_ref().is_some_and(|lock| lock.has(&TIMES))
+    }
+
+    /// True when a result that idemctl writes holds the time it was stored, or is to end.
+    pub(crate) fn dates_results(&self) -> bool {
+        self.result_value.as_ref().is_some_and(|result| result.has(&TIMES))
+    }
+
+    /// The texts that are written, each with its name.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&'static str, &Template)> {
+        let values = [
+            ("lock_value", &self.lock_value),
+            ("result_value", &self.result_value),
+            ("failed_value", &self.failed_value),
+        ];
+        values.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
     }
 
     /// True when a lock or a result holds the hash of the request's payload.
     pub fn keeps_fingerprint(&self) -> bool {
-        self.lock_value.has(&[Place::Fingerprint]) || self.result_value.has(&[Place::Fingerprint])
+        let values = [&self.lock_value, &self.result_value];
+        values.into_iter().flatten().any(|value| value.has(&[Place::Fingerprint]))
     }
 }

@@ -20,14 +20,17 @@ pub(crate) struct Contradictions {
 
 impl Contradictions {
     pub(crate) fn note(&mut self, record: &Record) {
-        let lock = record.lock().filter(|_| record.state != State::Unreadable);
+        let may_tell = record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock();
+        let lock = record.lock().filter(|_| may_tell);
         self.note_slot(record, TtlOf::Lock, lock);
         self.note_slot(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
     }
 
     fn note_slot(&mut self, record: &Record, of: TtlOf, slot: Option<&SeenSlot>) {
-        let Some(Expiry::In(left)) = slot.map(|slot| slot.expiry) else { return };
-        let default_ms = age::millis(record.schema.ttl(of));
+        let (Some(Expiry::In(left)), Some(default)) = (slot.map(|slot| slot.expiry), record.schema.ttl(of)) else {
+            return;
+        };
+        let default_ms = age::millis(default);
         if left <= default_ms.saturating_add(age::TTL_TOLERANCE_MS)
             || record.schema.ttl_evidence(of) != Evidence::Estimated
         {

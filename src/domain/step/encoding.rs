@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::domain::record::Response;
-use crate::domain::schema::HeaderNames;
+use crate::domain::schema::{HeaderNames, Timestamp};
 
 /// As Go writes a map: sorted by name, every value of a header in one list.
 pub(super) fn header_lists(response: &Response, names: HeaderNames) -> Value {
@@ -89,6 +89,19 @@ fn string_length(text: &[u8]) -> usize {
 fn unescaped(string: &[u8]) -> Vec<u8> {
     let text = serde_json::from_slice::<String>(string);
     text.map_or_else(|_| string.to_vec(), |text| Value::from(text).to_string().into_bytes())
+}
+
+/// A moment in milliseconds since the epoch, as a value holds it.
+pub(super) fn moment(ms: u64, unit: Timestamp) -> Vec<u8> {
+    match unit {
+        Timestamp::Milliseconds => ms.to_string().into_bytes(),
+        Timestamp::Seconds => (ms / 1_000).to_string().into_bytes(),
+        Timestamp::Rfc3339 => {
+            // Beyond the year 9999 there is no such text.
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms.min(253_402_300_799_000));
+            humantime::format_rfc3339_millis(time).to_string().into_bytes()
+        }
+    }
 }
 
 /// `EX` takes whole seconds: rounded up, so that no lock ends early and none gets 0.

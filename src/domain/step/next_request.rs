@@ -24,6 +24,8 @@ pub enum Answer {
     Conflict,
     Replay,
     Fail,
+    /// The schema does not describe the begin step.
+    Unknown,
 }
 
 as_str!(Answer);
@@ -31,7 +33,10 @@ as_str!(Answer);
 /// Walks the begin step's replies in order; the first one that comes in this state of the slots is the answer. A
 /// state that no reply is foreseen for makes the service fail.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
-    let Some((reply, condition)) = foreseen(&schema.begin, readings) else {
+    let Some(begin) = &schema.begin else {
+        return NextRequest { answer: Answer::Unknown, until: None, client: None };
+    };
+    let Some((reply, condition)) = foreseen(begin, readings, false) else {
         return NextRequest { answer: Answer::Fail, until: Some(first_expiry(seen)), client: None };
     };
     let answer = match reply.means {
@@ -40,23 +45,41 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         Meaning::Replay => Answer::Replay,
         _ => Answer::Fail,
     };
-    let until = (answer != Answer::Execute).then(|| decider(condition, seen));
+    let until = (answer != Answer::Execute).then(|| decider(condition, readings, seen));
     NextRequest { answer, until, client: reply.client.clone() }
 }
 
-/// The reply of a step that is foreseen for these slots, and the condition that holds.
-pub(in crate::domain) fn foreseen<'a>(step: &'a Step, readings: &[Reading]) -> Option<(&'a Reply, &'a Condition)> {
-    let holds = |condition: &Condition| condition.0.iter().all(|(slot, asked)| readings[*slot].is(asked));
+/// The reply of a step that is foreseen for these slots, and the condition that holds; `other_payload` for a request with
+/// another payload than the stored one.
+pub(crate) fn foreseen<'a>(
+    step: &'a Step,
+    readings: &[Reading],
+    other_payload: bool,
+) -> Option<(&'a Reply, &'a Condition)> {
+    let holds = |condition: &Condition| {
+        let is_so = |(slot, asked): &(usize, SlotIs)| readings[*slot].is(asked);
+        condition.slots.iter().all(is_so) && (other_payload || !condition.other_payload)
+    };
     step.calls
         .iter()
         .flat_map(|call| &call.replies)
+        // What the next call decides is foretold by the next call's replies.
+        .filter(|reply| reply.means != Meaning::Next)
         .find_map(|reply| reply.when.iter().find(|condition| holds(condition)).map(|condition| (reply, condition)))
 }
 
-/// The expiry of the Redis key that decides the answer: the first one the condition asks to be there.
-fn decider(condition: &Condition, seen: &Observation) -> Expiry {
-    let slot = condition.0.iter().find(|(_, asked)| *asked != SlotIs::Absent).map(|(slot, _)| *slot);
-    slot.map_or_else(|| first_expiry(seen), |slot| seen.slots[slot].expiry)
+/// The expiry of the Redis key that decides the answer: the first one the condition asks to be there. A value that ends
+/// sooner by what it holds ends the answer.
+fn decider(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
+    let slot = condition.slots.iter().find(|(_, asked)| *asked != SlotIs::Absent).map(|(slot, _)| *slot);
+    let Some(slot) = slot else { return first_expiry(seen) };
+    let lapses = readings[slot].decoded().filter(|value| value.lapsed.is_none()).and_then(|value| value.expires_ms);
+    let left = lapses.zip(seen.server_ms).map(|(lapses, now)| lapses.saturating_sub(now));
+    match (seen.slots[slot].expiry, left) {
+        (Expiry::In(ms), Some(left)) => Expiry::In(ms.min(left)),
+        (Expiry::Never, Some(left)) => Expiry::In(left),
+        (expiry, None) => expiry,
+    }
 }
 
 fn first_expiry(seen: &Observation) -> Expiry {
@@ -92,9 +115,7 @@ mod tests {
     fn next(schema: &Schema, slots: &[Content]) -> NextRequest {
         let slots: Vec<_> = slots.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
         let seen = seen(schema, &slots);
-        let readings: Vec<_> =
-            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
-        of(schema, &readings, &seen)
+        of(schema, &decode::read_all(schema, &seen), &seen)
     }
 
     fn without(slots: &[Content], slot: usize) -> Vec<Content> {
@@ -132,7 +153,9 @@ mod tests {
     #[test]
     fn a_state_that_no_reply_is_foreseen_for_makes_the_service_fail() {
         let mut schema = schemas().into_iter().find(|schema| schema.name == "express").unwrap();
-        schema.begin.calls[0].replies.retain(|reply| reply.means == Meaning::Acquired);
+        if let Some(begin) = &mut schema.begin {
+            begin.calls[0].replies.retain(|reply| reply.means == Meaning::Acquired);
+        }
         let unforeseen = next(&schema, &[text("x")]);
         assert_eq!((unforeseen.answer, unforeseen.until), (Answer::Fail, Some(Expiry::In(1))));
     }

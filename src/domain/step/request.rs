@@ -1,13 +1,17 @@
 //! What a service writes: values and call arguments as templates with named placeholders.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::encoding::{compact_json, escape_html, header_lists, headers, whole_seconds};
-use crate::domain::record::Response;
+use super::encoding::{compact_json, escape_html, header_lists, headers, moment, whole_seconds};
+use super::kept;
+use super::reply::Listener;
+use crate::domain::record::{Response, age};
 use crate::domain::schema::value_template::Place;
-use crate::domain::schema::{Action, Call, Role, Schema, Template};
+use crate::domain::schema::{Action, Call, Role, Schema, Template, Timestamp, TtlOf};
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]
@@ -25,12 +29,19 @@ pub struct Request<'a> {
     pub now_ms: u64,
     /// What is sent as lock TTL in place of the schema's, as it is.
     pub lock_ttl: Option<&'a str>,
+    /// The value of before, which a result keeps something of; `None` where that is the lock as the schema writes it.
+    pub before: Option<&'a [u8]>,
 }
 
 impl<'a> Request<'a> {
     /// A request without a payload to compare, whose operation goes well.
     pub fn new(schema: &'a Schema, key: &'a [u8], owner: &'a str, response: &'a Response) -> Self {
-        Self { schema, key, owner, fingerprint: "", response, error: None, now_ms: 0, lock_ttl: None }
+        Self { schema, key, owner, fingerprint: "", response, error: None, now_ms: 0, lock_ttl: None, before: None }
+    }
+
+    /// Who hears the replies to this request.
+    pub fn listener(&self) -> Listener<'a> {
+        Listener { schema: self.schema, fingerprint: self.fingerprint, now_ms: self.now_ms }
     }
 
     /// A KEYS, ARGV or command word of this request.
@@ -63,16 +74,16 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The value of a lock; empty where the schema does not say how one is written.
     pub fn lock_value(&self) -> Vec<u8> {
-        self.value(&self.schema.write.lock_value)
+        self.schema.write.lock_value.as_ref().map_or_else(Vec::new, |value| self.value(value))
     }
 
+    /// The value of a result; empty where the schema does not say how one is written.
     pub fn result_value(&self) -> Vec<u8> {
         let write = &self.schema.write;
-        match &write.failed_value {
-            Some(failed) if self.error.is_some() => self.value(failed),
-            _ => self.value(&write.result_value),
-        }
+        let failed = write.failed_value.as_ref().filter(|_| self.error.is_some());
+        failed.or(write.result_value.as_ref()).map_or_else(Vec::new, |value| self.value(value))
     }
 
     /// What a replay of this request's result brings back: the whole value, or the response in it where the schema
@@ -82,12 +93,27 @@ impl<'a> Request<'a> {
     }
 
     fn redis_key(&self, role: Role) -> Vec<u8> {
-        let slot = self.schema.slot(role).or_else(|| self.schema.slot(Role::Record));
-        slot.map_or_else(Vec::new, |slot| self.schema.slots[slot].template.redis_key(self.key))
+        self.schema.slot(role).map_or_else(Vec::new, |slot| self.schema.slots[slot].template.redis_key(self.key))
     }
 
     fn value(&self, template: &Template) -> Vec<u8> {
-        template.fill(|place| self.part(place))
+        if !template.keeps() {
+            return template.fill(|place| self.part(place));
+        }
+        let before = self.before.map_or_else(|| self.lock_value(), <[u8]>::to_vec);
+        let fill = |fields: &[u8]| {
+            let place = |place| if place == Place::KeptFields { fields.to_vec() } else { self.part(place) };
+            template.fill_keeping(place, |pointer| kept::at(&before, pointer))
+        };
+        fill(&kept::unnamed(self.schema, &before, &fill(b"")))
+    }
+
+    /// When a lock or a result ends that is written now.
+    fn expires_ms(&self, of: TtlOf) -> u64 {
+        let seconds = self.lock_ttl.filter(|_| of == TtlOf::Lock).and_then(|ttl| ttl.parse::<f64>().ok());
+        let sent = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let ttl = sent.or_else(|| self.schema.ttl(of)).unwrap_or_default();
+        self.now_ms.saturating_add(age::millis(ttl))
     }
 
     /// What calls and values have in common.
@@ -100,7 +126,12 @@ impl<'a> Request<'a> {
         match place {
             Place::Owner => self.owner.as_bytes().to_vec(),
             Place::Fingerprint => self.fingerprint.as_bytes().to_vec(),
+            Place::Key => self.key.to_vec(),
             Place::Now => self.now_ms.to_string().into_bytes(),
+            Place::NowSeconds => moment(self.now_ms, Timestamp::Seconds),
+            Place::NowRfc3339 => moment(self.now_ms, Timestamp::Rfc3339),
+            Place::Expires(of, unit) => moment(self.expires_ms(of), unit),
+            Place::BodyHex => response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
             Place::Response => write.response.as_ref().map_or_else(Vec::new, |response| self.value(response)),
             Place::ErrorText => self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error))),
             Place::Status => response.status.unwrap_or(200).to_string().into_bytes(),

@@ -17,6 +17,8 @@ pub struct Report<'a> {
     pub predicted: Meaning,
     /// In whose name the step is done, where the schema knows owners.
     pub owner: Option<&'a str>,
+    /// What the next request's begin answered on a private server, after the step there; `None` where nobody tried.
+    pub tried: Option<Meaning>,
 }
 
 pub struct Outcome<'a> {
@@ -38,6 +40,7 @@ impl Report<'_> {
             "foretold": self.predicted.as_str(),
             "reply": done.and_then(|done| done.reply).map(words::reply),
             "owner": self.owner,
+            "tried": self.tried.map(|means| means.as_str()),
         });
         let now = done.map(|done| record_json::value(done.now));
         let backup = done.and_then(|done| done.backup);

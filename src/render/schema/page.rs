@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::words;
-use crate::domain::duration;
-use crate::domain::record::age::millis;
-use crate::domain::schema::{Call, Schema, Step};
+use crate::domain::schema::{Call, Schema, Step, TtlOf};
 use crate::domain::step::fencing;
 use crate::render::page::Page;
 use crate::render::style::View;
@@ -27,10 +25,10 @@ pub fn table(schemas: &[Arc<Schema>], view: View) -> String {
         let mut row = vec![
             words::safe(&schema.name),
             words::templates(schema).join(if view.width.is_some() { "\n" } else { "  " }),
-            duration::short(millis(schema.lock_ttl)),
-            duration::short(millis(schema.result_ttl)),
-            if schema.complete.checks_owner { "checked" } else { "no" }.to_owned(),
-            if schema.begins_with_a_script() { "script" } else { "commands" }.to_owned(),
+            words::ttl(schema, TtlOf::Lock),
+            words::ttl(schema, TtlOf::Result),
+            words::owner_check(schema).to_owned(),
+            words::begins_with(schema).to_owned(),
         ];
         row.extend(at_least(ROOMY).then(|| words::origin(&schema.origin)));
         row.extend(at_least(WIDE).then(|| words::safe(&schema.summary)));
@@ -43,11 +41,11 @@ pub fn page(schema: &Schema, view: View) -> String {
     let mut page = SchemaPage { page: Page::new(view), schema };
     page.head();
     page.values();
-    page.step("Begin", Some(&schema.begin));
+    page.step("Begin", schema.begin.as_ref());
     if schema.renew.is_some() {
         page.step("Renew", schema.renew.as_ref());
     }
-    page.step("Complete", Some(&schema.complete));
+    page.step("Complete", schema.complete.as_ref());
     page.step("Release", schema.release.as_ref());
     page.conduct();
     page.late_worker();
@@ -69,9 +67,9 @@ impl SchemaPage<'_> {
             let label = if schema.slots.len() == 1 { "Redis key" } else { slot.role.as_str() };
             self.page.field(&capital(label), &template);
         }
-        self.page.field("Prefix", &words::prefix(&schema.prefix));
-        self.page.field("Lock TTL", &duration::short(millis(schema.lock_ttl)));
-        self.page.field("Result TTL", &duration::short(millis(schema.result_ttl)));
+        self.page.field("Prefix", &words::prefix(schema));
+        self.page.field("Lock TTL", &words::ttl(schema, TtlOf::Lock));
+        self.page.field("Result TTL", &words::ttl(schema, TtlOf::Result));
         if let Some(newer) = &schema.older_release_of {
             self.page.field("Older release", &format!("of {}, on the same Redis keys", words::safe(newer)));
         }
@@ -93,20 +91,25 @@ impl SchemaPage<'_> {
             row
         });
         self.grid(2, rows);
-        self.section("Written", "");
-        self.page.field("lock", &words::safe(&schema.write.lock_value.display()));
-        self.page.field("result", &words::safe(&schema.write.result_value.display()));
-        if let Some(failed) = &schema.write.failed_value {
-            self.page.field("failed", &words::safe(&failed.display()));
+        let write = &schema.write;
+        let written = [
+            ("lock", &write.lock_value),
+            ("result", &write.result_value),
+            ("failed", &write.failed_value),
+            ("response", &write.response),
+        ];
+        let mut written = written.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).peekable();
+        if written.peek().is_some() {
+            self.section("Written", "");
         }
-        if let Some(response) = &schema.write.response {
-            self.page.field("response", &words::safe(&response.display()));
+        for (name, value) in written {
+            self.page.field(name, &words::safe(&value.display()));
         }
     }
 
     fn step(&mut self, name: &str, step: Option<&Step>) {
         let Some(step) = step else {
-            self.section(name, "never: the service has no such step");
+            self.section(name, words::no_step(self.schema));
             return;
         };
         let owner = match (name, step.checks_owner) {
@@ -129,7 +132,7 @@ impl SchemaPage<'_> {
         let rows = call.replies.iter().map(|reply| {
             let client = reply.client.as_deref().map(|client| format!("client: {}", words::safe(client)));
             vec![
-                words::pattern(&reply.pattern),
+                words::pattern(self.schema, reply),
                 reply.means.as_str().to_owned(),
                 words::when(self.schema, reply),
                 client.unwrap_or_default(),

@@ -6,7 +6,7 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, Conduct, First, Member, Origin, Pattern, Reply, Schema, Step, ValueCase,
+    Action, Call, Condition, Conduct, First, Member, Origin, Pattern, Reply, Schema, SlotIs, Step, TtlOf, ValueCase,
 };
 use crate::domain::step::fencing;
 
@@ -28,36 +28,43 @@ pub fn schema(schema: &Schema) -> Value {
             "template": slot.template.display(),
         })).collect::<Vec<_>>(),
         "takes_prefix": schema.takes_prefix,
-        "prefix": {
-            "text": schema.prefix.text,
-            "place": schema.prefix.place.as_str(),
-            "refusal": schema.prefix.place.refusal(),
-        },
-        "lock_ttl_ms": millis(schema.lock_ttl),
-        "result_ttl_ms": millis(schema.result_ttl),
-        "checks_owner": schema.complete.checks_owner,
-        "begins_with_a_script": schema.begins_with_a_script(),
+        "prefix": prefix(schema),
+        "key_hash": schema.key_hash.map(|hash| hash.to_string()),
+        "lock_ttl_ms": schema.ttl(TtlOf::Lock).map(millis),
+        "result_ttl_ms": schema.ttl(TtlOf::Result).map(millis),
+        "checks_owner": schema.complete.as_ref().map(|step| step.checks_owner),
+        "begins_with_a_script": schema.begin.as_ref().map(|_| schema.begins_with_a_script()),
         "values": schema.values.iter().map(|case| value(schema, case)).collect::<Vec<_>>(),
         "write": {
-            "lock_value": schema.write.lock_value.display(),
-            "result_value": schema.write.result_value.display(),
+            "lock_value": schema.write.lock_value.as_ref().map(Template::display),
+            "result_value": schema.write.result_value.as_ref().map(Template::display),
             "failed_value": schema.write.failed_value.as_ref().map(Template::display),
             "response": schema.write.response.as_ref().map(Template::display),
             "no_body": schema.write.no_body,
             "header_names": schema.write.header_names.as_str(),
             "escape_html": schema.write.escape_html,
         },
-        "begin": step(schema, &schema.begin),
-        "complete": step(schema, &schema.complete),
+        "begin": schema.begin.as_ref().map(|begin| step(schema, begin)),
+        "complete": schema.complete.as_ref().map(|complete| step(schema, complete)),
         "renew": schema.renew.as_ref().map(|renew| step(schema, renew)),
         "release": schema.release.as_ref().map(|release| step(schema, release)),
         "service": conduct(&schema.conduct),
-        "late_worker": {
+        "late_worker": late.map(|late| json!({
             "fenced_off": late.is_fenced_off(),
             "stores_when_absent": late.stores_when_absent,
             "stores_when_retaken": late.stores_when_retaken,
-        },
+        })),
         "scripts": schema.scripts.keys().collect::<Vec<_>>(),
+    })
+}
+
+/// The prefix in use, where a deployment's stands, and the prefixes that records are looked for under besides.
+fn prefix(schema: &Schema) -> Value {
+    json!({
+        "text": schema.prefix.text,
+        "place": schema.prefix.place.as_str(),
+        "refusal": schema.prefix.place.refusal(),
+        "others": schema.other_places.iter().map(|(prefix, _)| &prefix.text).collect::<Vec<_>>(),
     })
 }
 
@@ -67,7 +74,9 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
     json!({
         "name": case.name,
         "slot": schema.slots[case.slot].role.as_str(),
-        "encoding": case.encoding.as_str(),
+        "encoding": case.encoding().as_str(),
+        "decode": case.opening.value.words(),
+        "decode_at": inside(case),
         "state": case.state.as_str(),
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
         "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
@@ -81,7 +90,19 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
         "fields": fields,
         "body_encoding": case.body_encoding.as_str(),
         "timestamp": case.timestamp.as_str(),
+        "expires_at": case.expires_at.as_ref().map(|expires_at| json!({
+            "field": expires_at.field,
+            "unit": expires_at.unit.as_str(),
+            "clock": expires_at.clock.as_str(),
+            "past": expires_at.past.as_str(),
+        })),
     })
+}
+
+/// The fields that are opened in turn, by their pointers.
+fn inside(case: &ValueCase) -> Map<String, Value> {
+    let inside = case.opening.inside.iter();
+    inside.map(|(path, pipeline)| (path.clone(), json!(pipeline.words()))).collect()
 }
 
 /// The pointers of a closed form's fields that pass; null for a form that is none.
@@ -125,12 +146,17 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
         Pattern::Array(First::Integer(first)) => json!({ "array": first }),
         Pattern::Array(First::Word(first)) => json!({ "array": first }),
         Pattern::Text => json!({ "text": true }),
+        Pattern::Form => json!({}),
     };
-    let condition = |Condition(slots): &Condition| {
-        slots
-            .iter()
-            .map(|(slot, is)| (schema.slots[*slot].role.as_str().to_owned(), json!(words::slot_is(schema, is))))
-            .collect::<Map<_, _>>()
+    if let Some(form) = reply.form {
+        fields["value"] = json!(schema.values[form].name);
+    }
+    let condition = |condition: &Condition| {
+        let slot = |(slot, is): &(usize, SlotIs)| {
+            (schema.slots[*slot].role.as_str().to_owned(), json!(words::slot_is(schema, is)))
+        };
+        let payload = condition.other_payload.then(|| ("fingerprint".to_owned(), json!("other")));
+        condition.slots.iter().map(slot).chain(payload).collect::<Map<_, _>>()
     };
     fields["means"] = json!(reply.means.as_str());
     fields["when"] = reply.when.iter().map(condition).map(Value::Object).collect();

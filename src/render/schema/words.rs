@@ -2,9 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use crate::domain::duration;
+use crate::domain::record::age::millis;
 use crate::domain::schema::{
-    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, Fields, First, Member, OnFailure, OnHangUp, Origin,
-    Pattern, Prefix, PrefixPlace, Reply, Schema, SlotIs, ValueCase, WithoutRedis,
+    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, ExpiresAt, Fields, First, Member, OnFailure, OnHangUp,
+    Origin, Pattern, Pipeline, PrefixPlace, Reply, Schema, SlotIs, TtlOf, ValueCase, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -29,8 +31,12 @@ pub(super) fn templates(schema: &Schema) -> Vec<String> {
 }
 
 /// The prefix in use, and where a deployment's stands.
-pub(super) fn prefix(prefix: &Prefix) -> String {
+pub(super) fn prefix(schema: &Schema) -> String {
+    let prefix = &schema.prefix;
+    let others: Vec<_> =
+        schema.other_places.iter().map(|(other, _)| format!("also under {}", safe(&other.text))).collect();
     let text = if prefix.text.is_empty() { "none".to_owned() } else { safe(&prefix.text) };
+    let text = [vec![text], others].concat().join("; ");
     let place = match &prefix.place {
         PrefixPlace::Written => "where [keys] writes {prefix}",
         PrefixPlace::InFront => "in front of the Redis keys",
@@ -40,6 +46,37 @@ pub(super) fn prefix(prefix: &Prefix) -> String {
     format!("{text}; a deployment sets one with --prefix, {place}")
 }
 
+/// A TTL that the service gives, or that it gives none.
+pub(super) fn ttl(schema: &Schema, of: TtlOf) -> String {
+    schema.ttl(of).map_or_else(|| "none".to_owned(), |ttl| duration::short(millis(ttl)))
+}
+
+/// Whether completing checks who holds the lock.
+pub(super) fn owner_check(schema: &Schema) -> &'static str {
+    match &schema.complete {
+        None => "unknown",
+        Some(step) if step.checks_owner => "checked",
+        Some(_) => "no",
+    }
+}
+
+/// How the begin step takes the lock.
+pub(super) fn begins_with(schema: &Schema) -> &'static str {
+    match (&schema.begin, schema.begins_with_a_script()) {
+        (None, _) => "unknown",
+        (Some(_), true) => "script",
+        (Some(_), false) => "commands",
+    }
+}
+
+/// Why there is nothing to tell of a step.
+pub(super) fn no_step(schema: &Schema) -> &'static str {
+    match &schema.begin {
+        Some(_) => "never: the service has no such step",
+        None => "not described: idemctl observes what this service stores",
+    }
+}
+
 pub(super) fn told_by(case: &ValueCase) -> String {
     let mut tests: Vec<_> = case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
     if !case.tests.has.is_empty() {
@@ -47,11 +84,43 @@ pub(super) fn told_by(case: &ValueCase) -> String {
         tests.push(format!("{} present", there.join(", ")));
     }
     tests.extend(case.closed.as_ref().map(written));
-    match (case.encoding, &case.tests.equals) {
+    let told = match (case.encoding(), &case.tests.equals) {
         (_, Some(bytes)) => format!("exactly {}", escape::text(bytes)),
         (Encoding::Text, None) => "any text (opaque: the Redis key alone claims it)".to_owned(),
-        (Encoding::Json, None) if tests.is_empty() => "any JSON".to_owned(),
-        (Encoding::Json, None) => format!("JSON with {}", tests.join(", ")),
+        (encoding, None) if encoding.other_type().is_some() && tests.is_empty() => {
+            format!("any {} (its content is not looked at)", named(encoding))
+        }
+        (encoding, None) if encoding.is_shown_only() => format!("any {} (told by its first bytes)", named(encoding)),
+        (encoding, None) if tests.is_empty() => format!("any {}", named(encoding)),
+        (encoding, None) => format!("{} with {}", named(encoding), tests.join(", ")),
+    };
+    let within = |path: &str, pipeline: &Pipeline| format!("{} in {}", wrapped(pipeline), safe(path));
+    let inside: Vec<_> = case.opening.inside.iter().map(|(path, pipeline)| within(path, pipeline)).collect();
+    let around = case.opening.value.codecs.iter().map(|codec| format!(" in {}", codec.as_str())).rev();
+    let inside = if inside.is_empty() { String::new() } else { format!("; {}", inside.join(", ")) };
+    format!("{told}{}{inside}", around.collect::<String>())
+}
+
+/// What stands in a field, and what is around that, from the inside out.
+fn wrapped(pipeline: &Pipeline) -> String {
+    let around = pipeline.codecs.iter().map(|codec| format!(" in {}", codec.as_str())).rev();
+    format!("{}{}", named(pipeline.encoding), around.collect::<String>())
+}
+
+/// An encoding, as its own people write its name.
+pub(crate) fn named(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Text => "text",
+        Encoding::Json => "JSON",
+        Encoding::Msgpack => "MessagePack",
+        Encoding::Cbor => "CBOR",
+        Encoding::Pickle => "Python pickle",
+        Encoding::Php => "PHP serialize",
+        Encoding::Marshal => "Ruby Marshal",
+        Encoding::Hash => "hash",
+        Encoding::Set => "set",
+        Encoding::Zset => "sorted set",
+        Encoding::List => "list",
     }
 }
 
@@ -101,7 +170,14 @@ pub(super) fn holds(case: &ValueCase) -> String {
             path => format!("{name} at {}{encoding}", safe(path)),
         }
     });
-    parts.collect::<Vec<_>>().join(", ")
+    parts.chain(case.expires_at.as_ref().map(ends)).collect::<Vec<_>>().join(", ")
+}
+
+/// By what a value ends, and what it is then.
+fn ends(expires_at: &ExpiresAt) -> String {
+    let ExpiresAt { field, unit, clock, past } = expires_at;
+    let (unit, clock, past) = (unit.as_str(), clock.as_str(), past.as_str());
+    format!("{past} past {} ({unit}, by the {clock}'s clock)", safe(field))
 }
 
 /// The range of status codes that are stored, as in `schema.toml`.
@@ -148,28 +224,36 @@ pub(super) fn sent(action: &Action) -> String {
     }
 }
 
-pub(super) fn pattern(pattern: &Pattern) -> String {
-    match pattern {
+pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
+    let form = |form: Option<usize>| form.map(|form| format!("<{}>", safe(&schema.values[form].name)));
+    match &reply.pattern {
         Pattern::Word(word) => safe(word),
         Pattern::Integer(number) => number.to_string(),
         Pattern::Nil => "nil".to_owned(),
         Pattern::Error(code) if code == "*" => "any error".to_owned(),
         Pattern::Error(code) => format!("error {}", safe(code)),
-        Pattern::Array(First::Integer(first)) => format!("{{{first}, …}}"),
-        Pattern::Array(First::Word(first)) => format!("{{{}, …}}", safe(first)),
+        Pattern::Array(first) => {
+            let first = match first {
+                First::Integer(first) => first.to_string(),
+                First::Word(first) => safe(first),
+            };
+            format!("{{{first}, {}}}", form(reply.form).unwrap_or_else(|| "…".to_owned()))
+        }
         Pattern::Text => "<text>".to_owned(),
+        Pattern::Form => form(reply.form).unwrap_or_default(),
     }
 }
 
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
-    let one = |Condition(slots): &Condition| {
-        let slots =
-            slots.iter().map(|(slot, is)| format!("{} {}", schema.slots[*slot].role.as_str(), slot_is(schema, is)));
-        slots.collect::<Vec<_>>().join(", ")
+    let one = |condition: &Condition| {
+        let slot =
+            |(slot, is): &(usize, SlotIs)| format!("{} {}", schema.slots[*slot].role.as_str(), slot_is(schema, is));
+        let payload = condition.other_payload.then(|| "for another payload".to_owned());
+        condition.slots.iter().map(slot).chain(payload).collect::<Vec<_>>().join(", ")
     };
     match reply.when.as_slice() {
         [] => "not foreseen".to_owned(),
-        alternatives if alternatives.iter().any(|condition| condition.0.is_empty()) => "always".to_owned(),
+        alternatives if alternatives.contains(&Condition::default()) => "always".to_owned(),
         alternatives => alternatives.iter().map(one).collect::<Vec<_>>().join(", or "),
     }
 }
@@ -181,6 +265,7 @@ pub(super) fn slot_is(schema: &Schema, is: &SlotIs) -> String {
         SlotIs::Present => "present".to_owned(),
         SlotIs::Unreadable => "unreadable".to_owned(),
         SlotIs::WrongType => "wrong-type".to_owned(),
+        SlotIs::Reclaimable => "reclaimable".to_owned(),
         SlotIs::Value(case) => safe(&schema.values[*case].name),
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::freeze;
 use crate::domain::exploration::{Author, Program, Stage as Part};
 use crate::domain::schema::{Action, Schema};
-use crate::sim::simulate::{Job, OTHER_PAYMENT, PAYMENT};
+use crate::sim::simulate::{Job, OTHER_PAYMENT, Operation, PAYMENT};
 
 /// The exploration's time in the beginning, in milliseconds since the epoch.
 const BEGINNING_MS: u64 = 1_700_000_000_000;
@@ -14,13 +14,13 @@ pub(crate) struct Cast {
     pub(crate) program: Rc<Program>,
     pub(crate) workers: u8,
     pub(crate) key: Vec<u8>,
-    /// True when scripts ask for the time.
+    /// True when scripts ask for the time, or clients go by it.
     pub(crate) ticks: bool,
 }
 
 impl Cast {
     pub(crate) fn new(program: Rc<Program>, workers: u8, key: Vec<u8>) -> Self {
-        let ticks = program.services.iter().any(|schema| freeze::sees_time(schema));
+        let ticks = program.services.iter().any(|schema| freeze::sees_time(schema) || schema.lapses());
         Self { program, workers, key, ticks }
     }
 
@@ -33,8 +33,22 @@ impl Cast {
         format!("00000000-0000-4000-8000-{:012}", caller + 1)
     }
 
+    /// The exploration's time, so many milliseconds after the beginning.
+    pub(super) fn now_ms(clock_ms: u64) -> u64 {
+        BEGINNING_MS + clock_ms
+    }
+
+    /// The hash of a caller's payload.
+    pub(super) fn fingerprint(&self, caller: u8) -> &'static str {
+        self.operation(caller).fingerprint
+    }
+
+    fn operation(&self, caller: u8) -> Operation {
+        if caller == self.workers + 1 { OTHER_PAYMENT } else { PAYMENT }
+    }
+
     fn job(&self, schema: &Schema, caller: u8) -> Job {
-        let operation = if caller == self.workers + 1 { OTHER_PAYMENT } else { PAYMENT };
+        let operation = self.operation(caller);
         let seconds = schema.lock_ttl.as_millis().div_ceil(1_000).to_string();
         Job::new(&Self::owner(caller), operation, seconds)
     }
@@ -47,7 +61,7 @@ impl Cast {
                 let (mut done, mut failed) = (self.job(schema, worker), self.job(schema, worker));
                 done.makes(&Self::name(worker));
                 failed.fails();
-                let response = |job: &Job| job.request(schema, &self.key, 0).replayed();
+                let response = |job: &Job| job.request(schema, &self.key, BEGINNING_MS).replayed();
                 responses.push((response(&done), Author::Effect(worker)));
                 responses.push((response(&failed), Author::Failure(worker)));
             }
@@ -68,7 +82,7 @@ impl Cast {
         let Some(call) = self.program.step(asks).and_then(|step| step.calls.get(asks.index)) else {
             return Vec::new();
         };
-        let now_ms = BEGINNING_MS + clock_ms;
+        let now_ms = Self::now_ms(clock_ms);
         let mut words = job.request(schema, &self.key, now_ms).words(call);
         if let (Action::Script { .. }, true) = (&call.action, self.ticks) {
             words[1] = freeze::at(&String::from_utf8_lossy(&words[1]), now_ms).into_bytes();

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::cast::Cast;
 use crate::domain::exploration::{Held, Keys};
+use crate::domain::record::Content;
 use crate::domain::step::StepReply;
 use crate::explore::{Perform, Performed};
 use crate::interrupt::Interrupt;
+use crate::sim::content;
 use crate::store::{StoreError, Wire, pack};
 
 /// A call that took longer is performed again, for the time that it took would show in the TTLs.
@@ -48,16 +50,21 @@ impl<'a> Stage<'a> {
             });
         }
         let mut slots = Vec::new();
-        for (redis_key, pttl) in self.redis_keys.iter().zip(pttls) {
+        for (redis_key, pttl) in self.redis_keys.clone().iter().zip(pttls) {
             let dump = self.wire.ask(&pack([b"DUMP", &redis_key[..]])).await?;
-            let text = self.wire.ask(&pack([b"GET", &redis_key[..]])).await?;
-            slots.push(match (dump, text) {
-                (StepReply::Text(dump), StepReply::Text(text)) => Some(Held::read(dump, Some(text), pttl)),
-                (StepReply::Text(dump), _) => Some(Held::read(dump, None, pttl)),
+            slots.push(match dump {
+                StepReply::Text(dump) => Some(Held::read(dump, self.content(redis_key).await?, pttl)),
                 _ => None,
             });
         }
         Ok(Keys { slots, clock_ms })
+    }
+
+    async fn content(&mut self, redis_key: &[u8]) -> Result<Content, StoreError> {
+        match content::of_text(self.wire.ask(&pack([b"GET", redis_key])).await?) {
+            Some(content) => Ok(content),
+            None => Ok(content::of_hash(self.wire.ask(&pack([b"HGETALL", redis_key])).await?)),
+        }
     }
 
     /// Removes the Redis keys.
@@ -80,7 +87,8 @@ impl Perform for Stage<'_> {
             let keys = self.read(before.clock_ms).await?;
             tries += 1;
             if since.elapsed() < QUICK || tries == TRIES {
-                return Ok(Performed { reply, keys });
+                let (fingerprint, now_ms) = (self.cast.fingerprint(caller), Cast::now_ms(before.clock_ms));
+                return Ok(Performed { reply, fingerprint, now_ms, keys });
             }
         }
     }

@@ -29,6 +29,9 @@ pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterato
     })
 }
 
+/// A part of no TTL at all is longer than this; every other TTL is shorter.
+const FOR_EVER_MS: u64 = u64::MAX / 100;
+
 struct Record<'a> {
     schema: &'a Schema,
     number: u64,
@@ -113,6 +116,8 @@ impl<'a> Record<'a> {
     }
 
     fn at(&self, slot: usize, value: EntryValue, ttl_ms: Option<u64>) -> Entry {
+        // Of a TTL that the service does not give a part is asked for as well.
+        let ttl_ms = ttl_ms.filter(|ms| *ms < FOR_EVER_MS);
         let redis_key = self.schema.slots[slot].template.redis_key(self.key.as_bytes());
         Entry { redis_key, value, ttl_ms }
     }

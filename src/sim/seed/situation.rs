@@ -3,7 +3,7 @@
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::age::millis;
 use crate::domain::record::{Content, Reading, Response, decode};
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Schema, TtlOf};
 use crate::domain::step::Request;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +41,10 @@ impl Situation {
     pub fn fits(self, schema: &Schema) -> bool {
         match self {
             Self::LeftoverLock => schema.slots.len() == 2,
-            Self::ResultTtlOnLock => millis(schema.result_ttl) > millis(schema.lock_ttl) + 60_000,
+            Self::ResultTtlOnLock => millis(schema.result_ttl) > millis(schema.lock_ttl).saturating_add(60_000),
+            Self::StuckForEver | Self::SecondsForMillis => schema.ttl(TtlOf::Lock).is_some(),
+            Self::KeptForEver => schema.ttl(TtlOf::Result).is_some(),
+            Self::LockTtlOnResult => schema.lock_ttl < schema.result_ttl,
             Self::CutOff => {
                 let content = Content::text(cut_off(schema));
                 matches!(decode::read(schema, schema.result_slot(), &content), Reading::Unreadable(_))

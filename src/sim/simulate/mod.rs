@@ -25,4 +25,4 @@ pub(super) use self::retell::{Retelling, Retold};
 pub use play::{Plan, Simulated, simulate};
 pub use scenario::Scenario;
 pub use scenarios::ALL as SCENARIOS;
-pub(super) use story::{Begun, Lock, OTHER_PAYMENT, PAYMENT};
+pub(super) use story::{Begun, Lock, OTHER_PAYMENT, Operation, PAYMENT};

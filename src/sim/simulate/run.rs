@@ -11,10 +11,11 @@ use super::cluster::Cluster;
 use super::story::{LONG, Operation};
 use crate::domain::race::Strategy;
 use crate::domain::record::age::millis;
-use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot, decode};
+use crate::domain::record::{Deadline, Expiry, Observation, SeenSlot, decode};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{Event, History, Told};
 use crate::domain::step::{StepReply, next_request};
+use crate::sim::content;
 use crate::sim::service::{Service, words};
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Packed, StoreError, Wire, Writable, pack};
@@ -94,8 +95,7 @@ impl<'s> Run<'s> {
         self.most_of_a_long_lock_passes().await?;
         let seen = self.observe().await?;
         let schema = self.schema();
-        let readings: Vec<_> =
-            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+        let readings = decode::read_all(schema, &seen);
         let until = next_request::of(schema, &readings, &seen).until;
         Ok(until.unwrap_or(Expiry::In(0)).millis())
     }
@@ -124,19 +124,39 @@ impl<'s> Run<'s> {
         for redis_key in self.schema().redis_keys(&self.key) {
             self.meets(std::slice::from_ref(&redis_key)).await?;
             let StepReply::Integer(pttl) = self.ask(&pack([b"PTTL", &redis_key[..]])).await? else { continue };
-            let content = match self.ask(&pack([b"GET", &redis_key[..]])).await? {
-                StepReply::Text(text) => Content::text(text),
-                StepReply::Nil => Content::Absent,
-                _ => Content::Other("another type".to_owned()),
+            let content = match content::of_text(self.ask(&pack([b"GET", &redis_key[..]])).await?) {
+                Some(content) => content,
+                None => content::of_hash(self.ask(&pack([b"HGETALL", &redis_key[..]])).await?),
             };
             slots.push(SeenSlot::new(&redis_key, content, Expiry::from_pttl(pttl), Deadline::Unknown));
         }
-        Ok(Observation { server_ms: None, atomic: false, slots })
+        Ok(Observation { server_ms: Some(self.time_ms()), atomic: false, slots })
+    }
+
+    /// The time by every clock, in milliseconds since the epoch.
+    pub(super) fn time_ms(&self) -> u64 {
+        self.now_ms + millis(self.clock.elapsed())
+    }
+
+    /// How many milliseconds are left of the lock by what the lock holds; `None` where it holds no such moment.
+    async fn lapses_in(&self) -> Played<Option<i64>> {
+        if !self.schema().lapses() {
+            return Ok(None);
+        }
+        let seen = self.observe().await?;
+        let readings = decode::read_all(self.schema(), &seen);
+        let lapses = readings[self.schema().lock_slot()].decoded().and_then(|value| value.expires_ms);
+        let left = |at: u64| at.saturating_sub(self.time_ms());
+        Ok(lapses.map(|at| i64::try_from(left(at)).unwrap_or(i64::MAX)))
     }
 
     /// A time that was played, in the time of the schema: locks and results live much shorter here than at a service.
     pub(super) fn in_the_schemas_time(&self, ms: u64) -> u64 {
         if ms <= millis(self.lock_ttl) {
+            return millis(self.own_lock_ttl);
+        }
+        // A lock that ends by what it holds is not shortened by its TTL.
+        if self.schema().lapses() && ms <= millis(LONG) {
             return millis(self.own_lock_ttl);
         }
         let own = millis(self.own_result_ttl.get());
@@ -158,6 +178,11 @@ impl<'s> Run<'s> {
         let lock = self.lock();
         loop {
             let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { continue };
+            let left = match self.lapses_in().await? {
+                Some(0) => break,
+                Some(lapses) if left < 0 || lapses < left => lapses,
+                _ => left,
+            };
             match left {
                 -2 => break,
                 -1 => return Err(Abort::NotApplicable("its lock never runs out: it has no TTL".to_owned())),

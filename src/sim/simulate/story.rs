@@ -9,7 +9,7 @@ pub(super) const LONG: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(super) what: &'static str,
-    pub(super) fingerprint: &'static str,
+    pub(crate) fingerprint: &'static str,
 }
 
 /// The operation of most stories.

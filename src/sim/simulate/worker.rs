@@ -22,6 +22,8 @@ use crate::store::Wire;
 pub(super) struct Worker<'s> {
     pub(super) calls: Calls<'s>,
     pub(super) job: Job,
+    /// The time by the worker's clock when it began, in milliseconds since the epoch.
+    now_ms: u64,
     /// How long its lock lives for certain, where the story reckons with that.
     lives: Option<Duration>,
 }
@@ -41,7 +43,8 @@ impl<'s> Worker<'s> {
             Lock::Long | Lock::Own => None,
             Lock::Raw(text) => text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::from_secs_f64),
         };
-        Self { calls: Calls::new(run, name, wire), job, lives }
+        let now_ms = run.now_ms;
+        Self { calls: Calls::new(run, name, wire), job, now_ms, lives }
     }
 
     pub(super) async fn begins(&mut self) -> Played<Begun> {
@@ -56,11 +59,14 @@ impl<'s> Worker<'s> {
     }
 
     pub(super) fn begin_calls(&self) -> usize {
-        self.calls.run.schema().begin.calls.len()
+        self.calls.run.schema().begin_calls().len()
     }
 
     /// Makes some calls of the begin step; `None` when the calls behind them decide.
     pub(super) async fn begins_with(&mut self, calls: Range<usize>) -> Played<Option<Begun>> {
+        if calls.start == 0 && self.calls.run.schema().lapses() {
+            self.now_ms = self.calls.run.time_ms();
+        }
         let step = self.calls.run.service.begin(&self.request());
         let since = Instant::now();
         let Some(met) = self.performs("begins", &step[calls]).await? else { return Ok(None) };
@@ -117,7 +123,7 @@ impl<'s> Worker<'s> {
     }
 
     pub(super) async fn completes(&mut self) -> Played<bool> {
-        let calls = self.calls.run.schema().complete.calls.len();
+        let calls = self.calls.run.schema().complete_calls().len();
         self.completes_with(0..calls).await
     }
 
@@ -197,12 +203,12 @@ impl<'s> Worker<'s> {
     /// Makes a step's calls. What they come to counts only while the lock is held that the story takes for held.
     async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
         let run = Rc::clone(&self.calls.run);
-        let met = self.calls.make(what, step, &self.job.request(run.schema(), &run.key, run.now_ms)).await?;
+        let met = self.calls.make(what, step, &self.job.request(run.schema(), &run.key, self.now_ms)).await?;
         run.in_time()?;
         Ok(met)
     }
 
     pub(super) fn request(&self) -> Request<'_> {
-        self.job.request(self.calls.run.schema(), &self.calls.run.key, self.calls.run.now_ms)
+        self.job.request(self.calls.run.schema(), &self.calls.run.key, self.now_ms)
     }
 }

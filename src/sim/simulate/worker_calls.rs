@@ -7,7 +7,7 @@ use super::run::Run;
 use crate::domain::record::Response;
 use crate::domain::schema::Template;
 use crate::domain::schema::{Action, Call, Meaning};
-use crate::domain::step::{Request, StepReply, reply};
+use crate::domain::step::{Listener, Request, StepReply};
 use crate::sim::service::{Prepared, words};
 use crate::store::{StoreError, Wire, nowhere};
 
@@ -103,7 +103,7 @@ impl<'s> Calls<'s> {
         for (index, prepared) in step.iter().enumerate() {
             let Some(call) = prepared.call() else { continue };
             self.run.meets(&self.run.service.redis_keys(call, request)).await?;
-            let met = met(call, self.ask(prepared).await?);
+            let met = met(request.listener(), call, self.ask(prepared).await?);
             let what = format!("{what} ({})", name(call));
             let gist = format!("{what}: {}", met.gist());
             if before.get(index) != Some(&gist) {
@@ -141,19 +141,18 @@ impl<'s> Calls<'s> {
 }
 
 /// What a call came to, told by its reply or error.
-fn met(call: &Call, reply: Result<StepReply, StoreError>) -> Met {
+fn met(listener: Listener<'_>, call: &Call, reply: Result<StepReply, StoreError>) -> Met {
     let reply = match reply {
         Ok(reply) => reply,
         Err(StoreError::Refused { code, why, .. }) => return Met::Error(plain(&format!("error {code} {why}"))),
         Err(error) if error.lost_the_reply() => return Met::Unreachable("Redis cannot be reached".to_owned()),
         Err(error) => return Met::Error(error.to_string()),
     };
-    let Some(known) = reply::recognise(call, &reply) else { return Met::Error(plain(&words(&reply))) };
-    let carried = reply::carries_response(&known.pattern).then(|| reply.stored()).flatten();
+    let Some(known) = listener.recognise(call, &reply) else { return Met::Error(plain(&words(&reply))) };
     Met::Said(Said {
         means: known.means,
         words: plain(&words(&reply)),
-        carried: carried.map(<[u8]>::to_vec),
+        carried: listener.carried(known, &reply).map(<[u8]>::to_vec),
         client: known.client.clone(),
     })
 }

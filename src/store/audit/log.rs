@@ -5,10 +5,14 @@ use std::io::{self, BufReader};
 use std::path::Path;
 
 use crate::domain::history::{Entry, Operation, Operations};
+use crate::domain::record::Left;
 use crate::files;
 
 /// The most bytes of a line: a key of a megabyte, each byte of which is escaped, takes six.
 const MOST_LINE: u64 = 16 << 20;
+
+/// What stands in each line of `extend`.
+const EXTENDED: &[u8] = b"\"extend\"";
 
 /// The changes of the log, the oldest first.
 #[derive(Debug)]
@@ -48,8 +52,16 @@ impl Log {
     /// # Errors
     /// When the log cannot be read on.
     pub fn next_entry(&mut self) -> io::Result<Option<Entry<'static>>> {
+        self.next_entry_with(b"")
+    }
+
+    /// The next change whose line holds these bytes: others are not taken apart.
+    fn next_entry_with(&mut self, bytes: &[u8]) -> io::Result<Option<Entry<'static>>> {
         while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MOST_LINE)? > 0 {
             self.line += 1;
+            if memchr::memmem::find(&self.bytes, bytes).is_none() {
+                continue;
+            }
             if let Some(entry) = entry(&self.bytes) {
                 return Ok(Some(entry));
             }
@@ -58,6 +70,20 @@ impl Log {
         }
         Ok(None)
     }
+}
+
+/// What `extend` left at each Redis key.
+///
+/// # Errors
+/// When the log is there and cannot be read.
+pub fn extended(path: &Path) -> io::Result<Left> {
+    let (Some(mut log), mut left) = (Log::open(path)?, Left::new()) else { return Ok(Left::new()) };
+    while let Some(entry) = log.next_entry_with(EXTENDED)? {
+        if entry.command == "extend" {
+            left.entry(entry.redis_key_bytes()).or_default().extend(entry.after);
+        }
+    }
+    Ok(left)
 }
 
 fn entry(line: &[u8]) -> Option<Entry<'static>> {

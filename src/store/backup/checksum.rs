@@ -35,7 +35,12 @@ fn seal_of(fields: &[u8]) -> String {
 /// True when the bytes are as DUMP gave them.
 pub(super) fn holds(dump: &[u8]) -> bool {
     let Some((payload, sum)) = dump.split_last_chunk::<8>() else { return false };
-    OF_DUMP.checksum(payload) == u64::from_le_bytes(*sum)
+    of_dump(payload) == u64::from_le_bytes(*sum)
+}
+
+/// The checksum at the end of what DUMP gives.
+pub(super) fn of_dump(payload: &[u8]) -> u64 {
+    OF_DUMP.checksum(payload)
 }
 
 #[cfg(test)]

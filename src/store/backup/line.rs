@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::beside::Beside;
 use super::checksum;
@@ -15,20 +14,30 @@ use crate::domain::change::provenance::Provenance;
 
 /// Appends a line that is sealed by its checksum.
 pub(super) fn write(text: &mut Vec<u8>, line: &impl Serialize) {
-    let start = text.len();
+    end(text, text.len(), line);
+}
+
+/// Appends fields, with which the line ends that began at `start`.
+fn end(text: &mut Vec<u8>, start: usize, fields: &impl Serialize) {
+    let brace = text.len();
     // Text written to memory cannot fail.
-    let _ = serde_json::to_writer(&mut *text, line);
+    let _ = serde_json::to_writer(&mut *text, fields);
+    if brace > start {
+        text[brace] = b',';
+    }
     checksum::seal(text, start);
     text.push(b'\n');
 }
 
 /// What brings a Redis key back.
-#[derive(Serialize)]
 pub(super) struct HeldLine<'a> {
-    format: u64,
-    redis_key_base64: String,
-    #[serde(serialize_with = "in_base64")]
-    dump_base64: &'a [u8],
+    saved: &'a Saved,
+    rest: Rest<'a>,
+}
+
+/// What stands in a line behind the DUMP.
+#[derive(Serialize)]
+struct Rest<'a> {
     ttl_ms: Option<u64>,
     expires_at_ms: Option<u64>,
     schema: &'a str,
@@ -38,11 +47,6 @@ pub(super) struct HeldLine<'a> {
     key_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     beside: Option<BesideFields>,
-}
-
-/// Writes as it encodes: a large value is in memory often enough.
-fn in_base64<S: Serializer>(bytes: &&[u8], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&Base64Display::new(bytes, &STANDARD))
 }
 
 #[derive(Serialize)]
@@ -55,10 +59,7 @@ struct BesideFields {
 impl<'a> HeldLine<'a> {
     pub(super) fn new(saved: &'a Saved, about: &'a About, beside: Option<&Beside>) -> Self {
         let key = String::from_utf8_lossy(&about.key);
-        Self {
-            format: FORMAT,
-            redis_key_base64: STANDARD.encode(&saved.redis_key),
-            dump_base64: &saved.dump,
+        let rest = Rest {
             ttl_ms: saved.ttl_ms,
             expires_at_ms: saved.expires_at_ms,
             schema: &about.schema,
@@ -71,8 +72,28 @@ impl<'a> HeldLine<'a> {
                 redis_key_base64: STANDARD.encode(&beside.redis_key),
                 there: beside.there,
             }),
-        }
+        };
+        Self { saved, rest }
     }
+
+    /// Appends the line, sealed. Base64 goes where it belongs as it encodes: a large value is in memory often enough, and
+    /// has nothing to escape.
+    pub(super) fn write(&self, text: &mut Vec<u8>) {
+        let start = text.len();
+        text.extend_from_slice(format!("{{\"format\":{FORMAT},\"redis_key_base64\":\"").as_bytes());
+        in_base64(text, &self.saved.redis_key);
+        text.extend_from_slice(b"\",\"dump_base64\":\"");
+        in_base64(text, &self.saved.dump);
+        text.push(b'"');
+        end(text, start, &self.rest);
+    }
+}
+
+fn in_base64(text: &mut Vec<u8>, bytes: &[u8]) {
+    let at = text.len();
+    text.resize(at + bytes.len().div_ceil(3) * 4, 0);
+    // The room is as long as it takes.
+    let _ = STANDARD.encode_slice(bytes, &mut text[at..]);
 }
 
 /// Takes Redis keys back: for each the last line before does not count.

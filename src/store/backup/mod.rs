@@ -8,6 +8,7 @@ pub(crate) mod folder;
 pub(crate) mod line;
 pub(crate) mod maker;
 pub(crate) mod parse;
+pub(crate) mod payload;
 pub(crate) mod provenance;
 pub(crate) mod reader;
 pub(crate) mod saved;

@@ -1,6 +1,7 @@
 //! What a backup has of one Redis key, and whose record that was.
 
-use crate::domain::record::SeenSlot;
+use super::payload;
+use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, SeenSlot};
 
 pub(super) const FORMAT: u64 = 1;
 
@@ -26,6 +27,24 @@ pub struct About {
 }
 
 impl Saved {
+    /// The same without a DUMP, where a string was read as a whole and is no long one.
+    pub(in crate::store) fn of_whole(seen: &SeenSlot) -> Option<Self> {
+        match &seen.content {
+            Content::Text { head, .. } if seen.content.is_whole() => Some(Self::of(seen, payload::of_string(head)?)),
+            _ => None,
+        }
+    }
+
+    /// The identity of the Redis key once the key is back: by the string, or by the checksum of a DUMP that does not show the
+    /// string. A server may write the same string as another DUMP.
+    pub(crate) fn identity(&self) -> KeyIdentity {
+        let Some(text) = payload::string_in(&self.dump) else {
+            return KeyIdentity::of_dump(&self.dump, self.expires_at_ms);
+        };
+        let deadline = self.expires_at_ms.map_or(Deadline::Never, Deadline::At);
+        KeyIdentity::of(&SeenSlot::new(&self.redis_key, Content::text(text.to_vec()), Expiry::Never, deadline))
+    }
+
     /// What a Redis key held, with the deadline that the look saw: the change compares with it.
     pub(in crate::store) fn of(seen: &SeenSlot, dump: Vec<u8>) -> Self {
         Self {

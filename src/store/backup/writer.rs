@@ -79,7 +79,7 @@ impl Backup {
             line::write(&mut lines, &FromLine::new(from, self.by.as_ref()));
         }
         for (saved, about, seen) in batch {
-            line::write(&mut lines, &HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()));
+            HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()).write(&mut lines);
             count += 1;
         }
         if count == 0 {

@@ -173,7 +173,7 @@ impl Writer {
     async fn back_up(&self, group: &mut [Batch<'_>], backup: &mut Backup) -> Result<Option<StoreError>, StoreError> {
         let mut silence = None;
         loop {
-            let redis_keys: Vec<_> = group.iter().flat_map(Batch::redis_keys).collect();
+            let redis_keys: Vec<_> = group.iter_mut().flat_map(Batch::save).collect();
             match self.link().dumps(&redis_keys).await {
                 Ok(dumps) => {
                     let mut dumps = dumps.into_iter();

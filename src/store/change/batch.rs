@@ -73,11 +73,7 @@ impl<'a> Load<'a> {
 }
 
 fn size(seen: &Observation) -> u64 {
-    let sizes = seen.slots.iter().map(|slot| match slot.content {
-        Content::Text { ref head, length } => length.unwrap_or(head.len() as u64),
-        Content::Absent | Content::Other(_) => 0,
-    });
-    sizes.sum()
+    seen.slots.iter().map(|slot| slot.content.size().unwrap_or(slot.content.read_bytes() as u64)).sum()
 }
 
 /// Changes that one call makes.
@@ -97,7 +93,7 @@ struct Asked<'a> {
 
 impl<'a> Batch<'a> {
     /// Takes the changes. A change that cannot be compared counts as changed, and is never sent: the look was not sharp
-    /// enough, a Redis key of the record holds no string, or the one to change was not there.
+    /// enough, or the Redis key to change was not there.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
         let asked = changes.iter().enumerate().filter(|(_, change)| can_be_compared(change));
         Self {
@@ -111,10 +107,19 @@ impl<'a> Batch<'a> {
         self.asked.iter().map(|asked| asked.change.redis_key()).collect()
     }
 
-    /// Takes the DUMP of each of [`Batch::redis_keys`] from a longer list. A Redis key that is gone is not asked for, nor
-    /// one whose DUMP is not that of the value that was seen.
+    /// Saves what was read as a whole. Gives the Redis keys whose DUMP is still to be asked for.
+    pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
+        let open = self.asked.iter_mut().filter(|asked| asked.saved.is_none()).filter_map(|asked| {
+            asked.saved = Saved::of_whole(&asked.change.seen.slots[asked.change.slot]);
+            asked.saved.is_none().then(|| asked.change.redis_key())
+        });
+        open.collect()
+    }
+
+    /// Takes the DUMP of each Redis key that [`Batch::save`] gave from a longer list. A Redis key that is gone is not asked
+    /// for, nor one whose DUMP is not that of the value that was seen.
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
-        for asked in &mut self.asked {
+        for asked in self.asked.iter_mut().filter(|asked| asked.saved.is_none()) {
             let seen = &asked.change.seen.slots[asked.change.slot];
             let dump = dumps.next().flatten();
             self.outcomes[asked.index] = if dump.is_some() { Outcome::Changed } else { Outcome::Absent };
@@ -265,7 +270,8 @@ impl Sent<'_> {
             Content::Text { head, .. } => {
                 [&head[..], self.checksum().as_ref().map_or(&[][..], |sum| &sum[..])].concat()
             }
-            Content::Absent | Content::Other(_) => Vec::new(),
+            Content::Hash(_) | Content::Other(_) => self.seen.checksum.map_or_else(Vec::new, |sum| sum.to_vec()),
+            Content::Absent => Vec::new(),
         }
     }
 
@@ -275,15 +281,19 @@ impl Sent<'_> {
 
     /// The rule that the header of the script describes.
     fn rule(&self) -> String {
-        let Content::Text { head, length } = &self.seen.content else { return "-,".to_owned() };
         let at = self.seen.deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
         let is_exact = self.seen.deadline.is_exact();
-        if self.changes && is_exact && self.seen.content.is_whole() {
+        if self.changes && is_exact && self.seen.content.is_whole() && self.seen.content.other_type().is_none() {
             return at;
         }
         let role = if self.changes { '=' } else { '+' };
-        let mark = if self.checksum().is_some() { "d" } else { "" };
-        let length = length.unwrap_or(head.len() as u64);
+        let (length, mark) = match &self.seen.content {
+            Content::Absent => return "-,".to_owned(),
+            Content::Hash(_) | Content::Other(_) => (0, "D"),
+            Content::Text { head, length } => {
+                (length.unwrap_or(head.len() as u64), if self.checksum().is_some() { "d" } else { "" })
+            }
+        };
         let blur = if is_exact { "" } else { "~" };
         format!("{role}{length}{mark},{blur}{at}")
     }

@@ -132,7 +132,7 @@ impl Writer {
         for command in commands {
             wire.tell(&pack(command)).await?;
         }
-        for words in keys.iter().flat_map(|key| reads.of(key)) {
+        for words in seen.slots.iter().flat_map(|slot| reads.of(slot)) {
             wire.tell(&pack(words)).await?;
         }
         match wire.tell(&pack(["EXEC"])).await {
@@ -196,7 +196,7 @@ impl Writer {
             return observation(reply, &keys).ok_or_else(|| self.link().unexpected("EVAL"));
         }
         let mut replies = Vec::with_capacity(keys.len() * Reads::PER_KEY);
-        for words in keys.iter().flat_map(|key| reads.of(key)) {
+        for words in seen.slots.iter().flat_map(|slot| reads.of(slot)) {
             replies.push(wire.exchange(&pack(words)).await?);
         }
         self.observed(seen, replies, reads)
@@ -210,15 +210,21 @@ impl Writer {
             let (value, kind) = (next()?, self.no_error(next()?)?);
             let (pttl, moment) = (self.no_error(next()?)?, self.no_error(next()?)?);
             let pttl = reply::integer(&pttl).ok_or_else(|| self.link().unexpected("PTTL"))?;
+            let mut checksum = None;
             let content = match value {
                 _ if pttl == -2 => Content::Absent,
+                Value::BulkString(dump) if seen.content.other_type().is_some() => {
+                    checksum = dump.last_chunk().copied();
+                    Content::Other(reply::word(kind).unwrap_or_default())
+                }
                 Value::ServerError(error) if error.code() == "WRONGTYPE" => {
                     Content::Other(reply::word(kind).unwrap_or_default())
                 }
                 value => reply::bytes(self.no_error(value)?).map_or(Content::Absent, Content::text),
             };
             let deadline = reads.deadline(moment, pttl).ok_or_else(|| self.link().unexpected(reads.command()))?;
-            Ok(SeenSlot::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline))
+            let told = SeenSlot::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline);
+            Ok(SeenSlot { checksum, ..told })
         };
         let slots = seen.slots.iter().map(slot).collect::<Result<_, StoreError>>()?;
         Ok(Observation { server_ms: seen.server_ms, slots, atomic: true })
@@ -248,13 +254,15 @@ impl Reads {
         if self == Self::Deadline { "PEXPIRETIME" } else { "TIME" }
     }
 
-    fn of(self, key: &[u8]) -> [Words; Self::PER_KEY] {
+    /// What is asked of a Redis key, by what was seen there: DUMP tells of what is no string whether it is the same.
+    fn of(self, slot: &SeenSlot) -> [Words; Self::PER_KEY] {
+        let key = &slot.redis_key;
         let moment = match self {
             Self::Deadline => vec![b"PEXPIRETIME".to_vec(), key.to_vec()],
             Self::Time => vec![b"TIME".to_vec()],
         };
-        let [value, kind, left] =
-            ["GET", "TYPE", "PTTL"].map(|command| vec![command.as_bytes().to_vec(), key.to_vec()]);
+        let [value, kind, left] = [if slot.content.other_type().is_some() { "DUMP" } else { "GET" }, "TYPE", "PTTL"]
+            .map(|command| vec![command.as_bytes().to_vec(), key.to_vec()]);
         [value, kind, left, moment]
     }
 

@@ -48,12 +48,24 @@ impl Former {
 }
 
 fn set(slot: &SeenSlot, at: Option<u64>) -> Words {
-    let Content::Text { head, .. } = &slot.content else { return vec![b"DEL".to_vec(), slot.redis_key.clone()] };
+    let head = match &slot.content {
+        Content::Absent => return vec![b"DEL".to_vec(), slot.redis_key.clone()],
+        // The value of a hash is never written: what is there stays, to expire at that moment.
+        Content::Hash(_) | Content::Other(_) => return expire(&slot.redis_key, at),
+        Content::Text { head, .. } => head,
+    };
     let mut words = vec![b"SET".to_vec(), slot.redis_key.clone(), head.clone()];
     if let Some(at) = at {
         words.extend([b"PXAT".to_vec(), at.to_string().into_bytes()]);
     }
     words
+}
+
+fn expire(redis_key: &[u8], at: Option<u64>) -> Words {
+    match at {
+        None => vec![b"PERSIST".to_vec(), redis_key.to_vec()],
+        Some(at) => vec![b"PEXPIREAT".to_vec(), redis_key.to_vec(), at.to_string().into_bytes()],
+    }
 }
 
 impl Writer {
@@ -66,11 +78,15 @@ impl Writer {
         self.guard_and_follow(now, commands.collect()).await
     }
 
-    /// Puts back what stood there before a call, if it is still as the call left it; true when that was done.
+    /// Puts back what stood there before a call, if it is still as the call left it; true when that was done. What is no string
+    /// is not put back.
     ///
     /// # Errors
     /// What came in between before anything was done.
     pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<bool, StoreError> {
+        if before.slots.iter().any(|slot| slot.content.other_type().is_some()) {
+            return Ok(false);
+        }
         let commands = before.slots.iter().map(|slot| set(slot, slot.deadline.millis()));
         Ok(matches!(self.guarded(after, commands.collect()).await?, Guard::Made { reply: Ok(_), .. }))
     }

@@ -6,7 +6,7 @@ mod outlook;
 pub use self::fate::{Became, Fate, Return};
 use self::outlook::Left;
 use super::writer::Writer;
-use crate::domain::record::Deadline;
+use crate::domain::record::{Deadline, SeenSlot};
 use crate::store::backup::Saved;
 use crate::store::cluster::client::Link;
 use crate::store::error::StoreError;
@@ -92,8 +92,8 @@ impl Writer {
             }
         }
         let fate = |((saved, left), now): (&(&Saved, Left), Option<There>)| {
-            let (dump, deadline) = now?;
-            let is_back = is_back(saved, &dump, deadline);
+            let (dump, seen) = now?;
+            let is_back = is_back(saved, &dump, &seen);
             Some(if is_back { Fate::FoundBack(left.millis()) } else { Fate::Present })
         };
         let fates: Vec<_> = lost.iter().zip(now).map(fate).collect();
@@ -104,16 +104,16 @@ impl Writer {
     }
 }
 
-/// What stands at a Redis key: its DUMP, and when the key expires.
-type There = (Vec<u8>, Deadline);
+/// What stands at a Redis key: its DUMP, and a look at the key.
+type There = (Vec<u8>, SeenSlot);
 
-/// The DUMP of each Redis key and the moment at which the key expires; `None` for one that is gone.
+/// The DUMP of each Redis key and a look at the key; `None` for one that is gone.
 async fn there(link: &Link, redis_keys: &[&[u8]]) -> Result<Vec<Option<There>>, StoreError> {
     let wanted: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.to_vec()]).collect();
     let seen = link.reader().look(&wanted, 0).await?;
     let dumps = link.dumps(redis_keys).await?;
     let pairs = dumps.into_iter().zip(seen);
-    Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.slots.first()?.deadline))).collect())
+    Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.slots.pop()?))).collect())
 }
 
 impl Link {
@@ -136,13 +136,15 @@ fn is_of_restore(error: &StoreError) -> bool {
     ["DUMP payload version or checksum are wrong", "Bad data format"].iter().any(|words| why.contains(words))
 }
 
-/// True when what is there is what was sent: many locks hold the same bytes, and end at another moment.
-fn is_back(saved: &Saved, dump: &[u8], deadline: Deadline) -> bool {
+/// True when what is there is what was sent: many locks hold the same bytes, and end at another moment. What was sent is a
+/// DUMP, or was made from the string.
+fn is_back(saved: &Saved, dump: &[u8], now: &SeenSlot) -> bool {
     let same_deadline = match saved.expires_at_ms {
-        Some(at) => deadline.is_at(at),
-        None => deadline == Deadline::Never,
+        Some(at) => now.deadline.is_at(at),
+        None => now.deadline == Deadline::Never,
     };
-    saved.dump == dump && same_deadline
+    let same_value = saved.dump == dump || Saved::of_whole(now).is_some_and(|now| now.dump == saved.dump);
+    same_value && same_deadline
 }
 
 /// The Redis keys that are back.
@@ -163,16 +165,28 @@ fn either(there: Became, here: Became) -> Became {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::{Content, Expiry};
 
     #[test]
     fn a_lock_taken_anew_with_the_same_bytes_is_not_what_came_back() {
         let sent = |expires_at_ms| Saved { redis_key: b"a".to_vec(), dump: b"1".to_vec(), ttl_ms: None, expires_at_ms };
-        let is_there = |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), deadline);
+        let now = |deadline| SeenSlot::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline);
+        let is_there = |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), &now(deadline));
         assert!(is_there("1", Deadline::At(50_000)) && is_there("1", Deadline::Between(50_001, 50_001)));
         for other in [Deadline::At(50_001), Deadline::Between(50_055, 50_055), Deadline::Never, Deadline::Unknown] {
             assert!(!is_there("1", other), "{other:?}");
         }
         assert!(!is_there("2", Deadline::At(50_000)));
-        assert!(is_back(&sent(None), b"1", Deadline::Never) && !is_back(&sent(None), b"1", Deadline::At(1)));
+        assert!(
+            is_back(&sent(None), b"1", &now(Deadline::Never)) && !is_back(&sent(None), b"1", &now(Deadline::At(1)))
+        );
+    }
+
+    #[test]
+    fn what_was_made_from_a_string_is_known_by_the_string() {
+        let slot = |text: &str| SeenSlot::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never);
+        let saved = Saved::of_whole(&slot("1")).unwrap();
+        assert!(is_back(&saved, b"as the server writes it", &slot("1")));
+        assert!(!is_back(&saved, b"as the server writes it", &slot("2")));
     }
 }

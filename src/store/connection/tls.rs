@@ -1,5 +1,8 @@
 //! TLS: what the operator says of it, and what that comes to. Nothing of it is looked at before the first connection
 //! that needs it, and then once for all of them.
+//!
+//! The client crate would read the system's certificates even where an own issuer is named, so that a bad `SSL_CERT_FILE` broke
+//! what did not need it, and told of a server without TLS that it "timed out". rustls itself is asked here, which tells both.
 
 mod files;
 mod no_verify;

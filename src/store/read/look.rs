@@ -1,6 +1,6 @@
 //! The look that a change is compared with: sharp enough to tell the record from every other that may take its place.
 
-use super::reader::{Checksums, Head, Reader, Seen};
+use super::reader::{Depth, Head, Reader, Seen};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
 use crate::store::cluster::client::Link;
 use crate::store::connection::reply;
@@ -34,7 +34,7 @@ impl Reader {
         let wanted: Vec<_> = open.iter().map(|index| records[*index].clone()).collect();
         if !wanted.is_empty() {
             let head = Head::Bytes(least.max(MOST_WHOLE));
-            let told = self.observe_with(&wanted, head, Checksums::OfLonger).await?;
+            let told = self.observe_with(&wanted, head, Depth::Checksums).await?;
             open.into_iter().zip(told).for_each(|(index, told)| seen[index] = Some(told));
         }
         Ok(seen.into_iter().flatten().collect())
@@ -42,7 +42,7 @@ impl Reader {
 
     /// The same, of values of which [`MOST_WHOLE`] bytes do not tell what they are.
     pub async fn look_further(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
-        self.observe_with(records, Head::Bytes(MOST_FURTHER), Checksums::OfLonger).await
+        self.observe_with(records, Head::Bytes(MOST_FURTHER), Depth::Checksums).await
     }
 
     /// True when an error of a look is that of one master of a cluster, which leaves the others to go on with.

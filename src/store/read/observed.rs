@@ -4,33 +4,52 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, Observation, SeenSlot};
 use crate::store::connection::reply;
 
 /// Reads the reply of `observe.lua` for these Redis keys.
 pub(in crate::store) fn observation(value: Value, keys: &[Vec<u8>]) -> Option<Observation> {
     let mut items = reply::array(value)?.into_iter();
     let server_ms = u64::try_from(reply::integer(&items.next()?)?).ok();
-    let slots = keys.iter().map(|key| seen_slot(key, items.next()?)).collect::<Option<_>>()?;
+    let slots = keys.iter().map(|key| seen_slot(key, items.next()?, server_ms)).collect::<Option<_>>()?;
     Some(Observation { server_ms, slots, atomic: true })
 }
 
-fn seen_slot(key: &[u8], value: Value) -> Option<SeenSlot> {
-    let parts = <[Value; 9]>::try_from(reply::array(value)?).ok()?;
-    let [kind, pttl, deadline, exact, idle, memory, length, checksum, head] = parts;
+fn seen_slot(key: &[u8], value: Value, server_ms: Option<u64>) -> Option<SeenSlot> {
+    let parts = <[Value; 10]>::try_from(reply::array(value)?).ok()?;
+    let [kind, pttl, deadline, exact, idle, memory, length, checksum, head, ends] = parts;
     let number = |value: Value| reply::integer(&value);
     let content = match reply::word(kind)?.as_str() {
         "none" => Content::Absent,
         "string" => Content::Text { head: reply::bytes(head)?, length: u64::try_from(number(length)?).ok() },
+        "hash" if matches!(head, Value::Array(_)) => {
+            Content::Hash(Box::new(hash(head, u64::try_from(number(length)?).ok()?)?))
+        }
         other => Content::Other(other.to_owned()),
+    };
+    let expiry = match (Expiry::from_pttl(number(pttl)?), u64::try_from(number(ends)?)) {
+        // A hash ends with the last of its fields.
+        (Expiry::Never, Ok(at)) => Expiry::In(at.saturating_sub(server_ms?)),
+        (expiry, _) => expiry,
     };
     let deadline = deadline_of(number(deadline)?, number(exact)? == 1);
     Some(SeenSlot {
         checksum: reply::bytes(checksum)?.try_into().ok(),
         idle: u64::try_from(number(idle)?).ok().map(Duration::from_secs),
         memory: u64::try_from(number(memory)?).ok(),
-        ..SeenSlot::new(key, content, Expiry::from_pttl(number(pttl)?), deadline)
+        ..SeenSlot::new(key, content, expiry, deadline)
     })
+}
+
+/// Reads fields: names, lengths and heads in turn.
+fn hash(value: Value, count: u64) -> Option<Hash> {
+    let mut items = reply::array(value)?.into_iter();
+    let mut fields = Vec::new();
+    while let Some(name) = items.next() {
+        let (name, length) = (reply::bytes(name)?, u64::try_from(reply::integer(&items.next()?)?).ok()?);
+        fields.push(Field { name, head: reply::bytes(items.next()?)?, length });
+    }
+    Some(Hash::new(fields, count))
 }
 
 fn deadline_of(at: i64, is_exact: bool) -> Deadline {

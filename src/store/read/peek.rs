@@ -17,6 +17,7 @@ impl Reader {
         let seen = self.peek_each(records, head).await.into_iter().map(of_the_record);
         let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
         self.measure(seen.iter_mut().flatten()).await?;
+        self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).collect(), head).await?;
         Ok(seen)
     }
 

@@ -33,11 +33,24 @@ impl Head {
     }
 }
 
-/// Whether a read tells the checksums of values that are longer than their head: each takes the server a DUMP.
+/// How much a read tells besides the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Checksums {
-    None,
-    OfLonger,
+pub(in crate::store) enum Depth {
+    /// Neither idle time nor memory: for many records.
+    Brief,
+    Usual,
+    /// The checksums of values that are longer than their head, or are no strings, as well: each takes the server a DUMP.
+    Checksums,
+}
+
+impl Depth {
+    fn as_arg(self) -> i64 {
+        match self {
+            Self::Brief => -1,
+            Self::Usual => 0,
+            Self::Checksums => 1,
+        }
+    }
 }
 
 /// So many calls send the text of their script each; more send its digest.
@@ -107,15 +120,15 @@ impl Reader {
     /// # Errors
     /// When no record could be read at all.
     pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
-        self.observe_with(records, head, Checksums::None).await
+        self.observe_with(records, head, Depth::Usual).await
     }
 
-    /// The same, with the checksums of values that are longer than the head where these are asked for.
+    /// The same, telling more or less.
     pub(in crate::store) async fn observe_with(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: Head,
-        checksums: Checksums,
+        depth: Depth,
     ) -> Result<Vec<Seen>, StoreError> {
         loop {
             let command = match self.way {
@@ -124,11 +137,13 @@ impl Reader {
                 Way::Commands => {
                     let mut seen = self.peek_each(records, head).await;
                     self.measure(seen.iter_mut().flatten()).await?;
+                    self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).collect(), head)
+                        .await?;
                     return Ok(seen);
                 }
             };
             let units = self.units(records);
-            let replies = self.observe_by(command, &units, head, checksums).await;
+            let replies = self.observe_by(command, &units, head, depth).await;
             if self.units(records) != units {
                 // It turned out to be a cluster that keeps the keys of a record apart.
                 continue;
@@ -159,7 +174,7 @@ impl Reader {
         command: &str,
         records: &[Vec<Vec<u8>>],
         head: Head,
-        checksums: Checksums,
+        depth: Depth,
     ) -> Vec<Result<Value, StoreError>> {
         let calls = |script: Script<'_>| -> Vec<Cmd> {
             let call = |keys: &Vec<Vec<u8>>| {
@@ -167,13 +182,13 @@ impl Reader {
                     Script::Text => redis::cmd(command).arg(scripts::OBSERVE).to_owned(),
                     Script::Digest(digest) => redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned(),
                 };
-                call.arg(keys.len()).arg(keys).arg(head.as_arg()).arg(i32::from(checksums == Checksums::OfLonger));
+                call.arg(keys.len()).arg(keys).arg(head.as_arg()).arg(depth.as_arg());
                 call
             };
             records.iter().map(call).collect()
         };
         // A command that only reads leaves no script at the server.
-        if checksums == Checksums::OfLonger && records.len() > FEW {
+        if depth == Depth::Checksums && records.len() > FEW {
             return self
                 .link
                 .ask_script_each(scripts::OBSERVE, calls)

@@ -73,7 +73,8 @@ impl Lookup {
     async fn look_at_the_keys_themselves(&self, reader: &mut Reader, found: &mut [Found]) -> Result<()> {
         let is_open = |found: &&mut Found| {
             let is_nothing = found.records.is_empty() && found.strangers.is_empty();
-            is_nothing && !found.looked_at.is_empty() && !found.looked_at.contains(&found.key)
+            let may_look = found.unread.is_none() || !found.looked_at.is_empty();
+            is_nothing && may_look && !found.looked_at.contains(&found.key)
         };
         let mut open: Vec<_> = found.iter_mut().filter(is_open).collect();
         let places: Vec<_> = open.iter().map(|found| locate::redis_key_itself(&found.key)).collect();

@@ -142,7 +142,7 @@ impl Walk {
         Ok(Some(records))
     }
 
-    /// Reads records that no node of a cluster serves alone, each Redis key where it is. Those of which a node does not
+    /// Reads records that no node of a cluster serves alone, each Redis key where it is, and those that hold no strings. Those of which a node does not
     /// answer are left out, and the node is named at the end.
     async fn read_elsewhere(
         &mut self,
@@ -155,7 +155,11 @@ impl Walk {
             }
             let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
-            match self.reader.peek(&wanted, head).await {
+            let read = match places.iter().any(|(candidate, _)| candidate.keeps_collections()) {
+                true => self.reader.observe_many(&wanted, head).await,
+                false => self.reader.peek(&wanted, head).await,
+            };
+            match read {
                 Ok(seen) => {
                     let found = places.into_iter().zip(seen).map(|((candidate, slot), seen)| (candidate, slot, seen));
                     records.extend(found.filter_map(record));

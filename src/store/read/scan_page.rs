@@ -22,7 +22,8 @@ pub(in crate::store) type Found = (Candidate, usize, Seen);
 pub(in crate::store) struct Page {
     pub(in crate::store) looked_at: usize,
     pub(in crate::store) found: Vec<Found>,
-    /// Those that this node does not serve alone: a cluster keeps their Redis keys apart, or is moving them.
+    /// Those that this node does not serve alone, for a cluster keeps their Redis keys apart, or is moving them; and those that
+    /// hold no strings, which are read by a script.
     pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,
 }
 
@@ -124,9 +125,10 @@ impl Pages {
         let (looked_at, places) = self.page(catalog, wanted).await?;
         self.ask_for_page();
         let apart = |(candidate, _): &(Candidate, usize)| {
-            self.in_cluster
+            let is_apart = self.in_cluster
                 && candidate.redis_keys.len() > 1
-                && !hash_slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice))
+                && !hash_slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice));
+            is_apart || candidate.keeps_collections()
         };
         let (elsewhere, places): (Vec<_>, Vec<_>) = places.into_iter().partition(apart);
         self.reads.ask(&mut self.stream, places.iter().map(|(candidate, _)| candidate));

@@ -190,7 +190,8 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
         let text = server.idemctl(&["inspect", "k", "--schema", schema]).exits(0).text();
         assert!(text.contains(&format!("not {schema}'s: ")), "{text}");
         let (schema, response) = (wire::schema(schema), Response::default());
-        let played = wire::play(&mut connection, &schema.begin, &Request::new(&schema, b"k", "w", &response));
+        let played =
+            wire::play(&mut connection, schema.begin.as_ref().unwrap(), &Request::new(&schema, b"k", "w", &response));
         let happened = match played.means() {
             Meaning::Conflict => "conflict",
             Meaning::Replay => "replay",

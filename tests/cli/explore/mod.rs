@@ -3,9 +3,11 @@
 mod command;
 mod document;
 mod frontiers;
+mod hashes;
 mod histories;
 mod mutants;
 mod stories;
+mod two_commands;
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Run, Runs, Server};
+use crate::support::{Run, Runs, Server, binary};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -161,7 +161,7 @@ fn a_disk_that_is_full_or_read_only_loses_nothing() {
     // Writing beyond the limit fails as on a full disk.
     let script = format!(
         "ulimit -f 0; trap '' XFSZ; exec {} -s {} purge --all --yes --backup {}",
-        env!("CARGO_BIN_EXE_idemctl"),
+        binary().display(),
         server.socket().display(),
         server.folder().join("backup").display()
     );

@@ -5,7 +5,7 @@ use super::performer::Performer;
 use crate::support::wire::ask;
 use idemctl::domain::exploration::{Author, Budget, Does, Fault, Program};
 use idemctl::domain::schema::Meaning;
-use idemctl::domain::step::reply;
+use idemctl::domain::step::reply::Listener;
 use idemctl::explore::Limits;
 
 const WORKERS: u8 = 3;
@@ -102,7 +102,8 @@ impl Walk<'_> {
         let told = self.performer.send(worker, number);
         let asks = self.performer.program.asks[usize::from(number)];
         let call = &self.performer.program.step(asks).unwrap().calls[asks.index];
-        let means = reply::recognise(call, &told).map(|known| known.means);
+        let listener = Listener { schema: self.performer.schema(), fingerprint: "", now_ms: 0 };
+        let means = listener.recognise(call, &told).map(|known| known.means);
         let whole = told.stored().filter(|_| means == Some(Meaning::Replay));
         if let Some(carried) = whole {
             let responses = self.performer.responses();

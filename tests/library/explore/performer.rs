@@ -6,6 +6,8 @@ use std::rc::Rc;
 use crate::support::Server;
 use crate::support::wire::{ask, schema, words};
 use idemctl::domain::exploration::{Author, Held, Keys, Program, Stage};
+
+use idemctl::domain::record::observation::Content;
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Schema};
 use idemctl::domain::step::reply::StepReply;
@@ -93,7 +95,7 @@ impl Performer {
             let dump = ask(&mut self.connection, &[b"DUMP", &redis_key[..]]);
             let text = ask(&mut self.connection, &[b"GET", &redis_key[..]]);
             slots.push(match (dump, text) {
-                (StepReply::Text(dump), StepReply::Text(text)) => Some(Held::read(dump, Some(text), pttl)),
+                (StepReply::Text(dump), StepReply::Text(text)) => Some(Held::read(dump, Content::text(text), pttl)),
                 _ => None,
             });
         }
@@ -118,7 +120,8 @@ impl Perform for Performer {
             let keys = self.read();
             // What took longer would show in the TTLs.
             if since.elapsed().as_millis() < 50 {
-                return Ok(Performed { reply, keys });
+                let fingerprint = if caller > self.workers { "other" } else { "same" };
+                return Ok(Performed { reply, fingerprint, now_ms: 0, keys });
             }
         }
     }

@@ -22,6 +22,8 @@ pub(super) fn decode(case: &ValueCase, index: usize, form: Form, source: Source<
         fingerprint: text(&fields.fingerprint),
         created_ms: time(&fields.created_at),
         completed_ms: time(&fields.completed_at),
+        expires_ms: source.expires_ms(case),
+        lapsed: None,
         response: source.response(case),
         error: text(&fields.error),
         blob: fields.blob.as_deref().and_then(|path| source.document?.pointer(path)).map(|blob| blob.to_value()),
@@ -45,11 +47,18 @@ impl Source<'_> {
                 Json::Null => None,
                 Json::String(Cow::Borrowed(text)) => Some(Cow::Borrowed(text.as_bytes())),
                 Json::String(Cow::Owned(text)) => Some(Cow::Owned(text.into_bytes())),
+                Json::Bytes(bytes) => Some(bytes),
                 // Without a tree, which takes many times the memory of a large body.
                 Json::Raw(text) => compact_json(text.as_bytes()).map(Cow::Owned),
                 other => Some(Cow::Owned(other.to_value().to_string().into_bytes())),
             },
         }
+    }
+
+    /// When the value ends by what it holds.
+    pub(super) fn expires_ms(&self, case: &ValueCase) -> Option<u64> {
+        let expires_at = case.expires_at.as_ref()?;
+        millis(&self.text(&expires_at.field)?, expires_at.unit)
     }
 
     fn response(&self, case: &ValueCase) -> Option<Stored> {
@@ -58,9 +67,17 @@ impl Source<'_> {
             return None;
         }
         let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);
-        let status = at(&fields.status).and_then(|status| status.as_i64());
+        let status = at(&fields.status).and_then(|status| whole_number(&status));
         let body = fields.body.as_deref().and_then(|path| self.text(path));
         Some(Stored::new(status, at(&fields.headers), body, case.body_encoding, self.whole))
+    }
+}
+
+/// A whole number, also one that stands as text: a hash has no numbers.
+fn whole_number(found: &Json<'_>) -> Option<i64> {
+    match found {
+        Json::String(text) => text.parse().ok(),
+        other => other.as_i64(),
     }
 }
 

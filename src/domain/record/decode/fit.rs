@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::fields::Source;
 use super::form::strange;
+use super::shown::begins_as;
 use crate::domain::record::Json;
 use crate::domain::schema::ValueCase;
 
@@ -20,7 +21,7 @@ pub(super) fn fits(case: &ValueCase, Source { head, whole, document }: Source<'_
     if let Some(equals) = &case.tests.equals {
         return yes(whole && head == &equals[..]);
     }
-    let Some(document) = document else { return Fit::Yes };
+    let Some(document) = document else { return yes(begins_as(case.encoding(), head)) };
     if let Some(closed) = case.closed.as_ref().filter(|closed| closed.is_strict)
         && strange(closed, 0, document, whole).is_some()
     {

@@ -47,7 +47,13 @@ impl Form {
 /// the value, which was not read, may hold the field.
 pub(super) fn strange(closed: &Closed, level: usize, object: &Json<'_>, whole: bool) -> Option<String> {
     let level = &closed.levels()[level];
-    let Json::Object(found) = object else { return Some(format!("`{}` is no object", level.at)) };
+    let Json::Object(found) = object else {
+        return Some(if level.at.is_empty() {
+            "it is no object, which `required` and `optional` are of".to_owned()
+        } else {
+            format!("`{}` is no object", level.at)
+        });
+    };
     let mut required = 0;
     for (name, value) in found {
         let Some(member) = level.members.iter().find(|member| member.name == *name) else {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::form::Form;
 use super::stored::Stored;
-use crate::domain::schema::SlotIs;
+use crate::domain::schema::{Past, SlotIs};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
@@ -28,12 +28,25 @@ impl Reading {
     /// True when a `when` condition's word holds for the slot.
     pub fn is(&self, asked: &SlotIs) -> bool {
         match asked {
-            SlotIs::Absent => *self == Self::Absent,
-            SlotIs::Present => *self != Self::Absent,
+            SlotIs::Absent => self.is_absent(),
+            SlotIs::Present => !self.is_absent(),
+            SlotIs::Reclaimable => self.lapsed() == Some(Past::Reclaimable),
             SlotIs::Unreadable => self.unread().is_some(),
             SlotIs::WrongType => matches!(self, Self::WrongType(_)),
-            SlotIs::Value(case) => matches!(self, Self::Value(decoded) if decoded.case == *case),
+            SlotIs::Value(case) => {
+                matches!(self, Self::Value(decoded) if decoded.case == *case && decoded.lapsed.is_none())
+            }
         }
+    }
+
+    /// True when there is nothing, or nothing any more to whoever goes by the moment in the value.
+    pub(crate) fn is_absent(&self) -> bool {
+        *self == Self::Absent || self.lapsed() == Some(Past::Absent)
+    }
+
+    /// What a value is to the next request whose own moment is past.
+    pub(crate) fn lapsed(&self) -> Option<Past> {
+        self.decoded().and_then(|value| value.lapsed)
     }
 
     /// Why the string is of no case, where there is one that is of none.
@@ -83,6 +96,10 @@ pub struct Decoded {
     pub(crate) created_ms: Option<u64>,
     /// When the result was stored, in milliseconds since the epoch.
     pub(crate) completed_ms: Option<u64>,
+    /// When the value ends by what it holds, in milliseconds since the epoch.
+    pub(crate) expires_ms: Option<u64>,
+    /// What it is past that moment; `None` before the moment, and where nobody knows the time.
+    pub(crate) lapsed: Option<Past>,
     pub(crate) response: Option<Stored>,
     pub(crate) error: Option<String>,
     pub(crate) blob: Option<Value>,

@@ -30,6 +30,27 @@ impl Json<'_> {
         }
     }
 
+    /// Puts something else in the place that a pointer leads to; false where the pointer leads nowhere.
+    pub(in crate::domain) fn put(&mut self, path: &str, other: Json<'static>) -> bool {
+        let Some(rest) = path.strip_prefix('/') else {
+            *self = other.into_owned();
+            return path.is_empty();
+        };
+        let (step, after) = rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
+        if let Self::Raw(text) = self {
+            *self = shallow(text).into_owned();
+        }
+        let child = match self {
+            Self::Object(members) => {
+                let name = unescaped_step(step);
+                members.iter_mut().find(|(known, _)| *known == name).map(|(_, value)| value)
+            }
+            Self::Array(items) => index(step).and_then(|index| items.get_mut(index)),
+            _ => None,
+        };
+        child.is_some_and(|child| child.put(after, other))
+    }
+
     fn child(&self, step: &str) -> Option<Json<'_>> {
         match self {
             Self::Object(members) => {

@@ -11,6 +11,8 @@ pub enum Json<'a> {
     /// A number as it was written.
     Number(Cow<'a, str>),
     String(Cow<'a, str>),
+    /// Bytes that are no text: of a format that has such a type, or of a hash.
+    Bytes(Cow<'a, [u8]>),
     Array(Vec<Json<'a>>),
     /// An object: names, each once, and values.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
@@ -25,6 +27,7 @@ impl Json<'_> {
             Self::Bool(flag) => Json::Bool(*flag),
             Self::Number(text) => Json::Number(Cow::Borrowed(text)),
             Self::String(text) => Json::String(Cow::Borrowed(text)),
+            Self::Bytes(bytes) => Json::Bytes(Cow::Borrowed(bytes)),
             Self::Raw(text) => Json::Raw(Cow::Borrowed(text)),
             Self::Array(items) => Json::Array(items.iter().map(Json::by_ref).collect()),
             Self::Object(members) => {
@@ -41,6 +44,7 @@ impl Json<'_> {
             Json::Bool(flag) => Json::Bool(flag),
             Json::Number(text) => Json::Number(owned(text)),
             Json::String(text) => Json::String(owned(text)),
+            Json::Bytes(bytes) => Json::Bytes(Cow::Owned(bytes.into_owned())),
             Json::Raw(text) => Json::Raw(owned(text)),
             Json::Array(items) => Json::Array(items.into_iter().map(Json::into_owned).collect()),
             Json::Object(members) => {
@@ -67,6 +71,7 @@ impl Json<'_> {
                 serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_ref()))
             }
             Self::String(text) => Value::from(text.as_ref()),
+            Self::Bytes(bytes) => Value::from(String::from_utf8_lossy(bytes)),
             Self::Array(items) => items.iter().map(Self::to_value).collect(),
             Self::Object(members) => Value::Object(
                 members.iter().map(|(name, value)| (name.as_ref().to_owned(), value.to_value())).collect(),

@@ -8,34 +8,81 @@ use crate::domain::schema::raw::{RawCall, RawKeys, RawSchema};
 use crate::domain::schema::role::{Role, SlotKey};
 use crate::domain::schema::value_template::{Place, Template};
 
-/// The prefix in use, and the Redis keys of a record, the lock's first.
-pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<(Prefix, Vec<SlotKey>)> {
+/// Where a record is, under each prefix that the service has used: the one in use first.
+pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<Vec<(Prefix, Vec<SlotKey>)>> {
     let place = place(raw)?;
     let keys = &raw.keys;
-    if !keys.prefix.is_empty() && !is_written(keys) {
+    let own = keys.prefix.texts();
+    if own.is_empty() {
+        return wrong("`prefix` names no prefix").at("prefix");
+    }
+    if own.iter().any(|prefix| !prefix.is_empty()) && !is_written(keys) {
         return wrong("no template writes `{prefix}`: write it where this one stands").at("prefix");
     }
-    let named = match (&keys.record, &keys.lock, &keys.result) {
-        (Some(record), None, None) => vec![(Role::Record, record)],
-        (None, Some(lock), Some(result)) => vec![(Role::Lock, lock), (Role::Result, result)],
-        _ => return wrong("[keys] has either `record`, or both `lock` and `result`"),
-    };
     let given = match place {
         PrefixPlace::Nowhere(_) => None,
         PrefixPlace::Written => prefixes.own.or(prefixes.shared),
         PrefixPlace::InKey | PrefixPlace::InFront => prefixes.own,
     };
-    let prefix = Prefix { text: given.unwrap_or(&keys.prefix).to_owned(), place };
+    let texts = given.map_or(own, |given| vec![given]);
+    let under = |text: &str| {
+        let prefix = Prefix { text: text.to_owned(), place: place.clone() };
+        slots(raw, &prefix).map(|slots| (prefix, slots))
+    };
+    texts.into_iter().map(under).collect()
+}
+
+/// The Redis keys of a record, the lock's first.
+fn slots(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<SlotKey>> {
+    let keys = &raw.keys;
+    let named = match (&keys.record, &keys.lock, &keys.result) {
+        (Some(record), None, None) => vec![(Role::Record, record)],
+        (None, Some(lock), Some(result)) => vec![(Role::Lock, lock), (Role::Result, result)],
+        (None, Some(lock), None) => vec![(Role::Lock, lock)],
+        (None, None, Some(result)) => vec![(Role::Result, result)],
+        _ => return wrong("[keys] has either `record`, or `lock`, `result` or both"),
+    };
+    let ignore =
+        keys.ignore.iter().enumerate().map(|(index, text)| {
+            KeyTemplate::parse(text, &prefix.text, raw.format).or_else(wrong).at(index).at("ignore")
+        });
+    let ignored = ignore.collect::<Checked<Vec<_>>>()?;
     let mut slots: Vec<SlotKey> = Vec::with_capacity(named.len());
     for (role, text) in named {
-        let template = KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(role.as_str())?;
+        let template = KeyTemplate::parse(text, &prefix.text, raw.format).or_else(wrong).at(role.as_str())?;
+        let template = match &keys.key {
+            Some(pattern) => template.matching(pattern).or_else(wrong).at("key")?,
+            None => template,
+        };
+        let template = template.without(&ignored);
         let template = if prefix.place == PrefixPlace::InFront { template.behind(&prefix.text) } else { template };
         if slots.iter().any(|slot| slot.template == template) {
             return wrong("lock and result must have different Redis keys").at(role.as_str());
         }
         slots.push(SlotKey { role, template });
     }
-    Ok((prefix, slots))
+    check_groups(raw, &slots)?;
+    Ok(slots)
+}
+
+/// What an idempotency key is to idemctl has to be read from each of a record's Redis keys alike.
+fn check_groups(raw: &RawSchema, slots: &[SlotKey]) -> Checked<()> {
+    let [first, others @ ..] = slots else { return Ok(()) };
+    if let Some(other) = others.iter().find(|other| other.template.groups() != first.template.groups()) {
+        return wrong("lock and result write the groups and `{key}` alike, from the first to the last")
+            .at(other.role.as_str());
+    }
+    if let Some(fixed) = slots.iter().find(|slot| slot.template.is_fixed()).filter(|_| slots.len() > 1) {
+        let message = "a lock for all keys is a schema of its own, with `record`: no result tells which key holds it";
+        return wrong(message).at(fixed.role.as_str());
+    }
+    let sends_key = |call: &RawCall| words(call).any(|word| word.has(&[Place::Key]));
+    match first.template.groups() {
+        Some(groups) if raw.calls().any(|(_, call)| sends_key(call)) => {
+            wrong(format!("a step sends `{{key}}`, which is `{groups}` here: it would have the groups in front"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Where the prefix stands.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod prefix;
+mod second_format;
 
 use super::*;
 
@@ -100,13 +101,13 @@ fn the_sound_schema_is_sound() {
 #[test]
 fn what_toml_or_the_format_does_not_know() {
     wrong("format = 1", "format = ", 1, "");
-    wrong("format = 1", "format = 2", 1, "format 2 is not known: this idemctl reads format 1");
+    wrong("format = 1", "format = 3", 1, "format 3 is not known: this idemctl reads formats 1 and 2");
     wrong("[ttl]", "[ttl]\nboth = \"30s\"", 9, "unknown field `both`, expected `lock` or `result`");
     wrong("means = \"next\"", "menas = \"next\"", 35, "unknown field `menas`");
     wrong("checks_owner = false", "checks_owner = \"no\"", 51, "invalid type: string \"no\", expected a boolean");
     wrong("at = \"lock\"", "at = 1", 14, "");
     wrong("lock = \"30s\"", "lock = 30", 9, "invalid type: integer `30`, expected a string");
-    wrong("encoding = \"json\"", "encoding = \"yaml\"", 22, "unknown variant `yaml`, expected `text` or `json`");
+    wrong("encoding = \"json\"", "encoding = \"yaml\"", 22, "unknown variant `yaml`, expected one of `text`, `json`");
     wrong("lock_value = \"{owner}\"\n", "", 27, "missing field `lock_value`");
     wrong("means = \"next\"", "means = \"maybe\"", 35, "unknown variant `maybe`");
     wrong("when = { lock = \"absent\" }", "when = 1", 46, "expected a table of slots, or a list of such tables");
@@ -130,12 +131,26 @@ fn values() {
     wrong("at = \"result\"", "at = \"record\"", 21, "[keys] has no `record`");
     let stored = "name = \"stored\"\nat = \"result\"";
     wrong(stored, "name = \"held\"\nat = \"lock\"", 20, "`held` is defined twice at `lock`");
-    wrong("encoding = \"text\"", "encoding = \"text\"\nhas = [\"/a\"]", 12, "look into JSON: use `equals`");
+    wrong(
+        "encoding = \"text\"",
+        "encoding = \"text\"\nhas = [\"/a\"]",
+        12,
+        "look into JSON and the like: use `equals`",
+    );
     wrong("encoding = \"json\"", "encoding = \"json\"\nequals = \"x\"", 23, "`equals` compares the whole text");
     wrong("encoding = \"json\"", "encoding = \"json\"\nhas = [\n\"/a\",\n\"b\"]", 25, "`b` is not a JSON pointer");
     wrong("\"/done\"", "done", 23, "`done` is not a JSON pointer: it starts with `/`");
     wrong("owner = \"\"", "owner = \"/x\"", 17, "text has no fields");
     wrong("body = \"/body\"", "body = \"body\"", 25, "`body` is not a JSON pointer");
+    wrong("encoding = \"json\"", "", 19, "missing field `encoding`");
+    for newer in ["decode = [\"json\"]", "decode_at = { \"/a\" = [\"json\"] }", "type = \"hash\""] {
+        wrong("encoding = \"json\"", &format!("encoding = \"json\"\n{newer}"), 23, "is of format 2");
+    }
+    wrong("encoding = \"json\"", "encoding = \"cbor\"", 22, "this `encoding` is of format 2");
+    let result = "result = \"result:{key}\"";
+    for newer in ["prefix = [\"a\"]", "key = \"x\"", "ignore = [\"a:{key}\"]", "hash = \"sha256(body)\""] {
+        wrong(result, &format!("{result}\n{newer}"), 7, "");
+    }
     wrong("\"/done\" = true", "\"/done\" = 1.5", 23, "`where` compares with a text, a whole number");
 }
 

@@ -30,7 +30,7 @@ async fn play(environment: &Environment<'_>) -> Played {
     // A failure that leaves everything as it is brings nothing in between.
     let keeps = environment.schema.on_failure() == OnFailure::Keep;
     let all = [Between::Everything, Between::Completion, Between::Failure, Between::Expiry];
-    for done in 1..environment.schema.begin.calls.len() {
+    for done in 1..environment.schema.begin_calls().len() {
         for between in all.into_iter().filter(|between| !keeps || *between != Between::Failure) {
             interleaved(environment, done, between).await?;
         }

@@ -13,7 +13,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 };
 
 async fn play(environment: &Environment<'_>) -> Played {
-    let calls = environment.schema.complete.calls.len();
+    let calls = environment.schema.complete_calls().len();
     if calls < 2 && environment.schema.slots.len() < 2 {
         return Err(Abort::NotApplicable(
             "it completes one Redis key in one call: nothing comes in between".to_owned(),

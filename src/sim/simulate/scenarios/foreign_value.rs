@@ -1,5 +1,6 @@
 //! Another schema shares the Redis keys, such as the service's older release, and its values are met.
 
+use crate::domain::schema::Schema;
 use crate::domain::simulation::Story;
 use crate::sim::simulate::{Abort, Environment, Lock, PAYMENT, Played, Scenario};
 
@@ -14,7 +15,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 async fn play(environment: &Environment<'_>) -> Played {
     let others = || {
-        let shares = |other: &&std::sync::Arc<_>| environment.schema.has_templates_of(other);
+        let shares = |other: &&std::sync::Arc<Schema>| {
+            other.unplayable_because().is_none() && environment.schema.has_templates_of(other)
+        };
         environment.all.iter().filter(shares).filter(|other| other.name != environment.schema.name)
     };
     if others().next().is_none() {

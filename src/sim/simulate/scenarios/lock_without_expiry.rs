@@ -17,7 +17,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 async fn play(environment: &Environment<'_>) -> Played {
     // On a server of its own: were idemctl killed now, the operator's would keep such a lock.
     let server = environment.servers.start(&[]).await?;
-    let calls = environment.schema.begin.calls.len();
+    let calls = environment.schema.begin_calls().len();
     for done in 1..calls {
         let run = environment.run_on(&format!("its own begin, after {done} of {calls} calls"), &server.target).await?;
         let mut first = run.worker("worker 1", PAYMENT, Lock::Short).await?;

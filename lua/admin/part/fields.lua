@@ -1,0 +1,65 @@
+-- fields: what is in a value that is no string, read within bounds. Nobody cuts the value of a field but by reading all of it.
+
+-- The most fields of a hash that are looked at, and the most bytes of a value that is read to be cut, unless all of the value
+-- is wanted.
+local MOST_FIELDS = 256
+local MOST_CUT = 1048576
+
+-- The most elements of a value of which a DUMP is taken.
+local MOST_DUMPED = 10000
+
+local COUNTS = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD', list = 'LLEN', stream = 'XLEN'}
+
+-- How many elements a value has; -1 for a type that nobody here knows.
+local function count_of(key, kind)
+  local count = COUNTS[kind] and redis.pcall(COUNTS[kind], key)
+  return type(count) == 'number' and count or -1
+end
+
+-- The fields of a hash: for each its name, the bytes of its value, and the first of them. The budget goes to short values
+-- first, for states and owners are short; below 0 all is read. No field of a hash that has more than MOST_FIELDS; nothing
+-- where the user may not read a hash.
+local function fields_of(key, count, budget)
+  local fields, lengths, order = {}, {}, {}
+  if count > MOST_FIELDS then
+    return fields
+  end
+  local names = redis.pcall('HKEYS', key)
+  if count < 0 or names.err then
+    return nil
+  end
+  for i, name in ipairs(names) do
+    lengths[i], order[i] = redis.call('HSTRLEN', key, name), i
+  end
+  table.sort(order, function(a, b) return lengths[a] < lengths[b] end)
+  local whole, left = budget < 0, math.max(budget, 0)
+  for _, i in ipairs(order) do
+    local value = ''
+    if whole or (left > 0 and lengths[i] <= math.max(MOST_CUT, left)) then
+      value = redis.call('HGET', key, names[i]) or ''
+      value = whole and value or string.sub(value, 1, left)
+      left = left - #value
+    end
+    local at = #fields
+    fields[at + 1], fields[at + 2], fields[at + 3] = names[i], lengths[i], value
+  end
+  return fields
+end
+
+-- When the last field of a hash expires, and the hash with it, milliseconds since 1970; -1 where a field stays, or the server
+-- knows no expiry of fields (before Redis 7.4).
+local function end_of(key, fields)
+  local names = {}
+  for i = 1, #fields, 3 do
+    names[#names + 1] = fields[i]
+  end
+  local ends = #names > 0 and redis.pcall('HPEXPIRETIME', key, 'FIELDS', #names, (table.unpack or unpack)(names))
+  local last = -1
+  for _, at in ipairs(type(ends) == 'table' and not ends.err and ends or {}) do
+    if at < 0 then
+      return -1
+    end
+    last = math.max(last, at)
+  end
+  return last
+end

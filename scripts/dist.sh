@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Builds what a release consists of into target/dist/: a static binary, .deb, .rpm, source crate, SBOM, SHA256SUMS. The same commit
+# gives the same bytes, whatever the folder. `scripts/dist.sh binary deb` builds these alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/steps.sh
+. scripts/steps.sh
+say() { printf 'dist: %s\n' "$*" >&2; }
+# shellcheck source=scripts/apt.sh
+. scripts/apt.sh
+
+target=$(uname -m)-unknown-linux-musl
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
+out=$PWD/target/dist
+name=idemctl-$version-$target
+binary=$PWD/target/$target/release/idemctl
+parts=("$@")
+[ "$#" -gt 0 ] || parts=(binary deb rpm crate sbom sums)
+
+IDEMCTL_COMMIT=$(git rev-parse --short=12 HEAD)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export IDEMCTL_COMMIT SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
+[ -z "$(git status --porcelain --untracked-files=no)" ] || note note "the checkout has changes that are in no commit"
+
+# tool NAME RELEASE: builds a cargo subcommand into .tools/, unoptimized, unless it is there.
+tool() {
+  [ -x ".tools/bin/$1" ] || step "get $1" env CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
+    CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo install --quiet --locked --version "$2" "$1" --root .tools
+}
+
+# need PROGRAM PACKAGE: from Debian's packages, where this user may install them.
+need() {
+  command -v "$1" >/dev/null || apt_install "$2" || { note FAILED "get $1"; exit 1; }
+}
+
+# What a static binary takes: the target, and a C compiler for the C code of ring.
+tools() {
+  need musl-gcc musl-tools
+  rustup target list --installed 2>/dev/null | grep -qx "$target" || step "get the target" rustup target add "$target"
+}
+
+binary() {
+  local cargo_home=${CARGO_HOME:-$HOME/.cargo}
+  tools
+  tool cargo-auditable 0.7.7
+  # No path of the builder goes into the binary. C code is in ring.
+  local map="-ffile-prefix-map=$cargo_home=/cargo -ffile-prefix-map=$PWD=/idemctl"
+  step "binary" env PATH="$PWD/.tools/bin:$PATH" CFLAGS="$map" \
+    RUSTFLAGS="--remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/idemctl" \
+    cargo auditable build --release --locked --target "$target"
+  tar_of "$out/$name.tar.gz"
+}
+
+# tar_of FILE: binary, manual, completions and licences in one folder.
+tar_of() {
+  local folder=$out/$name
+  rm -rf "$folder" && mkdir -p "$folder"
+  cp "$binary" README.md CHANGELOG.md LICENSE-* "$folder/"
+  cp -r completions man "$folder/"
+  step "archive" tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=go=rX,u+rw \
+    -C "$out" --use-compress-program="gzip -9n" -cf "$1" "$name"
+  rm -rf "$folder"
+}
+
+# tree ROOT ZSH LICENCES: the files of a package where they go. ZSH is the folder that zsh looks into on such a system; LICENCES is
+# `none` where the package tells them in another way.
+tree() {
+  local root=$1 share=$1/usr/share page
+  rm -rf "$root"
+  install -Dm755 "$binary" "$root/usr/bin/idemctl"
+  for page in man/*.[157]; do
+    install -Dm644 "$page" "$share/man/man${page##*.}/${page##*/}"
+  done
+  gzip -9n "$share"/man/man?/*
+  install -Dm644 completions/idemctl.bash "$share/bash-completion/completions/idemctl"
+  install -Dm644 completions/_idemctl "$share/zsh/$2/_idemctl"
+  install -Dm644 completions/idemctl.fish "$share/fish/vendor_completions.d/idemctl.fish"
+  install -Dm644 -t "$share/doc/idemctl/examples/systemd" contrib/systemd/*
+  install -Dm644 -t "$share/doc/idemctl/docs" docs/*.md
+  install -Dm644 README.md "$share/doc/idemctl/README.md"
+  [ "$3" = none ] || install -Dm644 -t "$share/licenses/idemctl" LICENSE-*
+}
+
+deb() {
+  local root=target/dist-deb share arch
+  share=$root/usr/share/doc/idemctl
+  arch=$(dpkg --print-architecture)
+  tree "$root" vendor-completions none
+  gzip -9n <CHANGELOG.md >"$share/NEWS.gz"
+  scripts/package-notes.sh changelog "$version" | gzip -9n >"$share/changelog.gz"
+  scripts/package-notes.sh copyright >"$share/copyright"
+  # A static binary that may be loaded anywhere looks like a library that needs none.
+  install -d "$root/usr/share/lintian/overrides"
+  echo 'idemctl: shared-library-lacks-prerequisites [usr/bin/idemctl]' >"$root/usr/share/lintian/overrides/idemctl"
+  mkdir "$root/DEBIAN"
+  scripts/package-notes.sh control "$version" "$arch" "$(du -sk --apparent-size "$root/usr" | cut -f1)" >"$root/DEBIAN/control"
+  (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+  chmod -R go=rX,u+rwX "$root"
+  step "deb" dpkg-deb --root-owner-group -Zxz --build "$root" "$out/idemctl_${version}_$arch.deb"
+}
+
+rpm() {
+  need rpmbuild rpm
+  local root=$PWD/target/dist-rpm work=$PWD/target/dist-rpmbuild
+  tree "$root" site-functions too
+  rm -rf "$work"
+  step "rpm" rpmbuild -bb --quiet --define "_topdir $work" --define "_rpmdir $out" --define "idemctl_version $version" \
+    --define "idemctl_root $root" --define "idemctl_description $PWD/contrib/package/description.txt" \
+    --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" --define "_build_id_links none" \
+    --define "__os_install_post %{nil}" --define "_buildhost localhost" --define "source_date_epoch_from_changelog 0" \
+    --define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" contrib/package/idemctl.spec
+}
+
+crate() {
+  step "source crate" cargo package --locked --no-verify --allow-dirty --target-dir target/dist-crate
+  cp "target/dist-crate/package/idemctl-$version.crate" "$out/"
+}
+
+sbom() {
+  tool cargo-cyclonedx 0.5.9
+  step "SBOM" env PATH="$PWD/.tools/bin:$PATH" cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$target" \
+    --override-filename "idemctl-$version.cdx"
+  mv "idemctl-$version.cdx.json" "$out/"
+  step "SBOM and Cargo.lock" scripts/sbom-check.sh "$out/idemctl-$version.cdx.json" "$target"
+}
+
+sums() {
+  (cd "$out" && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
+}
+
+mkdir -p "$out"
+for part in "${parts[@]}"; do
+  case $part in
+    tools | binary | deb | rpm | crate | sbom | sums) "$part" ;;
+    *) echo "there is no part $part" >&2; exit 2 ;;
+  esac
+done

@@ -1,0 +1,123 @@
+//! `idemctl detect`: whose keys an unknown Redis holds.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use fastrand::Rng;
+
+use crate::args::{Output, RateArgs, SchemaArgs, SchemaFolderArgs};
+use crate::change::say_elsewhere;
+use crate::context::Context;
+use crate::domain::detect::{self, Confidence, Group};
+use crate::domain::record::SeenSlot;
+use crate::domain::schema::Catalog;
+use crate::exit::Exit;
+use crate::render::detected::{self as render, Detected, Next};
+use crate::render::document;
+use crate::store::{Reader, Sampler};
+
+/// Say whose keys an unknown Redis holds, by a sample of them
+///
+/// Looks at some Redis keys of each master, at random, and at the first 512 bytes of their values; groups them by their names
+/// and types; and holds each group against every schema, those of published libraries included. A schema is named where it
+/// reads at least 95 % of a group and no other schema has half as many points: a word of the service's in a value counts most,
+/// then its words in the key, then each field. What several schemas read is `perhaps`, with the field that parts them.
+/// What nobody claims is named as such.
+///
+/// Nothing is changed, and no other command reads the keys of a library before somebody adopts the library's schema:
+/// the line at the end of a group does that. STATES counts the sample; a lock without expiry is stuck.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Look at no more than so many Redis keys
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    sample: u32,
+
+    /// How to show the groups
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+
+    #[command(flatten)]
+    rate: RateArgs,
+
+    #[command(flatten)]
+    folder: SchemaFolderArgs,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let schemas = context.all_schemas(&args.folder)?;
+    let known = context.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
+    let reader = context.reader().await?;
+    let wanted = usize::try_from(args.sample)?;
+    let mut sampler = Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate).await?;
+    let samples = samples(context, &mut sampler).await?;
+    let groups = detect::detect(&samples, &schemas);
+    let scale = Scale { there: sampler.there.filter(|there| *there > samples.len() as u64), sampled: samples.len() };
+    let all: Vec<_> = groups.into_iter().map(|group| scale.detected(group, &known)).collect();
+    show(context, args.output, &all, &scale)?;
+    say(context, &reader, &sampler, &scale).await;
+    Ok(if sampler.missed().is_some() { Exit::Partial } else { Exit::Done })
+}
+
+async fn samples(context: &Context, sampler: &mut Sampler) -> Result<Vec<SeenSlot>> {
+    let progress = context.ui.progress("keys looked at");
+    let mut samples = Vec::new();
+    while let Some(page) = sampler.next().await? {
+        samples.extend(page);
+        progress.set_position(samples.len() as u64);
+    }
+    progress.finish_and_clear();
+    Ok(samples)
+}
+
+/// How much of the keyspace was looked at.
+struct Scale {
+    /// The Redis keys that there are, where more are there than were looked at.
+    there: Option<u64>,
+    sampled: usize,
+}
+
+impl Scale {
+    fn detected(&self, group: Group, known: &Catalog) -> Detected {
+        let sampled = group.sampled as u64;
+        let all = self.sampled.max(1) as u128;
+        let keys = self.there.map_or(sampled, |there| {
+            u64::try_from(u128::from(there) * u128::from(sampled) / all).unwrap_or(u64::MAX).max(sampled)
+        });
+        Detected { next: next(&group, known), group, keys, is_exact: self.there.is_none() }
+    }
+
+    fn all(&self) -> u64 {
+        self.there.unwrap_or(self.sampled as u64)
+    }
+}
+
+/// What has to be done for the other commands to read the group.
+fn next(group: &Group, known: &Catalog) -> Next {
+    let Some(guess) = &group.guess else { return Next::Nothing };
+    let name = &guess.schema.name;
+    let is_read = known.scanned_owners(&group.example).any(|owner| owner.schema.name == *name);
+    match is_read && group.confidence == Confidence::Is {
+        true => Next::Read(name.clone()),
+        false => Next::Adopt(name.clone(), guess.other_prefix().map(str::to_owned)),
+    }
+}
+
+fn show(context: &mut Context, output: Output, all: &[Detected], scale: &Scale) -> Result<()> {
+    let fields: Vec<_> = all.iter().map(render::fields).collect();
+    let of_all = document::fields(serde_json::json!({ "sampled": scale.sampled, "keys": scale.all() }));
+    Ok(context.show_with(output, "groups", &fields, &of_all, |view| render::text(all, view))?)
+}
+
+/// Says how much was looked at, and what was left out.
+async fn say(context: &mut Context, reader: &Reader, sampler: &Sampler, scale: &Scale) {
+    let (sampled, server) = (scale.sampled, reader.name());
+    match scale.there {
+        Some(there) => context.ui.status(&format!("{sampled} of {there} Redis keys of {server} were looked at.")),
+        None if sampled == 0 => context.ui.status(&format!("There are no Redis keys at {server}.")),
+        None => context.ui.status(&format!("All {sampled} Redis keys of {server} were looked at.")),
+    }
+    if sampled == 0 {
+        say_elsewhere(context, reader).await;
+    }
+    sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
+    sampler.missed().iter().for_each(|missed| context.ui.warning(&missed.to_string()));
+}

@@ -1,0 +1,131 @@
+//! `idemctl schema check`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use crate::args::WalkArgs;
+use crate::context::Context;
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::schema::{Catalog, State};
+use crate::domain::select::Coverage;
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
+use crate::render::escape;
+use crate::schemas::check::{self, Report};
+use crate::sim;
+use crate::store::read::records;
+use crate::store::{Head, Sandbox, SandboxError, Walk, Wire};
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    /// A schema's folder, or a folder of such folders
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    #[command(flatten)]
+    walk: WalkArgs,
+}
+
+pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let shown = args.folder.display().to_string();
+    let reports = check::check(&args.folder).map_err(|error| Stop::usage(format!("cannot read {shown}: {error}")))?;
+    let Some(mut reports) = reports else {
+        let hint = "a schema is a folder with a schema.toml and its scripts";
+        return Err(Stop::usage(format!("there is no schema.toml in {shown}, nor in the folders below it"))
+            .hint(hint)
+            .into());
+    };
+    try_all(context, &mut reports).await?;
+    for report in &reports {
+        let counted = count(context, report, &args.walk).await?;
+        context.ui.data(lines(report, counted.as_deref()))?;
+    }
+    Ok(if reports.iter().any(Report::is_wrong) { Exit::No } else { Exit::Done })
+}
+
+/// Runs the steps of every schema that is sound so far on a private server.
+async fn try_all(context: &mut Context, reports: &mut [Report]) -> Result<()> {
+    let has_steps = |report: &Report| report.schema.as_ref().is_some_and(|schema| schema.steps().next().is_some());
+    if !reports.iter().any(has_steps) {
+        return Ok(());
+    }
+    let environment = context.settings.environment();
+    let sandbox = match Sandbox::start(&environment.path(), &environment.temp_dir()).await {
+        Ok(sandbox) => sandbox,
+        Err(why @ SandboxError::NoProgram) => {
+            context.ui.warning(&format!("the steps were not run: {why}"));
+            return Ok(());
+        }
+        Err(why) => return Err(why.into()),
+    };
+    let mut wire = Wire::connect(&sandbox.first_database(context.settings.target())).await?;
+    for report in reports {
+        let Some(schema) = report.schema.take() else { continue };
+        if !report.is_wrong() {
+            for strayed in sim::try_steps(&schema, &mut wire).await? {
+                report.add(strayed.step, strayed.call, strayed.message, strayed.is_error);
+            }
+        }
+        report.schema = Some(schema);
+    }
+    Ok(())
+}
+
+/// What the schema finds on the server that the command line names; `None` where none is named.
+async fn count(context: &mut Context, report: &Report, walk: &WalkArgs) -> Result<Option<String>> {
+    let Some(schema) = report.schema.clone().filter(|_| context.settings.asks_for_its_server()) else {
+        return Ok(None);
+    };
+    let name = schema.name.clone();
+    let catalog = Catalog::new(vec![schema], &[name]).map_err(Stop::usage)?;
+    let reader = context.reader().await?.walking(walk.gait());
+    let interrupt = Interrupt::listen()?;
+    let counting = tally(context, &catalog, Walk::start(reader, &catalog, Head::Bytes(0)).await?);
+    let counted = interrupt.unless_raised(counting).await;
+    counted.ok_or_else(|| Stop::interrupted("interrupted: the records were not counted"))?.map(Some)
+}
+
+/// Counts the records of a walk by their states: `40 keys: 24 completed, 16 in progress, 0 unreadable`.
+async fn tally(context: &Context, catalog: &Catalog, mut walk: Walk) -> Result<String> {
+    let (mut completed, mut in_progress, mut unreadable, mut past) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let (mut coverage, thresholds) = (Coverage::default(), Thresholds::default());
+    let progress = context.ui.progress("keys looked at");
+    while let Some(page) = records::next_page(&mut walk, catalog, &thresholds, &mut coverage, |_| true).await? {
+        for record in page {
+            match record.state {
+                State::Completed => completed += 1,
+                State::InProgress => in_progress += 1,
+                State::Unreadable => unreadable += 1,
+                State::Absent => past += 1,
+            }
+        }
+        progress.set_position(walk.looked_at());
+    }
+    progress.finish_and_clear();
+    let foreign: u64 = coverage.foreign.values().sum();
+    let all = completed + in_progress + unreadable + past + foreign;
+    let mut text = format!("{all} keys: {completed} completed, {in_progress} in progress, {unreadable} unreadable");
+    let more = [(past, "past their own expiry"), (foreign, "of another form (foreign)")];
+    for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {count} {what}"));
+    }
+    Ok(text)
+}
+
+/// A line for each problem, as compilers write them, and a line for the verdict.
+fn lines(report: &Report, counted: Option<&str>) -> String {
+    let mut text = String::new();
+    for problem in &report.problems {
+        let word = if problem.is_error { "error" } else { "warning" };
+        let what = &problem.what;
+        text.push_str(&format!("{}:{}: {word}: {}\n", what.file, what.line, what.message));
+    }
+    let name = report.name.clone().unwrap_or_else(|| report.folder.display().to_string());
+    let verdict = if report.is_wrong() { "wrong" } else { "ok" };
+    let counted = counted.map(|counted| format!(", {counted}")).unwrap_or_default();
+    // A message quotes what stands in the files, control characters included, but for its line ends.
+    let escaped = text.lines().map(|line| format!("{}\n", escape::text(line.as_bytes())));
+    escaped.chain([format!("{}: {verdict}{counted}\n", escape::text(name.as_bytes()))]).collect()
+}

@@ -1,0 +1,100 @@
+//! `idemctl schema new`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use crate::args::SchemaFolderArgs;
+use crate::context::{Context, interruptible};
+use crate::domain::draft::{DECIDE, draft};
+use crate::domain::record::{Content, SeenSlot};
+use crate::exit::{Exit, Stop};
+use crate::render::escape;
+use crate::schemas::{self, Files};
+use crate::store::Head;
+
+/// Bytes of a sample value that are read: no form takes more to tell.
+const MOST: usize = 64 * 1024;
+
+/// Make a folder with a schema of your own to start from: a copy of another, or a draft from Redis keys
+///
+/// The folder is made beside your other schemas. A draft writes down what the keys' names, values and TTLs show, and marks by
+/// DECIDE what a person has to know; `idemctl schema check` refuses the file until nothing is marked. Nothing is overwritten.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    /// Its name
+    name: String,
+
+    /// A schema to copy with its scripts, or Redis keys whose records are like those to come: some of each state
+    #[arg(long, value_name = "SCHEMA|KEY", num_args = 1.., required = true)]
+    from: Vec<String>,
+
+    #[command(flatten)]
+    folder: SchemaFolderArgs,
+}
+
+pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
+    let own = context.settings.schema_dir(args.folder.schema_dir.as_deref());
+    let place = own.clone().or_else(|| context.settings.usual_schema_dir());
+    let place = place.ok_or_else(|| Stop::usage("no folder for schemas: neither XDG_CONFIG_HOME nor HOME is set"))?;
+    let folder = place.join(&args.name);
+    schemas::refuse_name(&args.name).map_err(Stop::usage)?;
+    if folder.symlink_metadata().is_ok() {
+        let message = format!("{} is there already, and is not overwritten", folder.display());
+        return Err(Stop::usage(message).hint("another name makes another folder").into());
+    }
+    let copied = match &args.from[..] {
+        [one] => schemas::files_of(own.as_deref(), one).map_err(|error| Stop::usage(format!("schema {error}")))?,
+        _ => None,
+    };
+    let files = match copied {
+        Some(files) => files.renamed(&args.name),
+        None => Files { toml: draft(&args.name, &samples(context, &args.from).await?), scripts: Vec::new() },
+    };
+    let cannot = |error| Stop::usage(format!("cannot make {}: {error}", folder.display()));
+    schemas::write_new(&folder, &files).map_err(cannot)?;
+    say(context, &folder, &files);
+    Ok(Exit::Done)
+}
+
+/// The Redis keys of the operator, as they are on the server.
+async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenSlot>> {
+    let reader = context.reader().await?;
+    let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
+    let seen = interruptible(async { Ok(reader.peek(&records, Head::Bytes(MOST)).await?) }).await?;
+    let mut samples = Vec::with_capacity(keys.len());
+    for (key, seen) in keys.iter().zip(seen) {
+        let slot = seen?.slots.into_iter().next().filter(|slot| slot.content != Content::Absent);
+        let shown = escape::text(key.as_bytes());
+        let Some(slot) = slot else {
+            let message = format!("`{shown}` is no schema's name, and no Redis key of {}", reader.name());
+            return Err(Stop::new(Exit::No, message).hint("`idemctl schema list` names the schemas").into());
+        };
+        if !matches!(slot.content, Content::Text { .. }) {
+            let message = format!("`{shown}` is no string, and a draft is made from strings");
+            return Err(Stop::usage(message)
+                .hint("copy a schema whose records are like yours: --from SCHEMA, such as idempotent-api for hashes")
+                .into());
+        }
+        samples.push(slot);
+    }
+    Ok(samples)
+}
+
+fn say(context: &mut Context, folder: &Path, files: &Files) {
+    let path = folder.join("schema.toml");
+    let open = files.toml.lines().filter(|line| line.contains(&format!("= \"{DECIDE}\""))).count();
+    let scripts = match files.scripts.len() {
+        0 => String::new(),
+        1 => " and 1 script".to_owned(),
+        count => format!(" and {count} scripts"),
+    };
+    context.ui.status(&format!("Made {}{scripts}.", path.display()));
+    if open > 0 {
+        let (lines, say) = if open == 1 { ("1 line", "says") } else { ("the lines", "say") };
+        context.ui.status(&format!("Decide {lines} that {say} {DECIDE} ({open})."));
+    }
+    let shown: PathBuf = folder.to_owned();
+    context.ui.hint(&format!("`idemctl schema check {}` tells what is left to do", shown.display()));
+}

@@ -1,0 +1,108 @@
+//! What one schema says of a group of Redis keys: which of them have values of its forms, and how much that says for the schema.
+
+use std::sync::Arc;
+
+use super::placing::{Named, Place, Placed, Shelf, place};
+use super::points;
+use crate::domain::record::{Reading, SeenSlot, decode};
+use crate::domain::schema::{PrefixPlace, Schema};
+
+/// Samples by which a schema is left out that reads none of them.
+const PROBES: usize = 50;
+
+/// A schema that may have written some of a group's values.
+pub(super) struct Bid {
+    pub(super) placed: Placed,
+    pub(super) slot: usize,
+    /// The samples whose values have the schema's forms, as indexes, and the case of each.
+    pub(super) own: Vec<(usize, usize)>,
+    /// The samples of which too little was read.
+    pub(super) open: Vec<usize>,
+}
+
+impl Bid {
+    pub(super) fn schema(&self) -> &Arc<Schema> {
+        &self.placed.schema
+    }
+
+    /// Points for a value among these samples, on average; what the schema does not read counts as nothing.
+    pub(super) fn points(&self, among: &[usize]) -> f64 {
+        let own = self.own.iter().filter(|(sample, _)| among.binary_search(sample).is_ok());
+        let values: Vec<_> = own.map(|(_, case)| points::of_value(&self.schema().values[*case])).collect();
+        share(values.len(), among.len()) * (mean(&values) + self.points_of_keys())
+    }
+
+    /// Those of the points that the names of the Redis keys give.
+    pub(super) fn points_of_keys(&self) -> f64 {
+        points::of_keys(self.schema(), self.slot, self.placed.is_default)
+    }
+
+    /// Those of these samples that the schema reads.
+    pub(super) fn own_among(&self, among: &[usize]) -> Vec<usize> {
+        let own = self.own.iter().map(|(sample, _)| *sample);
+        own.filter(|sample| among.binary_search(sample).is_ok()).collect()
+    }
+}
+
+/// Samples whose Redis keys are named alike.
+#[derive(Clone, Copy)]
+pub(super) struct Lot<'a> {
+    pub(super) samples: &'a [SeenSlot],
+    /// The indexes of those that are meant.
+    pub(super) among: &'a [usize],
+    /// What their Redis keys begin with.
+    pub(super) leader: &'a [u8],
+    /// What was named elsewhere in the keyspace.
+    pub(super) named: &'a Named,
+}
+
+/// The bids of all schemas for these samples.
+pub(super) fn bids(shelf: &dyn Shelf, lot: Lot<'_>) -> Vec<Bid> {
+    let slots = shelf.all().iter().flat_map(|schema| (0..schema.slots.len()).map(move |slot| (schema, slot)));
+    slots.filter_map(|(schema, slot)| bid(shelf, schema, slot, lot)).collect()
+}
+
+fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, lot: Lot<'_>) -> Option<Bid> {
+    let Lot { samples, among, leader, named } = lot;
+    let reader = reader(shelf, schema, slot, leader);
+    let step = among.len().div_ceil(PROBES).max(1);
+    let reads = |sample: &usize| decode::read(&reader, slot, &samples[*sample].content);
+    let is_maybe = |reading: &Reading| reading.is_own() || *reading == Reading::Undecided;
+    if !among.iter().step_by(step).map(reads).any(|reading| is_maybe(&reading)) {
+        return None;
+    }
+    let (mut own, mut open) = (Vec::new(), Vec::new());
+    for sample in among {
+        match reads(sample) {
+            Reading::Undecided => open.push(*sample),
+            reading if reading.is_own() => own.extend(reading.decoded().map(|value| (*sample, value.case))),
+            _ => {}
+        }
+    }
+    let redis_keys: Vec<_> = own.iter().map(|(sample, _)| &samples[*sample].redis_key[..]).collect();
+    if redis_keys.is_empty() {
+        return None;
+    }
+    let placed = place(shelf, schema, slot, Place { leader, redis_keys: &redis_keys, named })?;
+    Some(Bid { placed, slot, own, open })
+}
+
+/// The schema as its values are read: text of any kind is nobody's where the Redis key has no words.
+fn reader(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, leader: &[u8]) -> Arc<Schema> {
+    let is_bare = !schema.slots[slot].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
+    let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
+    prefix.and_then(|prefix| shelf.with_prefix(&schema.name, prefix)).unwrap_or_else(|| Arc::clone(schema))
+}
+
+pub(super) fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / float(values.len()) }
+}
+
+pub(super) fn share(part: usize, all: usize) -> f64 {
+    if all == 0 { 0.0 } else { float(part) / float(all) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a sample has some thousand keys")]
+fn float(count: usize) -> f64 {
+    count as f64
+}

@@ -1,0 +1,275 @@
+//! From samples to groups: Redis keys named alike, of one type, each held against every schema.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::bid::{Bid, Lot, bids, share};
+use super::evidence_of::{look, nearest, of as evidence, parting};
+use super::group::{Confidence, Group, Guess, Other};
+use super::pattern::{Pattern, patterns};
+use super::placing::{Named, Shelf};
+use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenSlot, locate};
+use crate::domain::schema::{Schema, TtlOf};
+
+/// The part of a group that has to be read for the group to be somebody's.
+const NEARLY_ALL: f64 = 0.95;
+
+/// Points without which nobody is named.
+const LEAST: f64 = 2.0;
+
+/// Points without which nobody is named for sure, where the names of the keys say nothing: `{"status":0}` may be anybody's.
+const LEAST_OF_VALUES: f64 = 4.0;
+
+/// Points that no value has by accident: such values are told apart in a group of mixed ones.
+const STRONG: f64 = 5.0;
+
+/// A schema is alone where no other has this part of its points.
+const HALF: f64 = 0.5;
+
+/// The part of a group that has to be read by a schema that is named elsewhere in the keyspace: damaged records are found with
+/// sound ones.
+const MOST: f64 = 0.5;
+
+/// The part of a group that has to be read for a schema to be named as perhaps meant.
+const SOME: f64 = 0.2;
+
+/// The groups of these Redis keys, the largest first.
+pub fn detect(samples: &[SeenSlot], shelf: &dyn Shelf) -> Vec<Group> {
+    let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (sample, seen) in samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent) {
+        by_type.entry(kind(&seen.content)).or_default().push(sample);
+    }
+    let mut patterned = Vec::new();
+    for (kind, members) in by_type {
+        let keys: Vec<_> = members.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
+        for mut pattern in patterns(&keys) {
+            pattern.members.iter_mut().for_each(|member| *member = members[*member]);
+            pattern.members.sort_unstable();
+            patterned.push((kind, pattern));
+        }
+    }
+    let judged = |named: &Named| -> Vec<Group> {
+        let panel = |(kind, pattern)| Panel { samples, shelf, kind, pattern, named };
+        patterned.iter().flat_map(|(kind, pattern)| panel((*kind, pattern)).judge()).collect()
+    };
+    // Once more, with what the first time tells of the whole keyspace.
+    let mut groups = together(judged(&named(&judged(&Named::new()))));
+    groups.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| a.pattern.cmp(&b.pattern)));
+    groups
+}
+
+/// What these groups name beyond doubt.
+fn named(groups: &[Group]) -> Named {
+    let sure = groups.iter().filter(|group| group.confidence == Confidence::Is);
+    let guesses = sure.filter_map(|group| group.guess.as_ref());
+    guesses.map(|guess| (guess.schema.name.clone(), guess.schema.prefix.text.clone())).collect()
+}
+
+/// Redis's name of a value's type.
+fn kind(content: &Content) -> &str {
+    content.other_type().unwrap_or("string")
+}
+
+/// What the groups of one pattern are told by.
+struct Panel<'a> {
+    samples: &'a [SeenSlot],
+    shelf: &'a dyn Shelf,
+    kind: &'a str,
+    pattern: &'a Pattern,
+    named: &'a Named,
+}
+
+/// Samples that a bid gets.
+struct Claim {
+    bid: usize,
+    taken: Vec<usize>,
+}
+
+impl Panel<'_> {
+    /// The groups: one for each schema that reads a part of the samples, and one of the rest.
+    fn judge(&self) -> Vec<Group> {
+        let among = &self.pattern.members;
+        let bids = bids(self.shelf, self.lot(among));
+        let (mut claims, mut rest) = claims(&bids, among);
+        let left = |rest: &[usize]| share(rest.len(), among.len());
+        let open =
+            |rest: &[usize]| rest.iter().filter(|sample| bids.iter().any(|bid| bid.open.contains(sample))).count();
+        let read = if claims.iter().all(|claim| self.is_named(&bids[claim.bid])) { MOST } else { NEARLY_ALL };
+        let is_covered = !claims.is_empty() && left(&rest) - share(open(&rest), among.len()) <= 1.0 - read;
+        let mut parts = Vec::new();
+        if is_covered {
+            claims[0].taken.append(&mut rest);
+        } else {
+            let weak = claims.extract_if(.., |claim| bids[claim.bid].points(&claim.taken) < STRONG);
+            for claim in weak.collect::<Vec<_>>() {
+                parts.extend(in_part(&bids[claim.bid], &claim.taken, among));
+                rest.extend(claim.taken);
+            }
+        }
+        rest.sort_unstable();
+        let mut groups: Vec<_> = claims.into_iter().map(|claim| self.claimed(&bids, claim)).collect();
+        if !rest.is_empty() {
+            groups.push(self.unclaimed(&rest, parts));
+        }
+        groups
+    }
+
+    fn lot<'b>(&'b self, among: &'b [usize]) -> Lot<'b> {
+        Lot { samples: self.samples, among, leader: &self.pattern.leader, named: self.named }
+    }
+
+    fn is_named(&self, bid: &Bid) -> bool {
+        let schema = bid.schema();
+        self.named.contains(&(schema.name.clone(), schema.prefix.text.clone()))
+    }
+
+    fn claimed(&self, bids: &[Bid], mut claim: Claim) -> Group {
+        claim.taken.sort_unstable();
+        let bid = &bids[claim.bid];
+        let own = bid.own_among(&claim.taken);
+        let points = |bid: &&Bid| bid.points(&own);
+        let is_other = |other: &&Bid| other.schema().name != bid.schema().name && points(other) >= points(&bid) * HALF;
+        let others = bids
+            .iter()
+            .filter(is_other)
+            .filter(|other| points(other) >= LEAST)
+            .map(|other| Other { schema: other.schema().name.clone(), why: parting(bid.schema(), other.schema()) });
+        let others: Vec<_> = others.collect();
+        let cases = bid.own.iter().filter(|(sample, _)| own.binary_search(sample).is_ok()).map(|(_, case)| *case);
+        let guess = Guess {
+            schema: Arc::clone(bid.schema()),
+            slot: bid.slot,
+            is_default: bid.placed.is_default,
+            cases: cases.collect(),
+        };
+        let is_sure = bid.points_of_keys() > 0.0 || points(&bid) >= LEAST_OF_VALUES;
+        let (states, stuck) = self.states(&guess, &claim.taken);
+        Group {
+            confidence: if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps },
+            others,
+            evidence: evidence(&guess),
+            states,
+            stuck,
+            guess: Some(guess),
+            ..self.group(&claim.taken)
+        }
+    }
+
+    fn unclaimed(&self, among: &[usize], others: Vec<Other>) -> Group {
+        let near = nearest(self.shelf, self.lot(among));
+        let others = others.into_iter().chain(near).collect();
+        let look = look(&self.pattern.text, self.lot(among));
+        Group { others, evidence: look.into_iter().collect(), ..self.group(among) }
+    }
+
+    fn group(&self, among: &[usize]) -> Group {
+        Group {
+            pattern: self.pattern.text.clone(),
+            kind: self.kind.to_owned(),
+            sampled: among.len(),
+            confidence: Confidence::Unknown,
+            guess: None,
+            others: Vec::new(),
+            evidence: Vec::new(),
+            states: BTreeMap::new(),
+            stuck: None,
+            example: among.first().map(|sample| self.samples[*sample].redis_key.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// How many of the samples are in which state, and how many of them are locks without expiry.
+    fn states(&self, guess: &Guess, among: &[usize]) -> (BTreeMap<&'static str, usize>, Option<usize>) {
+        let (mut states, mut stuck) = (BTreeMap::new(), 0);
+        for sample in among {
+            let record = record(guess, &self.samples[*sample]);
+            let word = if record.claim.is_foreign() { "foreign" } else { record.state.as_str() };
+            *states.entry(word).or_default() += 1;
+            stuck += usize::from(record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry));
+        }
+        (states, tells_stuck(&guess.schema).then_some(stuck))
+    }
+}
+
+/// False for a service that gives its locks no TTL by design: whether somebody holds one is not to be seen.
+fn tells_stuck(schema: &Schema) -> bool {
+    !schema.has_locks() || schema.ttl(TtlOf::Lock).is_some()
+}
+
+/// The samples that each bid gets, the best bid first, and those that nobody gets.
+fn claims(bids: &[Bid], among: &[usize]) -> (Vec<Claim>, Vec<usize>) {
+    let (mut claims, mut rest) = (Vec::new(), among.to_vec());
+    while !rest.is_empty() {
+        let best =
+            (0..bids.len()).max_by(|a, b| bids[*a].points(&rest).total_cmp(&bids[*b].points(&rest)).then(b.cmp(a)));
+        let Some(bid) = best else { break };
+        let taken = bids[bid].own_among(&rest);
+        if taken.is_empty() || bids[bid].points(&taken) < LEAST {
+            break;
+        }
+        rest.retain(|sample| taken.binary_search(sample).is_err());
+        claims.push(Claim { bid, taken });
+    }
+    (claims, rest)
+}
+
+/// A schema that reads a part of the samples, and too small a part to be theirs.
+fn in_part(bid: &Bid, taken: &[usize], among: &[usize]) -> Option<Other> {
+    let is_some = share(taken.len(), among.len()) >= SOME && bid.points_of_keys() > 0.0;
+    is_some.then(|| Other {
+        schema: bid.schema().name.clone(),
+        why: format!("reads {} of these {}", taken.len(), among.len()),
+    })
+}
+
+/// The record of a Redis key, as far as this one Redis key tells.
+fn record(guess: &Guess, seen: &SeenSlot) -> Record {
+    let key = guess.schema.slots[guess.slot].template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);
+    let slots = guess.schema.redis_keys(key).into_iter().enumerate().map(|(slot, redis_key)| match slot {
+        slot if slot == guess.slot => seen.clone(),
+        _ => SeenSlot::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
+    });
+    let seen = Observation { server_ms: None, slots: slots.collect(), atomic: true };
+    let mut record = locate::read_as(&guess.schema, key, seen);
+    record.findings = findings(&record, &Thresholds::default(), None);
+    record
+}
+
+/// The groups, where those of one slot of one schema are one: idempotency keys are named in many ways.
+fn together(groups: Vec<Group>) -> Vec<Group> {
+    let mut all: Vec<Group> = Vec::new();
+    for group in groups {
+        let same = all.iter_mut().find(|other| is_one(other, &group));
+        match same {
+            Some(same) => same.take_in(group),
+            None => all.push(group),
+        }
+    }
+    all
+}
+
+fn is_one(a: &Group, b: &Group) -> bool {
+    let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
+    let is_slot = one.schema.name == other.schema.name && one.slot == other.slot;
+    is_slot && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
+}
+
+impl Group {
+    /// Takes in a group of the same records, whose keys are named another way.
+    fn take_in(&mut self, other: Self) {
+        if self.pattern != other.pattern
+            && let Some(guess) = &self.guess
+        {
+            self.pattern = guess.schema.slots[guess.slot].template.display().replace("{key}", "*");
+        }
+        self.sampled += other.sampled;
+        for (state, count) in other.states {
+            *self.states.entry(state).or_default() += count;
+        }
+        self.stuck = self.stuck.zip(other.stuck).map(|(one, more)| one + more);
+        if let (Some(guess), Some(more)) = (&mut self.guess, other.guess) {
+            guess.cases.extend(more.cases);
+            self.evidence = evidence(guess);
+        }
+    }
+}

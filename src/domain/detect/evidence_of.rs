@@ -1,0 +1,118 @@
+//! What speaks for a schema, in short sentences, and what parts two schemas.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::bid::Lot;
+use super::group::{Guess, Other};
+use super::placing::{Place, Shelf, place};
+use crate::domain::record::{Content, decode};
+use crate::domain::schema::{Schema, ValueCase};
+
+/// Samples that are asked which schema comes nearest.
+const ASKED: usize = 50;
+
+/// Parts of a Redis key that say that a lock is meant.
+const LOCK_WORDS: [&str; 8] = ["lock", "locks", "mutex", "started", "idem", "idempotency", "idempotent", "dedup"];
+
+/// Longer than any owner's token.
+const LONGEST_TOKEN: usize = 64;
+
+/// What the values and keys say for the schema.
+pub(super) fn of(guess: &Guess) -> Vec<String> {
+    let cases: Vec<_> = guess.cases.iter().map(|case| &guess.schema.values[*case]).collect();
+    let template = &guess.schema.slots[guess.slot].template;
+    let key = template.has_prefix().then(|| format!("the keys are {}", template.display()));
+    words(&cases).into_iter().chain(fields(&cases)).chain(any_text(&cases)).chain(key).collect()
+}
+
+/// Each field that tells the forms apart with its values, then the words that are whole values.
+fn words(cases: &[&ValueCase]) -> Vec<String> {
+    let paths: BTreeSet<_> = cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path.as_str()).collect();
+    let values = |path: &str| {
+        let of = cases.iter().flat_map(|case| &case.tests.fields).filter(|(found, _)| found == path);
+        of.map(|(_, value)| value.to_string()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    let whole = cases.iter().filter_map(|case| case.tests.equals.as_ref());
+    let whole: BTreeSet<_> = whole.map(|word| format!("\"{}\"", String::from_utf8_lossy(word))).collect();
+    let whole = whole.into_iter().collect::<Vec<_>>().join(" or ");
+    let fields = paths.into_iter().map(|path| format!("{path} is {}", values(path).join(" or ")));
+    fields.chain((!whole.is_empty()).then(|| format!("the value is {whole}"))).collect()
+}
+
+/// The fields that the forms have to have, besides those that tell the forms apart.
+fn fields(cases: &[&ValueCase]) -> Option<String> {
+    let tested: Vec<_> = cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path).collect();
+    let mut paths: Vec<String> = cases.iter().flat_map(|case| required(case)).collect();
+    paths.retain(|path| !tested.contains(&path));
+    paths.sort_unstable();
+    paths.dedup();
+    let inner = |path: &String| !paths.iter().any(|other| other.starts_with(&format!("{path}/")));
+    let shown: Vec<_> = paths.iter().filter(|path| inner(path)).map(String::as_str).collect();
+    (!shown.is_empty()).then(|| format!("fields {}", shown.join(", ")))
+}
+
+fn any_text(cases: &[&ValueCase]) -> Option<String> {
+    let any = cases.iter().any(|case| case.is_opaque());
+    any.then(|| "any text is of its form: the keys alone tell".to_owned())
+}
+
+fn required(case: &ValueCase) -> Vec<String> {
+    let closed = case.closed.as_ref().map(|closed| closed.paths(|member| member.is_required));
+    closed.unwrap_or_else(|| case.tests.has.clone())
+}
+
+/// The field that parts two schemas: one that the forms of one of them have to have and those of the other have not.
+pub(super) fn parting(first: &Schema, second: &Schema) -> String {
+    let only = |of: &Schema, not_of: &Schema| {
+        let others: Vec<_> = not_of.values.iter().flat_map(known).collect();
+        of.values.iter().flat_map(required).find(|path| !others.contains(path))
+    };
+    let word = |of: &Schema, not_of: &Schema| {
+        let others: Vec<_> = not_of.values.iter().flat_map(|case| &case.tests.fields).collect();
+        let own = of.values.iter().flat_map(|case| &case.tests.fields).find(|test| !others.contains(test));
+        own.map(|(path, value): &(String, Value)| format!("{path} = {value}"))
+    };
+    let parts = [(first, second), (second, first)].map(|(of, not_of)| {
+        let sign = only(of, not_of).or_else(|| word(of, not_of))?;
+        Some(format!("{sign} is of {} alone", of.name))
+    });
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "no field parts the two".to_owned() } else { parts.join(", ") }
+}
+
+fn known(case: &ValueCase) -> Vec<String> {
+    case.closed.as_ref().map(|closed| closed.paths(|_| true)).unwrap_or_default()
+}
+
+/// The schema whose keys these are by their words, and whose form the values nearly have.
+pub(super) fn nearest(shelf: &dyn Shelf, lot: Lot<'_>) -> Option<Other> {
+    let Lot { samples, among, leader, named } = lot;
+    let asked = &among[..among.len().min(ASKED)];
+    let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
+    shelf.all().iter().find_map(|schema| {
+        (0..schema.slots.len()).find_map(|slot| {
+            let read = |sample: &usize| decode::read(schema, slot, &samples[*sample].content);
+            let why =
+                asked.iter().map(read).find_map(|reading| Some(reading.decoded()?.form.strangeness()?.to_owned()))?;
+            let placed = place(shelf, schema, slot, Place { leader, redis_keys: &redis_keys, named })?;
+            let has_words = placed.schema.slots[slot].template.specificity() > placed.schema.prefix.text.len();
+            has_words.then(|| Other { schema: schema.name.clone(), why: format!("comes nearest, but {why}") })
+        })
+    })
+}
+
+/// What unknown keys look like: locks, where their names say so and their values are short texts.
+pub(super) fn look(pattern: &str, lot: Lot<'_>) -> Option<String> {
+    let names_locks = pattern
+        .split([':', '/', '#', '_', '.', '-'])
+        .any(|word| LOCK_WORDS.contains(&word.to_ascii_lowercase().as_str()));
+    let is_token = |sample: &usize| match &lot.samples[*sample].content {
+        Content::Text { head, length } => {
+            *length == Some(head.len() as u64) && head.len() <= LONGEST_TOKEN && head.first() != Some(&b'{')
+        }
+        _ => false,
+    };
+    (names_locks && lot.among.iter().all(is_token)).then(|| "looks like locks, library unknown".to_owned())
+}

@@ -1,0 +1,134 @@
+//! One part of a Redis key, folded: what differs from key to key gives way to the class that it is of.
+
+/// The fewest characters of a random text: a shorter one may be a word.
+const LEAST_RANDOM: usize = 16;
+
+/// The fewest characters of a number in hexadecimal.
+const LEAST_HEX: usize = 8;
+
+/// A part of a Redis key as a pattern shows the part.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Folded {
+    pub(super) shape: String,
+    /// True when something in the part was folded.
+    pub(super) varies: bool,
+}
+
+/// Any text.
+pub(super) const ANY: &str = "*";
+
+/// Classes whose members another member of the same kind may look unlike: beside other texts, they are any text.
+pub(super) const LOOSE: [&str; 2] = ["{base64}", "{id}"];
+
+pub(super) fn fold(token: &[u8]) -> Folded {
+    let text = String::from_utf8_lossy(token);
+    let shape = whole(&text).map_or_else(|| of_parts(&text), str::to_owned);
+    let varies = shape != text;
+    Folded { shape, varies }
+}
+
+/// The class of a part that is nothing else.
+fn whole(text: &str) -> Option<&'static str> {
+    if is_uuid(text) {
+        return Some("{uuid}");
+    }
+    let all = |is: fn(&u8) -> bool| !text.is_empty() && text.bytes().all(|byte| is(&byte));
+    if all(u8::is_ascii_digit) {
+        return Some("{n}");
+    }
+    let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
+    if text.len() >= LEAST_HEX && all(u8::is_ascii_hexdigit) && has(u8::is_ascii_digit) {
+        return Some("{hex}");
+    }
+    if text.len() < LEAST_RANDOM || !has(u8::is_ascii_digit) {
+        return (text.len() >= LEAST_RANDOM && text.ends_with('=') && all(is_base64)).then_some("{base64}");
+    }
+    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    if all(is_base64) && (is_mixed || text.ends_with('=')) {
+        return Some("{base64}");
+    }
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    (all(u8::is_ascii_alphanumeric) && digits * 5 >= text.len()).then_some("{id}")
+}
+
+/// The shape of a part that is made of words and classes, with `-` between them.
+fn of_parts(text: &str) -> String {
+    let uuid = text.len().checked_sub(36).filter(|at| text.is_char_boundary(*at) && is_uuid(&text[*at..]));
+    if let Some(at) = uuid {
+        return format!("{}{{uuid}}", of_parts(&text[..at]));
+    }
+    let part = |part: &str| whole(part).map_or_else(|| without_numbers(part), str::to_owned);
+    text.split('-').map(part).collect::<Vec<_>>().join("-")
+}
+
+fn without_numbers(text: &str) -> String {
+    let mut shape = String::new();
+    for character in text.chars() {
+        match character.is_ascii_digit() {
+            true if shape.ends_with("{n}") => {}
+            true => shape.push_str("{n}"),
+            false => shape.push(character),
+        }
+    }
+    shape
+}
+
+fn is_uuid(text: &str) -> bool {
+    let is_fit = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(is_fit)
+}
+
+fn is_base64(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_from_key_to_key_is_folded() {
+        for (token, shape) in [
+            ("orders", "orders"),
+            ("10008", "{n}"),
+            ("order-10008", "order-{n}"),
+            ("v2", "v{n}"),
+            ("550e8400-e29b-41d4-a716-446655440000", "{uuid}"),
+            ("pay-550e8400-e29b-41d4-a716-446655440000", "pay-{uuid}"),
+            ("29e18cb356200b53e267423c5f99dece", "{hex}"),
+            ("deadbeef", "deadbeef"),
+            ("a1b22c", "a{n}b{n}c"),
+            ("0tXET60XEBZ+v9jUIdm9A==", "{base64}"),
+            ("01hv3x2k9c4m5n6p7q8r9s0t1v", "{id}"),
+            ("", ""),
+        ] {
+            let folded = fold(token.as_bytes());
+            assert_eq!((folded.shape.as_str(), folded.varies), (shape, shape != token), "{token}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_uuid_and_a_number_are_told_whatever_their_digits(uuid in "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", n in "[0-9]{1,20}") {
+            prop_assert_eq!(fold(uuid.as_bytes()).shape, "{uuid}");
+            prop_assert_eq!(fold(n.as_bytes()).shape, "{n}");
+        }
+
+        #[test]
+        fn what_does_not_vary_stands_as_it_is(token in "[a-zA-Z-]{0,12}") {
+            let folded = fold(token.as_bytes());
+            prop_assert!(!folded.varies);
+            prop_assert_eq!(folded.shape, token);
+        }
+
+        #[test]
+        fn any_bytes_fold(token in prop::collection::vec(any::<u8>(), 0..60)) {
+            fold(&token);
+        }
+    }
+}

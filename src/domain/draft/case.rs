@@ -1,0 +1,96 @@
+//! The forms that sample values have: one for each word that tells them apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::states;
+use crate::domain::record::Expiry;
+use crate::domain::schema::State;
+
+/// Words that tell so many forms apart; more of them are no states.
+const MOST_WORDS: usize = 8;
+
+/// A text that all samples have and that is no longer than this is a word of the service.
+const LONGEST_MARKER: usize = 16;
+
+/// A value, and how long its Redis key stays.
+#[derive(Debug, Clone)]
+pub(super) struct Sample {
+    pub(super) text: String,
+    /// The value as JSON; `None` where it is no object.
+    pub(super) json: Option<Value>,
+    pub(super) expiry: Expiry,
+}
+
+/// Values of one form.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) test: Test,
+    pub(super) state: Option<State>,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// What tells a form.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Test {
+    /// A field of a JSON value, and what stands there.
+    Field(String, Value),
+    /// Any JSON object of its fields.
+    Fields,
+    /// The whole text.
+    Word(String),
+    AnyText,
+}
+
+/// The forms of these values.
+pub(super) fn cases(samples: Vec<Sample>) -> Vec<Case> {
+    if samples.iter().all(|sample| sample.json.is_some()) {
+        match state_field(&samples) {
+            Some(field) => by(samples, |sample| {
+                let value = sample.json.as_ref().and_then(|json| json.get(&field)).cloned().unwrap_or_default();
+                Test::Field(field.clone(), value)
+            }),
+            None => by(samples, |_| Test::Fields),
+        }
+    } else {
+        let words: BTreeSet<_> = samples.iter().map(|sample| sample.text.as_str()).collect();
+        let are_words = words.iter().all(|word| states::of_word(word).is_some());
+        let is_marker = samples.len() > 1 && words.len() == 1 && words.iter().all(|word| word.len() <= LONGEST_MARKER);
+        let are_words = are_words || is_marker;
+        by(samples, |sample| if are_words { Test::Word(sample.text.clone()) } else { Test::AnyText })
+    }
+}
+
+fn by(samples: Vec<Sample>, test: impl Fn(&Sample) -> Test) -> Vec<Case> {
+    let mut apart: BTreeMap<String, Case> = BTreeMap::new();
+    for sample in samples {
+        let test = test(&sample);
+        let state = match &test {
+            Test::Field(_, value) => value.as_str().and_then(states::of_word),
+            Test::Word(word) => states::of_word(word),
+            Test::Fields | Test::AnyText => None,
+        };
+        let case = apart.entry(format!("{test:?}")).or_insert_with(|| Case { test, state, samples: Vec::new() });
+        case.samples.push(sample);
+    }
+    apart.into_values().collect()
+}
+
+/// The field whose words tell the values apart: one that all of them have, of few words.
+fn state_field(samples: &[Sample]) -> Option<String> {
+    let objects: Vec<_> = samples.iter().filter_map(|sample| sample.json.as_ref()?.as_object()).collect();
+    let first = objects.first()?;
+    let is_word = |value: &Value| value.is_string() || value.is_boolean() || value.as_u64().is_some_and(|n| n < 10);
+    let tells = |name: &&String| {
+        let values: Vec<_> = objects.iter().filter_map(|object| object.get(*name)).collect();
+        let distinct: BTreeSet<_> = values.iter().map(ToString::to_string).collect();
+        let knows = || values.iter().all(|value| value.as_str().is_some_and(|word| states::of_word(word).is_some()));
+        let is_named = states::rank(name) < usize::MAX && (states::rank(name) < states::rank("") || knows());
+        values.len() == objects.len()
+            && values.iter().all(|value| is_word(value))
+            && distinct.len() <= MOST_WORDS
+            && is_named
+    };
+    first.keys().filter(tells).min_by_key(|name| states::rank(name)).cloned()
+}

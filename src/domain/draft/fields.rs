@@ -1,0 +1,114 @@
+//! What the fields of sample values hold, told from their names and values.
+
+use serde_json::Value;
+
+/// The names that a field goes by, and what stands there.
+const NAMES: [(&str, &[&str]); 8] = [
+    ("owner", &["owner", "worker", "workerid", "token", "lockid", "holder", "lockedby", "by"]),
+    ("fingerprint", &["fingerprint", "hash", "checksum", "payloadhash", "requesthash", "validation"]),
+    ("created_at", &["createdat", "startedat", "lockedat", "created", "started", "at"]),
+    ("completed_at", &["completedat", "finishedat", "completed", "finished"]),
+    ("status", &["statuscode", "code", "httpstatus", "status"]),
+    ("headers", &["headers", "header"]),
+    ("body", &["body", "data", "payload", "result"]),
+    ("error", &["error", "errormessage"]),
+];
+
+/// Objects in which a response stands.
+const RESPONSES: [&str; 4] = ["response", "res", "result", "reply"];
+
+/// A field of a form: what it is, and the pointer to it.
+pub(super) type Found = (&'static str, String);
+
+/// What the fields of this value hold: those of its outermost level, and of a response in it.
+pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<Found> {
+    let mut found = Vec::new();
+    let Value::Object(fields) = value else { return found };
+    for (name, inner) in fields {
+        if let Value::Object(response) = inner
+            && RESPONSES.contains(&plain(name).as_str())
+        {
+            response
+                .iter()
+                .for_each(|(inner, value)| add(&mut found, format!("/{}/{}", step(name), step(inner)), inner, value));
+        }
+    }
+    for (name, value) in fields.iter().filter(|(name, _)| state_field != Some(name.as_str())) {
+        add(&mut found, format!("/{}", step(name)), name, value);
+    }
+    found
+}
+
+fn add(found: &mut Vec<Found>, pointer: String, name: &str, value: &Value) {
+    let name = plain(name);
+    let meant = NAMES.iter().find(|(what, names)| names.contains(&name.as_str()) && fits(what, value));
+    if let Some((what, _)) = meant.filter(|(what, _)| !found.iter().any(|(known, _)| known == what)) {
+        found.push((what, pointer));
+    }
+}
+
+fn fits(what: &str, value: &Value) -> bool {
+    match what {
+        "status" => value.as_u64().is_some_and(|status| (100..600).contains(&status)),
+        "headers" => value.is_object(),
+        "created_at" | "completed_at" => timestamp(value).is_some(),
+        "body" => true,
+        _ => value.is_string(),
+    }
+}
+
+/// How a time is written, as `schema.toml` names it.
+pub(super) fn timestamp(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::String(text) => humantime::parse_rfc3339_weak(text).ok().map(|_| "rfc3339"),
+        Value::Number(number) => number.as_f64().and_then(|number| match number {
+            ..1e9 => None,
+            ..1e11 => Some("s"),
+            ..1e14 => Some("ms"),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+/// A step of a JSON pointer.
+pub(super) fn step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_told_by_their_names_and_values() {
+        let value = json!({"status": "DONE", "createdAt": 1_795_223_514_263_u64, "fingerPrint": "f", "response": {"statusCode": 201, "body": {}, "headers": {}}});
+        let mut found = of(&value, Some("status"));
+        found.sort_unstable();
+        let is = |what, pointer: &str| (what, pointer.to_owned());
+        assert_eq!(
+            found,
+            [
+                is("body", "/response/body"),
+                is("created_at", "/createdAt"),
+                is("fingerprint", "/fingerPrint"),
+                is("headers", "/response/headers"),
+                is("status", "/response/statusCode"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_time_is_told_by_its_size() {
+        assert_eq!(timestamp(&json!(1_795_223_514_263_u64)), Some("ms"));
+        assert_eq!(timestamp(&json!(1_795_223_514.25)), Some("s"));
+        assert_eq!(timestamp(&json!("2026-11-21T01:11:44.246377Z")), Some("rfc3339"));
+        assert_eq!(timestamp(&json!(200)), None);
+    }
+}

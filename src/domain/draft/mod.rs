@@ -1,0 +1,9 @@
+//! A schema to start from, drafted from sample records: what they show is written down, what a person has to know is marked.
+
+mod case;
+mod common_template;
+mod fields;
+mod states;
+mod toml_text;
+
+pub(crate) use toml_text::{DECIDE, draft};

@@ -1,0 +1,182 @@
+//! The draft as a `schema.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::case::{Case, Sample, Test, cases};
+use super::{common_template, fields, states};
+use crate::domain::duration;
+use crate::domain::record::{Content, Expiry, SeenSlot};
+use crate::domain::schema::State;
+
+/// What stands where a person has to decide: no field of a schema takes this word.
+pub(crate) const DECIDE: &str = "DECIDE";
+
+/// The text of a schema of this name for these strings.
+pub(crate) fn draft(name: &str, seen: &[SeenSlot]) -> String {
+    let keys: Vec<_> = seen.iter().map(|slot| &slot.redis_key[..]).collect();
+    let template = common_template::template(&keys);
+    let cases = cases(seen.iter().map(sample).collect());
+    let mut text = format!(
+        "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\
+         # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.\n\
+         format = 2\nname = {name:?}\nsummary = {:?}\n\n[keys]\n{}record = {}\n\n[ttl]\n",
+        seen.len(),
+        format!("{name}, drafted from sample keys"),
+        if template.starts_with("{key}") {
+            "# No words stand in front of the key: any Redis key fits, and the schema is read by name alone.\n"
+        } else {
+            ""
+        },
+        quoted(&template),
+    );
+    ttls(&mut text, &cases);
+    let mut names = BTreeSet::new();
+    cases.iter().for_each(|case| form(&mut text, case, seen.len(), &mut names));
+    if !cases.iter().any(|case| case.state != Some(State::Completed)) {
+        text.push_str(
+            "\n# None of the keys is in progress: describe that form as well, where the service keeps a lock here.\n",
+        );
+    }
+    text
+}
+
+fn sample(slot: &SeenSlot) -> Sample {
+    let head = match &slot.content {
+        Content::Text { head, .. } => &head[..],
+        _ => &[],
+    };
+    let json = serde_json::from_slice(head).ok().filter(Value::is_object);
+    Sample { text: String::from_utf8_lossy(head).into_owned(), json, expiry: slot.expiry }
+}
+
+fn ttls(text: &mut String, cases: &[Case]) {
+    for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
+        let is_open = cases.iter().any(|case| case.state.is_none());
+        let of: Vec<_> = cases.iter().filter(|case| case.state == Some(state)).flat_map(|case| &case.samples).collect();
+        if of.is_empty() && is_open {
+            let _ = writeln!(
+                text,
+                "# {DECIDE}: how long the service lets a {name} live, or \"none\"; no such line where there is none.\n{name} = {DECIDE:?}"
+            );
+        }
+        let left: Vec<_> = of.iter().filter_map(|sample| sample.expiry.millis()).collect();
+        match left.iter().max() {
+            Some(most) => {
+                let ttl = states::usual_ttl(*most);
+                let (shown, keys) = (duration::short(*most), if of.len() == 1 { "key" } else { "keys" });
+                let _ =
+                    writeln!(text, "# At most {shown} was left ({} {keys} of this state).\n{name} = {ttl:?}", of.len());
+            }
+            None if of.iter().any(|sample| sample.expiry == Expiry::Never) => {
+                let _ = writeln!(
+                    text,
+                    "# {DECIDE}: the keys have no expiry. \"none\" where that is meant, else how long the service means.\n{name} = {DECIDE:?}"
+                );
+            }
+            None => {}
+        }
+    }
+}
+
+fn form(text: &mut String, case: &Case, all: usize, names: &mut BTreeSet<String>) {
+    let name = form_name(case, names);
+    let _ = writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
+    match &case.test {
+        Test::Field(field, value) => {
+            let _ =
+                writeln!(text, "where = {{ {} = {} }}", quoted(&format!("/{}", fields::step(field))), literal(value));
+        }
+        Test::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
+        Test::AnyText => {
+            text.push_str("# Any text is of this form: the Redis key alone tells whose it is.\nopaque = true\n")
+        }
+        Test::Fields => {}
+    }
+    members(text, case);
+    match case.state {
+        Some(state) => _ = writeln!(text, "state = {:?}", state.as_str()),
+        None => _ = writeln!(text, "# {DECIDE}: in-progress or completed.\nstate = {DECIDE:?}"),
+    }
+    meanings(text, case);
+}
+
+fn form_name(case: &Case, names: &mut BTreeSet<String>) -> String {
+    let word = match &case.test {
+        Test::Field(_, Value::String(word)) | Test::Word(word) => word.clone(),
+        Test::Field(field, value) => format!("{field}-{value}"),
+        Test::Fields => "record".to_owned(),
+        Test::AnyText => "held".to_owned(),
+    };
+    let plain = word.to_ascii_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+    let plain = if plain.is_empty() { "empty".to_owned() } else { plain };
+    let name = if names.contains(&plain) { format!("{plain}-{}", names.len()) } else { plain };
+    names.insert(name.clone());
+    name
+}
+
+/// The fields that every value has, those that some have, and those that may be null.
+fn members(text: &mut String, case: &Case) {
+    let objects: Vec<_> = case.samples.iter().filter_map(|sample| sample.json.as_ref()?.as_object()).collect();
+    let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
+    for (name, value) in objects.iter().flat_map(|object| object.iter()) {
+        let (count, is_null) = counts.entry(name).or_default();
+        *count += 1;
+        *is_null |= value.is_null();
+    }
+    let list = |passes: &dyn Fn(&(usize, bool)) -> bool| {
+        let passing = counts.iter().filter(|(_, counted)| passes(counted));
+        passing.map(|(name, _)| quoted(&format!("/{}", fields::step(name)))).collect::<Vec<_>>().join(", ")
+    };
+    for (word, names) in [
+        ("required", list(&|(count, _)| *count == objects.len())),
+        ("optional", list(&|(count, _)| *count < objects.len())),
+        ("null", list(&|(_, is_null)| *is_null)),
+    ] {
+        if !names.is_empty() {
+            let _ = writeln!(text, "{word} = [{names}]");
+        }
+    }
+}
+
+/// What the fields hold.
+fn meanings(text: &mut String, case: &Case) {
+    let state_field = match &case.test {
+        Test::Field(field, _) => Some(field.as_str()),
+        _ => None,
+    };
+    let mut found: BTreeMap<&str, String> = BTreeMap::new();
+    for json in case.samples.iter().filter_map(|sample| sample.json.as_ref()) {
+        fields::of(json, state_field).into_iter().for_each(|(what, pointer)| _ = found.entry(what).or_insert(pointer));
+    }
+    if found.is_empty() {
+        return;
+    }
+    let shown: Vec<_> = found.iter().map(|(what, pointer)| format!("{what} = {}", quoted(pointer))).collect();
+    let _ = writeln!(text, "# Told by their names: look whether they hold that.\nfields = {{ {} }}", shown.join(", "));
+    let at = |what: &str| {
+        let pointer = found.get(what)?;
+        case.samples.iter().find_map(|sample| sample.json.as_ref()?.pointer(pointer).filter(|value| !value.is_null()))
+    };
+    if at("body").is_some_and(|body| !body.is_string()) {
+        text.push_str("body_encoding = \"json\"\n");
+    }
+    let unit = at("created_at").or_else(|| at("completed_at")).and_then(fields::timestamp);
+    if let Some(unit) = unit.filter(|unit| *unit != "ms") {
+        let _ = writeln!(text, "timestamp = {unit:?}");
+    }
+}
+
+/// A text as TOML writes texts.
+fn quoted(text: &str) -> String {
+    toml_edit::Value::from(text).to_string().trim().to_owned()
+}
+
+fn literal(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    }
+}

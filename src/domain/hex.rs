@@ -1,0 +1,23 @@
+//! Hex digits, as checksums are written.
+
+use std::fmt::Write as _;
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+pub(crate) fn unhex<const N: usize>(text: &str) -> Result<[u8; N], String> {
+    let wrong = || format!("{} hex digits were expected", 2 * N);
+    if text.len() != 2 * N || !text.is_ascii() {
+        return Err(wrong());
+    }
+    let mut bytes = [0; N];
+    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong())?;
+    }
+    Ok(bytes)
+}

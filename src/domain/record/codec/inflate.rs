@@ -1,0 +1,90 @@
+//! Undoing compression, piece by piece, so that no more comes out than is wanted.
+
+use std::io::{ErrorKind, Read};
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use flate2::read::GzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// The bytes that come out at a time.
+pub(super) const CHUNK: usize = 8 << 10;
+
+/// How the bytes of a value came to an end.
+#[derive(Debug)]
+pub(super) enum End {
+    Reached,
+    /// There is more than was wanted.
+    Full,
+    /// The bytes end before what they hold does.
+    Cut,
+    Damaged(String),
+}
+
+pub(super) fn gzip(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
+    drain(GzDecoder::new(bytes), most)
+}
+
+/// The crate's reader does not tell a cut from damage; the decoder below it does, here and for zlib.
+pub(super) fn brotli(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
+    let alloc = StandardAlloc::default;
+    let (mut state, mut opened) = (BrotliState::new(alloc(), alloc(), alloc()), Vec::new());
+    let (mut left, mut at, mut total, mut chunk) = (bytes.len(), 0, 0, [0; CHUNK]);
+    loop {
+        let (mut room, mut given) = (CHUNK, 0);
+        let (chunk, state) = (&mut chunk[..], &mut state);
+        let result = BrotliDecompressStream(&mut left, &mut at, bytes, &mut room, &mut given, chunk, &mut total, state);
+        opened.extend_from_slice(&chunk[..given]);
+        let end = match result {
+            BrotliResult::ResultFailure => End::Damaged("its bytes are damaged".to_owned()),
+            _ if opened.len() > most => End::Full,
+            BrotliResult::ResultSuccess if left > 0 => End::Damaged("something follows behind its end".to_owned()),
+            BrotliResult::ResultSuccess => End::Reached,
+            BrotliResult::NeedsMoreInput => End::Cut,
+            BrotliResult::NeedsMoreOutput => continue,
+        };
+        opened.truncate(most);
+        return (opened, end);
+    }
+}
+
+pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
+    let (mut decoder, mut opened) = (Decompress::new(true), Vec::new());
+    let mut rest = bytes;
+    loop {
+        opened.reserve(CHUNK);
+        let (taken, given) = (decoder.total_in(), opened.len());
+        let status = decoder.decompress_vec(rest, &mut opened, FlushDecompress::None);
+        let taken = usize::try_from(decoder.total_in() - taken).unwrap_or(rest.len());
+        rest = rest.get(taken..).unwrap_or_default();
+        let end = match status {
+            Err(why) => End::Damaged(why.to_string()),
+            _ if opened.len() > most => End::Full,
+            Ok(Status::StreamEnd) => End::Reached,
+            Ok(_) if taken == 0 && opened.len() == given => End::Cut,
+            Ok(_) => continue,
+        };
+        opened.truncate(most);
+        return (opened, end);
+    }
+}
+
+fn drain(mut from: impl Read, most: usize) -> (Vec<u8>, End) {
+    let (mut opened, mut chunk) = (Vec::new(), [0; CHUNK]);
+    loop {
+        let end = match from.read(&mut chunk) {
+            Ok(0) => End::Reached,
+            Ok(count) => {
+                opened.extend_from_slice(&chunk[..count]);
+                if opened.len() <= most {
+                    continue;
+                }
+                End::Full
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => End::Cut,
+            Err(error) => End::Damaged(error.to_string()),
+        };
+        opened.truncate(most);
+        return (opened, end);
+    }
+}

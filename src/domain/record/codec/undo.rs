@@ -1,0 +1,156 @@
+//! One codec after the other, none of which may come to more than a bound.
+
+use std::borrow::Cow;
+
+use super::inflate::{self, End};
+use super::letters;
+use crate::domain::schema::Codec;
+
+/// The most bytes that a whole value may come to: as many as are read of any value to tell what the value is.
+const MOST_DECODED: usize = 16 << 20;
+
+/// The most bytes that the beginning of a value comes to: as many as a walk reads on of a value.
+const MOST_OF_PART: usize = 64 << 10;
+
+/// What is in a value, once its codecs are undone.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Plain<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    /// False when more bytes may follow.
+    pub(crate) whole: bool,
+}
+
+/// Undoes codecs in their order. With `whole` false the bytes may end anywhere.
+///
+/// # Errors
+/// Why the bytes are not what the codecs write, for people.
+pub(crate) fn undo<'a>(codecs: &[Codec], bytes: &'a [u8], whole: bool) -> Result<Plain<'a>, String> {
+    let mut plain = Plain { bytes: Cow::Borrowed(bytes), whole };
+    for codec in codecs {
+        let (bytes, whole) = one(*codec, &plain.bytes, plain.whole)?;
+        plain = Plain { bytes: Cow::Owned(bytes), whole };
+    }
+    Ok(plain)
+}
+
+fn one(codec: Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), String> {
+    let most = if whole { MOST_DECODED } else { MOST_OF_PART };
+    let (opened, end) = match codec {
+        Codec::Gzip => inflate::gzip(bytes, most),
+        Codec::Zlib => inflate::zlib(bytes, most),
+        Codec::Brotli => inflate::brotli(bytes, most),
+        Codec::Hex => letters::hex(bytes),
+        Codec::Base64 => letters::base64(bytes),
+    };
+    let name = codec.as_str();
+    if bytes.is_empty() && codec.compresses() {
+        return if whole { Err(format!("not {name}: nothing is there")) } else { Ok((opened, false)) };
+    }
+    match end {
+        End::Reached => Ok((opened, whole)),
+        End::Full if whole => Err(format!("what {name} wraps is larger than {} MiB, which is not opened", most >> 20)),
+        End::Cut if whole => Err(format!("not {name}: the end is missing")),
+        // The beginning of a value ends where the reading ended.
+        End::Full | End::Cut => Ok((opened, false)),
+        End::Damaged(_) if !whole && !opened.is_empty() => Ok((opened, false)),
+        End::Damaged(why) => Err(format!("not {name}: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &[u8] = br#"{"status":"COMPLETED","statusCode":201,"body":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
+
+    /// What Google's own encoder makes of [`TEXT`].
+    const BROTLI: &str = "1b580000c4ec96fae705c4d559e30842d91d5918c96949bc21a822e954e97cf063e73a18d26a2f3a348342c99e0b9c42245c220c86011f";
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zlib(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn opened(codecs: &[Codec], bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), String> {
+        undo(codecs, bytes, whole).map(|plain| (plain.bytes.into_owned(), plain.whole))
+    }
+
+    #[test]
+    fn what_was_wrapped_comes_out() {
+        let whole = Ok((TEXT.to_vec(), true));
+        assert_eq!(opened(&[], TEXT, true), whole);
+        assert_eq!(opened(&[Codec::Gzip], &gzip(TEXT), true), whole);
+        assert_eq!(opened(&[Codec::Zlib], &zlib(TEXT), true), whole);
+        let brotli = opened(&[Codec::Hex, Codec::Brotli], BROTLI.as_bytes(), true);
+        assert_eq!(brotli, whole);
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(gzip(TEXT));
+        assert_eq!(opened(&[Codec::Base64, Codec::Gzip], text.as_bytes(), true), whole);
+    }
+
+    #[test]
+    fn a_whole_value_that_is_damaged_or_lacks_its_end_is_refused() {
+        let brotli = opened(&[Codec::Hex], BROTLI.as_bytes(), true).unwrap().0;
+        for (codec, good) in [(Codec::Gzip, gzip(TEXT)), (Codec::Zlib, zlib(TEXT)), (Codec::Brotli, brotli)] {
+            for cut in [0, 1, good.len() / 2, good.len() - 1] {
+                assert!(opened(&[codec], &good[..cut], true).is_err(), "{codec:?} {cut}");
+                assert!(opened(&[codec], &good[..cut], false).is_ok_and(|(_, whole)| !whole), "{codec:?} {cut}");
+            }
+            assert!(opened(&[codec], b"\xff\xfe plain text", true).is_err(), "{codec:?}");
+        }
+        let mut damaged = gzip(TEXT);
+        let at = damaged.len() - 6;
+        damaged[at] ^= 1;
+        assert!(opened(&[Codec::Gzip], &damaged, true).is_err(), "its checksum does not hold");
+        assert!(opened(&[Codec::Hex], b"7b7", true).is_err() && opened(&[Codec::Hex], b"no", true).is_err());
+    }
+
+    /// Rule: a small bomb eats no memory. A value that comes to more than the bound is refused, and of a beginning no more than
+    /// a walk reads comes out.
+    #[test]
+    fn a_bomb_is_refused_beyond_the_bound() {
+        let bomb = gzip(&vec![b'a'; MOST_DECODED + 1]);
+        assert!(bomb.len() < 20_000, "{}", bomb.len());
+        let why = opened(&[Codec::Gzip], &bomb, true).unwrap_err();
+        assert!(why.contains("16 MiB"), "{why}");
+        let (part, whole) = opened(&[Codec::Gzip], &bomb, false).unwrap();
+        assert!(!whole && part.len() <= MOST_OF_PART + inflate::CHUNK, "{}", part.len());
+        let nested = zlib(&bomb);
+        assert!(opened(&[Codec::Zlib, Codec::Gzip], &nested, true).is_err());
+        let fits = gzip(&vec![b'a'; MOST_DECODED]);
+        assert_eq!(opened(&[Codec::Gzip], &fits, true).unwrap().0.len(), MOST_DECODED);
+    }
+
+    proptest! {
+        #[test]
+        fn the_beginning_of_what_is_stored_opens_to_the_beginning_of_what_is_in_it(
+            bytes in prop::collection::vec(any::<u8>(), 0..400),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            for (codec, wrapped) in [(Codec::Gzip, gzip(&bytes)), (Codec::Zlib, zlib(&bytes))] {
+                let (part, whole) = opened(&[codec], &wrapped[..cut.index(wrapped.len())], false).unwrap();
+                prop_assert!(!whole && bytes.starts_with(&part));
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), whole in any::<bool>()) {
+            for codec in [Codec::Gzip, Codec::Zlib, Codec::Brotli, Codec::Hex, Codec::Base64] {
+                let _ = opened(&[codec], &bytes, whole);
+            }
+        }
+    }
+}

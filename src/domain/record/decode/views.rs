@@ -1,0 +1,162 @@
+//! What a value is to the forms of its slot: forms that open it one way share what comes out.
+
+use std::borrow::Cow;
+
+use super::fields::Source;
+use crate::domain::record::codec::{Plain, undo};
+use crate::domain::record::{Field, Hash, Json, json_prefix, packed};
+use crate::domain::schema::{Encoding, Opening, Pipeline, ValueCase};
+
+/// What the codecs of a way to open a value come to, or why they come to nothing.
+pub(super) type Undone<'a> = (&'a Opening, Result<Plain<'a>, String>);
+
+/// Undoes the codecs of each way in which these forms of a slot open a value.
+pub(super) fn undone<'a>(cases: impl Iterator<Item = &'a ValueCase>, head: &'a [u8], whole: bool) -> Vec<Undone<'a>> {
+    let mut ways: Vec<Undone<'_>> = Vec::new();
+    for case in cases {
+        if !ways.iter().any(|(known, _)| **known == case.opening) {
+            ways.push((&case.opening, undo(&case.opening.value.codecs, head, whole)));
+        }
+    }
+    ways
+}
+
+/// What came out.
+enum View<'a> {
+    Text(&'a [u8], bool),
+    /// A document; and why one of its fields could not be opened, where one could not.
+    Document(Json<'a>, bool, Option<String>),
+    /// Too little was read for anything to come out.
+    Nothing,
+    Unreadable(String),
+}
+
+pub(super) struct Views<'a>(Vec<(&'a Opening, View<'a>)>);
+
+impl<'a> Views<'a> {
+    pub(super) fn of(ways: &'a [Undone<'a>]) -> Self {
+        Self(ways.iter().map(|(opening, plain)| (*opening, view(opening, plain))).collect())
+    }
+
+    /// What the forms see of a hash.
+    pub(super) fn of_hash(ways: &'a [Undone<'a>], hash: &'a Hash) -> Self {
+        let whole = hash.is_whole();
+        Self(ways.iter().map(|(opening, _)| (*opening, with_fields(opening, fields(hash), whole))).collect())
+    }
+
+    /// What a form sees of the value; `None` where the value cannot be opened so.
+    pub(super) fn source(&self, case: &ValueCase) -> Option<Source<'_>> {
+        match self.view(case)? {
+            View::Text(head, whole) => Some(Source { head, whole: *whole, document: None }),
+            View::Document(document, whole, _) => Some(Source { head: &[], whole: *whole, document: Some(document) }),
+            View::Nothing | View::Unreadable(_) => None,
+        }
+    }
+
+    /// True when what was not read decides whether the value can be opened so at all.
+    pub(super) fn is_open(&self, case: &ValueCase) -> bool {
+        matches!(self.view(case), Some(View::Nothing))
+    }
+
+    /// True when the value is a document to some form.
+    pub(super) fn is_document(&self) -> bool {
+        self.0.iter().any(|(_, view)| matches!(view, View::Document(..)))
+    }
+
+    /// Why the value, or a field of it, cannot be opened.
+    pub(super) fn unreadable_because(self) -> Option<String> {
+        let whole = !self.is_document();
+        self.0.into_iter().find_map(|(_, view)| match view {
+            View::Unreadable(why) if whole => Some(why),
+            View::Document(_, _, why) => why,
+            _ => None,
+        })
+    }
+
+    fn view(&self, case: &ValueCase) -> Option<&View<'a>> {
+        self.0.iter().find(|(opening, _)| **opening == case.opening).map(|(_, view)| view)
+    }
+}
+
+fn view<'a>(opening: &Opening, plain: &'a Result<Plain<'a>, String>) -> View<'a> {
+    let Plain { bytes, whole } = match plain {
+        Ok(plain) if plain.bytes.is_empty() && !plain.whole => return View::Nothing,
+        Ok(plain) => plain,
+        Err(why) => return View::Unreadable(why.clone()),
+    };
+    if !opening.value.encoding.has_fields() {
+        return View::Text(bytes, *whole);
+    }
+    match document(opening.value.encoding, bytes, *whole) {
+        Ok(document) => with_fields(opening, document, *whole),
+        Err(why) => View::Unreadable(why),
+    }
+}
+
+/// A document, with those of its fields opened that something is in.
+fn with_fields<'a>(opening: &Opening, document: Json<'a>, whole: bool) -> View<'a> {
+    if opening.inside.is_empty() {
+        return View::Document(document, whole, None);
+    }
+    let (mut document, mut unread) = (document.into_owned(), None);
+    for (path, pipeline) in &opening.inside {
+        let opened = open_field(&mut document, path, pipeline, whole);
+        unread = unread.or(opened.err().map(|why| format!("`{path}` cannot be read: {why}")));
+    }
+    View::Document(document, whole, unread)
+}
+
+/// The fields of a hash as members of an object.
+fn fields(hash: &Hash) -> Json<'_> {
+    Json::Object(hash.fields.iter().map(|field| (String::from_utf8_lossy(&field.name), member(field))).collect())
+}
+
+fn member(field: &Field) -> Json<'_> {
+    match std::str::from_utf8(&field.head) {
+        Ok(text) => Json::String(Cow::Borrowed(text)),
+        // The last character may be cut.
+        Err(error) if !field.is_whole() && error.error_len().is_none() => {
+            Json::String(String::from_utf8_lossy(&field.head[..error.valid_up_to()]))
+        }
+        Err(_) => Json::Bytes(Cow::Borrowed(&field.head)),
+    }
+}
+
+fn document(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
+    match encoding {
+        Encoding::Msgpack => packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}")),
+        Encoding::Cbor => packed::cbor(bytes, whole).map_err(|why| format!("not CBOR: {why}")),
+        _ => json_prefix::parse(bytes, whole).map_err(|why| format!("not JSON: {why}")),
+    }
+}
+
+/// Puts what a field holds in the place of the field.
+fn open_field(document: &mut Json<'static>, path: &str, pipeline: &Pipeline, whole: bool) -> Result<(), String> {
+    let bytes = match document.pointer(path) {
+        Some(Json::String(text)) => text.into_owned().into_bytes(),
+        Some(Json::Bytes(bytes)) => bytes.into_owned(),
+        // Nothing to open: whether the field may lack, or be something else, is for the form to say.
+        _ => return Ok(()),
+    };
+    let plain = undo(&pipeline.codecs, &bytes, whole)?;
+    if plain.bytes.is_empty() && !plain.whole {
+        return Ok(());
+    }
+    let opened = match pipeline.encoding.has_fields() {
+        true => document_in(pipeline.encoding, &plain)?,
+        false => text(&plain.bytes),
+    };
+    document.put(path, opened);
+    Ok(())
+}
+
+fn document_in(encoding: Encoding, plain: &Plain<'_>) -> Result<Json<'static>, String> {
+    document(encoding, &plain.bytes, plain.whole).map(Json::into_owned)
+}
+
+fn text(bytes: &[u8]) -> Json<'static> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Json::String(text.to_owned().into()),
+        Err(_) => Json::Bytes(bytes.to_vec().into()),
+    }
+}

@@ -1,0 +1,35 @@
+//! Locks that an operator gave more time.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use super::key_identity::KeyIdentity;
+use super::observation::SeenSlot;
+
+/// What `extend` left at each Redis key.
+pub(crate) type Left = HashMap<Vec<u8>, Vec<KeyIdentity>>;
+
+type Read = Box<dyn FnOnce() -> Left + Send>;
+
+/// The locks that were extended. Who knows them is asked when the first lock stays longer than it should: most runs meet none.
+#[derive(Clone, Default)]
+pub struct Extended(Option<Arc<LazyLock<Left, Read>>>);
+
+impl Extended {
+    pub(crate) fn read_by(read: impl FnOnce() -> Left + Send + 'static) -> Self {
+        Self(Some(Arc::new(LazyLock::new(Box::new(read)))))
+    }
+
+    /// True when the lock ends at the moment that an operator gave it.
+    pub(crate) fn has(&self, lock: &SeenSlot) -> bool {
+        let left = self.0.as_ref().and_then(|left| left.get(&lock.redis_key));
+        left.is_some_and(|left| left.iter().any(|left| left.ends_as(lock)))
+    }
+}
+
+impl fmt::Debug for Extended {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Extended")
+    }
+}

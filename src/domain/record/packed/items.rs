@@ -1,0 +1,133 @@
+//! What both formats have in common: lengths in front, big-endian numbers, containers of items.
+
+use std::borrow::Cow;
+
+use crate::domain::record::Json;
+
+/// As deep as JSON parsers commonly go.
+const DEEPEST: usize = 128;
+
+pub(super) enum Stop {
+    /// The bytes end here.
+    Cut,
+    Odd(String),
+}
+
+pub(super) type Read<T> = Result<T, Stop>;
+
+pub(super) fn odd<T>(why: impl Into<String>) -> Read<T> {
+    Err(Stop::Odd(why.into()))
+}
+
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+    depth: usize,
+    /// True once the bytes ended within something.
+    pub(super) cut: bool,
+}
+
+/// Reads a document by its format's reader of items.
+///
+/// # Errors
+/// Why the bytes are no such document. With `whole` false they may end anywhere.
+pub(super) fn document<'a>(
+    bytes: &'a [u8],
+    whole: bool,
+    item: impl FnOnce(&mut Reader<'a>) -> Read<Json<'a>>,
+) -> Result<Json<'a>, String> {
+    let mut reader = Reader { rest: bytes, depth: 0, cut: false };
+    match item(&mut reader) {
+        Err(Stop::Odd(why)) => Err(why),
+        Err(Stop::Cut) => Err("the end is missing".to_owned()),
+        Ok(_) if reader.cut && whole => Err("the end is missing".to_owned()),
+        Ok(_) if !reader.cut && !reader.rest.is_empty() => Err("something follows behind its end".to_owned()),
+        Ok(json) => Ok(json),
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn byte(&mut self) -> Read<u8> {
+        let (first, rest) = self.rest.split_first().ok_or(Stop::Cut)?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    /// True, and the byte is taken, when it is the next one.
+    pub(super) fn takes(&mut self, byte: u8) -> Read<bool> {
+        let is_next = *self.rest.first().ok_or(Stop::Cut)? == byte;
+        self.rest = &self.rest[usize::from(is_next)..];
+        Ok(is_next)
+    }
+
+    pub(super) fn fixed<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(Stop::Cut)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    /// A whole number of so many bytes: 1, 2, 4 or 8.
+    pub(super) fn number(&mut self, bytes: usize) -> Read<u64> {
+        Ok(match bytes {
+            1 => self.byte()?.into(),
+            2 => u16::from_be_bytes(self.fixed()?).into(),
+            4 => u32::from_be_bytes(self.fixed()?).into(),
+            _ => u64::from_be_bytes(self.fixed()?),
+        })
+    }
+
+    /// So many bytes, or those that there are.
+    pub(super) fn bytes(&mut self, length: u64) -> &'a [u8] {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        self.cut |= self.rest.len() < length;
+        let (taken, rest) = self.rest.split_at(self.rest.len().min(length));
+        self.rest = rest;
+        taken
+    }
+
+    pub(super) fn text(&mut self, length: u64) -> Json<'a> {
+        let bytes = self.bytes(length);
+        Json::String(lossy(bytes, self.cut))
+    }
+
+    /// The items of a container, so many or, without a count, until `item` says that the end was there.
+    pub(super) fn items(&mut self, count: Option<u64>, mut item: impl FnMut(&mut Self) -> Read<bool>) -> Read<()> {
+        if self.depth == DEEPEST {
+            return odd(format!("it is nested deeper than {DEEPEST}"));
+        }
+        self.depth += 1;
+        let mut left = count.unwrap_or(u64::MAX);
+        while left > 0 && !self.cut {
+            match item(self) {
+                Ok(true) => left -= 1,
+                Ok(false) => break,
+                Err(Stop::Cut) => self.cut = true,
+                Err(odd) => return Err(odd),
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+}
+
+/// Text, of which the last character may be cut.
+fn lossy(bytes: &[u8], cut: bool) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(error) if cut && error.error_len().is_none() => String::from_utf8_lossy(&bytes[..error.valid_up_to()]),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
+
+/// The name that a key of a map stands for.
+pub(super) fn name(key: Json<'_>) -> Read<Cow<'_, str>> {
+    match key {
+        Json::String(text) | Json::Number(text) => Ok(text),
+        Json::Bytes(bytes) => Ok(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),
+        Json::Bool(flag) => Ok(Cow::Owned(flag.to_string())),
+        _ => odd("a key in a map is no text"),
+    }
+}
+
+pub(super) fn whole_number(number: impl ToString) -> Json<'static> {
+    Json::Number(Cow::Owned(number.to_string()))
+}

@@ -1,0 +1,81 @@
+//! MessagePack, by its specification: <https://github.com/msgpack/msgpack/blob/master/spec.md>.
+
+use std::borrow::Cow;
+
+use super::items::{Read, Reader, document, name, odd, whole_number};
+use crate::domain::record::Json;
+
+/// Reads a document, or with `whole` false the beginning of one.
+///
+/// # Errors
+/// Why the bytes are no MessagePack, for people.
+pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
+    document(bytes, whole, item)
+}
+
+fn item<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
+    let first = reader.byte()?;
+    match first {
+        0x00..=0x7f => Ok(whole_number(first)),
+        0x80..=0x8f => map(reader, u64::from(first & 0x0f)),
+        0x90..=0x9f => array(reader, u64::from(first & 0x0f)),
+        0xa0..=0xbf => Ok(reader.text(u64::from(first & 0x1f))),
+        0xc0 => Ok(Json::Null),
+        0xc1 => odd("0xc1 is no type of MessagePack"),
+        0xc2 | 0xc3 => Ok(Json::Bool(first == 0xc3)),
+        0xc4..=0xc6 => {
+            sized(reader, first - 0xc4, |reader, length| Ok(Json::Bytes(Cow::Borrowed(reader.bytes(length)))))
+        }
+        0xc7..=0xc9 => sized(reader, first - 0xc7, extension),
+        0xca => Ok(whole_number(f32::from_be_bytes(reader.fixed()?))),
+        0xcb => Ok(whole_number(f64::from_be_bytes(reader.fixed()?))),
+        0xcc..=0xcf => reader.number(1 << (first - 0xcc)).map(whole_number),
+        0xd0 => Ok(whole_number(i8::from_be_bytes(reader.fixed()?))),
+        0xd1 => Ok(whole_number(i16::from_be_bytes(reader.fixed()?))),
+        0xd2 => Ok(whole_number(i32::from_be_bytes(reader.fixed()?))),
+        0xd3 => Ok(whole_number(i64::from_be_bytes(reader.fixed()?))),
+        0xd4..=0xd8 => extension(reader, 1 << (first - 0xd4)),
+        0xd9..=0xdb => sized(reader, first - 0xd9, |reader, length| Ok(reader.text(length))),
+        0xdc | 0xdd => sized(reader, first - 0xdc + 1, array),
+        0xde | 0xdf => sized(reader, first - 0xde + 1, map),
+        0xe0..=0xff => Ok(whole_number(i8::from_be_bytes([first]))),
+    }
+}
+
+/// What has its length in front, of 1, 2 or 4 bytes.
+fn sized<'a>(
+    reader: &mut Reader<'a>,
+    power: u8,
+    read: impl FnOnce(&mut Reader<'a>, u64) -> Read<Json<'a>>,
+) -> Read<Json<'a>> {
+    let length = reader.number(1 << power)?;
+    read(reader, length)
+}
+
+fn array<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
+    let mut items = Vec::new();
+    reader.items(Some(count), |reader| {
+        items.push(item(reader)?);
+        Ok(true)
+    })?;
+    Ok(Json::Array(items))
+}
+
+fn map<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
+    let mut members = Vec::new();
+    reader.items(Some(count), |reader| {
+        let key = name(item(reader)?)?;
+        // A name that is cut is no name.
+        if !reader.cut {
+            members.push((key, item(reader)?));
+        }
+        Ok(true)
+    })?;
+    Ok(Json::Object(members))
+}
+
+/// A type of the application's own: its bytes, for nobody else knows what they mean.
+fn extension<'a>(reader: &mut Reader<'a>, length: u64) -> Read<Json<'a>> {
+    reader.byte()?;
+    Ok(Json::Bytes(Cow::Borrowed(reader.bytes(length))))
+}

@@ -1,0 +1,184 @@
+//! How a value is opened: the codecs that were put around it, what it is then, and which of its fields are opened in turn.
+
+use serde::Deserialize;
+use strum::{EnumString, IntoStaticStr};
+
+use crate::domain::as_str::as_str;
+
+/// What the bytes of a value are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr, EnumString)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Encoding {
+    Text,
+    Json,
+    Msgpack,
+    Cbor,
+    /// Python's, told by its first bytes and shown as bytes. To read a pickle is to run what it says.
+    Pickle,
+    /// The text that PHP's `serialize` writes, told by its first bytes.
+    Php,
+    /// Ruby's, told by its first bytes.
+    Marshal,
+    /// No string but a hash, whose fields are the first step of pointers.
+    #[serde(skip_deserializing)]
+    Hash,
+    /// No string but a set: that it is there is all that is told.
+    #[serde(skip_deserializing)]
+    Set,
+    #[serde(skip_deserializing)]
+    Zset,
+    #[serde(skip_deserializing)]
+    List,
+}
+
+as_str!(Encoding);
+
+impl Encoding {
+    /// True when pointers lead to fields of it.
+    pub(crate) fn has_fields(self) -> bool {
+        matches!(self, Self::Json | Self::Msgpack | Self::Cbor | Self::Hash)
+    }
+
+    /// Redis's name of the type of a value that is no string.
+    pub(crate) fn other_type(self) -> Option<&'static str> {
+        matches!(self, Self::Hash | Self::Set | Self::Zset | Self::List).then(|| self.as_str())
+    }
+
+    /// True when nothing but its first bytes is looked at: what is in it is shown as bytes, and never decoded.
+    pub(crate) fn is_shown_only(self) -> bool {
+        matches!(self, Self::Pickle | Self::Php | Self::Marshal)
+    }
+}
+
+/// The type of a Redis key, where a form names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ValueType {
+    String,
+    Hash,
+    Set,
+    Zset,
+    List,
+}
+
+impl ValueType {
+    /// What a value of the type is, where that is no string.
+    pub(super) fn encoding(self) -> Option<Encoding> {
+        match self {
+            Self::String => None,
+            Self::Hash => Some(Encoding::Hash),
+            Self::Set => Some(Encoding::Set),
+            Self::Zset => Some(Encoding::Zset),
+            Self::List => Some(Encoding::List),
+        }
+    }
+}
+
+/// What a service puts around a value before it stores the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Codec {
+    Gzip,
+    Zlib,
+    Brotli,
+    Hex,
+    Base64,
+}
+
+as_str!(Codec);
+
+impl Codec {
+    /// True when the first bytes of what is stored may tell nothing yet of what is in it.
+    pub(crate) fn compresses(self) -> bool {
+        matches!(self, Self::Gzip | Self::Zlib | Self::Brotli)
+    }
+}
+
+/// The codecs to undo, in this order, and what comes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pipeline {
+    pub(crate) codecs: Vec<Codec>,
+    pub(crate) encoding: Encoding,
+}
+
+impl From<Encoding> for Pipeline {
+    fn from(encoding: Encoding) -> Self {
+        Self { codecs: Vec::new(), encoding }
+    }
+}
+
+impl Pipeline {
+    /// Reads such a list as `["base64", "gzip", "json"]`.
+    ///
+    /// # Errors
+    /// The index of the word that is wrong, and why.
+    pub(super) fn parse(words: &[String]) -> Result<Self, (usize, String)> {
+        let Some((last, before)) = words.split_last() else { return Err((0, "`decode` names no step".to_owned())) };
+        let mut codecs = Vec::with_capacity(words.len());
+        for (index, word) in before.iter().enumerate() {
+            codecs.push(word.parse().map_err(|_| (index, unknown(word)))?);
+        }
+        let encoding = last.parse().ok().filter(|encoding: &Encoding| encoding.other_type().is_none());
+        if let Some(encoding) = encoding {
+            return Ok(Self { codecs, encoding });
+        }
+        codecs.push(last.parse().map_err(|_| (before.len(), unknown(last)))?);
+        Ok(Self { codecs, encoding: Encoding::Text })
+    }
+
+    /// The steps as `schema.toml` lists them.
+    pub(crate) fn words(&self) -> Vec<&'static str> {
+        self.codecs.iter().map(|codec| codec.as_str()).chain([self.encoding.as_str()]).collect()
+    }
+}
+
+fn unknown(word: &str) -> String {
+    format!(
+        "`{word}` is no step of `decode` here: gzip, zlib, brotli, hex, base64, and at the end json, msgpack, cbor, text, pickle, php or marshal"
+    )
+}
+
+/// How a value is opened, before its fields are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Opening {
+    pub(crate) value: Pipeline,
+    /// Pointers to texts in the value that are opened in turn, outer ones first: a pointer goes on into what comes out.
+    pub(crate) inside: Vec<(String, Pipeline)>,
+}
+
+impl Opening {
+    /// True when a text as `[write]` has texts is all of the value.
+    pub(crate) fn is_as_stored(&self) -> bool {
+        let is_text = matches!(self.value.encoding, Encoding::Text | Encoding::Json);
+        is_text && self.value.codecs.is_empty() && self.inside.is_empty()
+    }
+
+    /// True when the first bytes of a value may tell nothing yet of what is in it.
+    pub(crate) fn compresses(&self) -> bool {
+        let pipelines = self.inside.iter().map(|(_, pipeline)| pipeline).chain([&self.value]);
+        pipelines.flat_map(|pipeline| &pipeline.codecs).any(|codec| codec.compresses())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Vec<&'static str>, (usize, String)> {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        Pipeline::parse(&words).map(|pipeline| pipeline.words())
+    }
+
+    #[test]
+    fn codecs_come_first_and_what_they_wrap_last() {
+        assert_eq!(parse(&["base64", "gzip", "json"]).unwrap(), ["base64", "gzip", "json"]);
+        assert_eq!(parse(&["hex"]).unwrap(), ["hex", "text"]);
+        assert_eq!(parse(&["cbor"]).unwrap(), ["cbor"]);
+        for (words, at) in
+            [(&[][..], 0), (&["json", "gzip"], 0), (&["gzip", "lz4"], 1), (&["gzip", "lz4", "json"], 1), (&["hash"], 0)]
+        {
+            assert_eq!(parse(words).unwrap_err().0, at, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Format 2: what a file may leave out, and what it then has to say all the same.
+
+use super::*;
+use crate::domain::schema::{Condition, SlotIs, TtlOf};
+
+const OBSERVED: &str = r#"format = 2
+name = "mine"
+keys = { record = "pay:{key}" }
+ttl = { lock = "30s", result = "none" }
+
+[[value]]
+name = "running"
+where = { "/status" = "INPROGRESS" }
+state = "in-progress"
+
+[[value]]
+name = "done"
+equals = "done"
+state = "completed"
+"#;
+
+fn observed(from: &str, to: &str) -> Result<Schema, SchemaError> {
+    assert!(OBSERVED.contains(from), "{from}");
+    read(&OBSERVED.replacen(from, to, 1))
+}
+
+#[track_caller]
+fn says(from: &str, to: &str, line: usize, message: &str) {
+    let error = observed(from, to).unwrap_err();
+    assert!(error.line == line && error.message.contains(message), "{error}");
+}
+
+#[test]
+fn what_can_be_told_need_not_be_said() {
+    let schema = read(OBSERVED).unwrap();
+    let encodings: Vec<_> = schema.values.iter().map(|case| (case.slot, case.encoding().as_str())).collect();
+    assert_eq!(encodings, [(0, "json"), (0, "text")]);
+    assert_eq!((schema.ttl(TtlOf::Lock).is_some(), schema.ttl(TtlOf::Result)), (true, None));
+    assert!(schema.steps().next().is_none() && schema.begin_calls().is_empty());
+}
+
+#[test]
+fn what_cannot_be_told_is_asked_for() {
+    says("equals = \"done\"\n", "", 11, "what tells this value?");
+    says(", result = \"none\"", "", 4, "missing field `result`");
+    says("record = \"pay:{key}\"", "lock = \"l:{key}\", result = \"r:{key}\"", 6, "`at` is missing");
+    says("record = \"pay:{key}\"", "prefix = \"a\"", 3, "no template writes");
+    says("format = 2", "format = 3", 1, "this idemctl reads formats 1 and 2");
+}
+
+#[test]
+fn how_a_value_is_opened_is_checked() {
+    let state = "state = \"in-progress\"";
+    let with = |lines: &str, line, message: &str| says(state, &format!("{lines}\n{state}"), line, message);
+    with("decode = [\n\"gzip\",\n\"yaml\"]", 11, "`yaml` is no step of `decode` here");
+    with("decode = [\"json\"]\nencoding = \"json\"", 10, "`decode` ends with the encoding");
+    with("decode_at = { a = [\"json\"] }", 9, "starts with `/`");
+    with("encoding = \"json\"\ntype = \"hash\"", 10, "are of strings: a hash has `decode_at`");
+    says("equals = \"done\"", "equals = \"done\"\ndecode_at = { \"/a\" = [\"json\"] }", 14, "`decode_at` looks into");
+}
+
+#[test]
+fn locks_alone_need_no_ttl_of_results() {
+    let lock = OBSERVED.split("\n[[value]]\nname = \"done\"").next().unwrap().replace("record", "lock");
+    let schema = read(&lock.replace(", result = \"none\"", "")).unwrap();
+    assert!(schema.has_locks() && schema.slots.len() == 1);
+    let results =
+        OBSERVED.replace("record", "result").replace("in-progress", "completed").replace("lock = \"30s\", ", "");
+    assert!(!read(&results).unwrap().has_locks());
+}
+
+/// Rule: a placeholder that stands for nothing would be sent as an empty word.
+#[test]
+fn a_step_sends_nothing_that_the_file_does_not_give() {
+    let begin = |word: &str| {
+        format!(
+            "state = \"completed\"\n[[begin.call]]\ncommand = [\"SET\", \"{{record}}\", \"{word}\"]\nreplies = [{{ word = \"OK\", means = \"acquired\" }}]"
+        )
+    };
+    observed("state = \"completed\"", &begin("{lock_ttl}")).unwrap();
+    for word in ["{result_ttl}", "{lock_value}", "{result_value}"] {
+        says("state = \"completed\"", &begin(word), 15, "stands for nothing: neither [ttl] nor [write] gives it");
+    }
+    let locks = OBSERVED.replace("record = \"pay:{key}\"", "lock = \"pay:{key}\"");
+    let error = read(&locks.replacen("state = \"completed\"", &begin("x"), 1)).unwrap_err();
+    assert!(error.message.contains("`{record}` stands for nothing: [keys] has no `record`"), "{error}");
+}
+
+/// Rule: a file of format 1 says all that format 1 asks for, so that an older idemctl reads it as this one does.
+#[test]
+fn the_first_format_leaves_nothing_out() {
+    for (from, message) in [
+        ("at = \"result\"\n", "missing field `at`"),
+        ("encoding = \"json\"\n", "missing field `encoding`"),
+        ("lock_value = \"{owner}\"\n", "missing field `lock_value`"),
+        ("lock = \"30s\"\n", "missing field `lock`"),
+        ("lock = \"lock:{key}\"\n", "either `record`, or both"),
+    ] {
+        let error = read(&SOUND.replacen(from, "", 1)).unwrap_err();
+        assert!(error.message.contains(message), "{from}: {error}");
+    }
+    let error = read(&SOUND.replacen("\"30s\"", "\"none\"", 1)).unwrap_err();
+    assert!(error.message.contains("`none` is of format 2"), "{error}");
+    let complete = &SOUND[SOUND.find("[complete]").unwrap()..];
+    assert!(read(&SOUND.replacen(complete, "", 1)).unwrap_err().message.contains("missing field `complete`"));
+}
+
+const ASKING: &str = r#"
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { value = "running", means = "conflict" },
+  { value = "done", means = "mismatch", when = { fingerprint = "other" } },
+  { value = "done", means = "replay" },
+  { nil = true, means = "acquired" },
+]
+"#;
+
+fn asking(from: &str, to: &str) -> Result<Schema, SchemaError> {
+    assert!(ASKING.contains(from), "{from}");
+    read(&format!("{OBSERVED}{}", ASKING.replacen(from, to, 1)))
+}
+
+#[test]
+fn a_reply_with_a_form_is_foretold_where_such_a_value_stands() {
+    let schema = asking("", "").unwrap();
+    let replies = &schema.begin_calls()[0].replies;
+    let when: Vec<_> = replies.iter().map(|reply| reply.when.clone()).collect();
+    let of = |form, other_payload| vec![Condition { slots: vec![(0, SlotIs::Value(form))], other_payload }];
+    assert_eq!(when, [of(0, false), of(1, true), of(1, false), vec![]]);
+    let explicit = asking("means = \"replay\"", "means = \"replay\", when = { record = \"present\" }").unwrap();
+    assert_eq!(explicit.begin_calls()[0].replies[2].when[0].slots, [(0, SlotIs::Present)]);
+}
+
+/// Rule: a reply that an earlier one leaves nothing to says what never happens.
+#[test]
+fn a_reply_that_is_never_met_is_refused() {
+    let met = |replies: &str| {
+        let from = &ASKING[ASKING.find("  {").unwrap()..ASKING.find("\n]\n").unwrap()];
+        asking(from, &format!("{replies}\n  {{ nil = true, means = \"acquired\" }},"))
+    };
+    for (first, second) in [
+        ("text = true", "text = true"),
+        ("text = true", "word = \"OK\""),
+        ("text = true", "value = \"done\""),
+        ("value = \"done\"", "value = \"done\""),
+        ("value = \"done\"", "word = \"done\""),
+        ("integer = 1", "integer = 1"),
+        ("error = \"*\"", "error = \"LOCKED\""),
+        ("array = 1", "array = 1, value = \"done\""),
+    ] {
+        let reply = |pattern: &str| format!("  {{ {pattern}, means = \"conflict\" }},");
+        let error = met(&[reply(first), reply(second)].join("\n")).unwrap_err();
+        let is_named = error.message.contains("this reply is never met: reply 1 of the call");
+        assert!(error.line == 20 && is_named, "{first}, {second}: {error}");
+        if first != second {
+            met(&[reply(second), reply(first)].join("\n")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_form_is_named_once_and_only_for_texts() {
+    let error = |to: &str| asking("value = \"running\"", to).unwrap_err().to_string();
+    assert!(error("value = \"gone\"").contains("no [[value]] is called `gone`"));
+    assert!(error("value = \"running\", word = \"OK\"").contains("`value` stands alone, or beside `array`"));
+    let other = asking("fingerprint = \"other\"", "fingerprint = \"same\"").unwrap_err();
+    assert!(other.message.contains("`fingerprint` is `other`"), "{other}");
+    let old = SOUND.replacen("nil = true,", "value = \"held\",", 1);
+    assert!(read(&old).unwrap_err().message.contains("are of format 2: write `format = 2`"));
+}
+
+#[test]
+fn what_is_written_has_something_to_stand_for() {
+    let write = |line: &str| format!("state = \"completed\"\n\n[write]\n{line}");
+    let fits = |line: &str| observed("state = \"completed\"", &write(line));
+    fits("lock_value = '{\"k\":\"{key}\",\"until\":{lock_expires_s},\"at\":\"{now_rfc3339}\"}'").unwrap();
+    fits("result_value = '{\"hex\":\"{body_hex}\",\"a\":{kept:/a/b}{kept}}'").unwrap();
+    fits("result_value = '{\"a\":{\"b\":{status}}}'").unwrap();
+    says("state = \"completed\"", &write("result_value = '{kept:trace}'"), 17, "`{kept:trace}` is no placeholder");
+    says("state = \"completed\"", &write("result_value = '{result_expires_ms}'"), 17, "[ttl] gives no result TTL");
+    says("state = \"completed\"", &write("lock_value = '{kept:/a}'"), 17, "a lock keeps nothing");
+    let old = SOUND.replacen("\"{owner}\"", "\"{key}\"", 1);
+    let error = read(&old).unwrap_err();
+    assert!(error.line == 28 && error.message.contains("`{key}` is of format 2"), "{error}");
+}

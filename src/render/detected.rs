@@ -1,0 +1,193 @@
+//! Whose keys an unknown Redis holds: for people, and as JSON.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::escape;
+use super::page::Page;
+use super::style::View;
+use super::table;
+use crate::domain::detect::{Confidence, Group, Guess};
+
+/// Groups of nobody that people are shown.
+const MOST_OF_NOBODY: usize = 20;
+
+/// A group, and what to do with its schema.
+pub struct Detected {
+    pub group: Group,
+    pub next: Next,
+    /// Redis keys of the whole keyspace that are of the group, by the part of them that was looked at.
+    pub keys: u64,
+    /// True when every Redis key was looked at.
+    pub is_exact: bool,
+}
+
+/// What is to be done for the other commands to read the group.
+pub enum Next {
+    /// This schema, with this prefix, is to be adopted.
+    Adopt(String, Option<String>),
+    /// The other commands read this schema's records as it is.
+    Read(String),
+    Nothing,
+}
+
+impl Next {
+    /// The command line.
+    fn command(&self) -> Option<String> {
+        match self {
+            Self::Adopt(schema, None) => Some(format!("idemctl schema adopt {}", word(schema))),
+            Self::Adopt(schema, Some(prefix)) => {
+                Some(format!("idemctl schema adopt {} --prefix {}", word(schema), word(prefix)))
+            }
+            Self::Read(schema) => Some(format!("idemctl list --schema {}", word(schema))),
+            Self::Nothing => None,
+        }
+    }
+}
+
+/// A word of a command line as a shell takes it.
+fn word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":._/@%+=,-".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", escape::again(&text.replace('\'', "'\\''")))
+}
+
+/// The groups with the words that are the same in text and JSON.
+#[derive(Serialize)]
+pub struct GroupFields {
+    pattern: String,
+    #[serde(rename = "type")]
+    kind: String,
+    sampled: usize,
+    keys: u64,
+    schema: Option<String>,
+    prefix: Option<String>,
+    role: Option<&'static str>,
+    confidence: &'static str,
+    evidence: Vec<String>,
+    states: Map<String, Value>,
+    stuck: Option<usize>,
+    also_possible: Vec<Value>,
+    adopt: Option<String>,
+}
+
+pub fn fields(detected: &Detected) -> GroupFields {
+    let Detected { group, next, keys, .. } = detected;
+    let guess = group.guess.as_ref();
+    GroupFields {
+        pattern: group.pattern.clone(),
+        kind: group.kind.clone(),
+        sampled: group.sampled,
+        keys: *keys,
+        schema: guess.map(|guess| guess.schema.name.clone()),
+        prefix: guess.and_then(Guess::other_prefix).map(str::to_owned),
+        role: guess.map(|guess| guess.schema.slots[guess.slot].role.as_str()),
+        confidence: group.confidence.as_str(),
+        evidence: group.evidence.clone(),
+        states: group.states.iter().map(|(state, count)| ((*state).to_owned(), json!(count))).collect(),
+        stuck: group.stuck,
+        also_possible: group.others.iter().map(|other| json!({ "schema": other.schema, "why": other.why })).collect(),
+        adopt: next.command().filter(|_| matches!(next, Next::Adopt(..))),
+    }
+}
+
+/// A page for people: a paragraph for each group that a schema claims, a table of the others.
+pub fn text(all: &[Detected], view: View) -> String {
+    let mut page = Page::new(view);
+    let (claimed, others): (Vec<_>, Vec<_>) = all.iter().partition(|detected| detected.group.guess.is_some());
+    for detected in &claimed {
+        paragraph(&mut page, detected);
+        page.line("");
+    }
+    if !others.is_empty() {
+        page.line(&view.palette.bold("Nobody's, as far as the schemas tell"));
+        let rows = others.iter().take(MOST_OF_NOBODY).map(|detected| of_nobody(detected)).collect();
+        page.text.push_str(&table::grid_folding(
+            view,
+            &["PATTERN", "TYPE", "KEYS", "NOTE"],
+            rows,
+            &["PATTERN", "NOTE"],
+        ));
+        let more = others.len().saturating_sub(MOST_OF_NOBODY);
+        if more > 0 {
+            page.line(&format!("and {more} more patterns (-o json has them all)"));
+        }
+    }
+    page.text
+}
+
+fn paragraph(page: &mut Page, detected: &Detected) {
+    let group = &detected.group;
+    let Some(guess) = &group.guess else { return };
+    page.line(&page.view.palette.bold(&escape::text(group.pattern.as_bytes())));
+    page.field("Schema", &schema(group, guess));
+    page.field("Keys", &keys(detected));
+    page.field("States", &states(group));
+    page.field("Known by", &escape::text(group.evidence.join("; ").as_bytes()));
+    let label = match (&detected.next, group.confidence) {
+        (Next::Adopt(..), Confidence::Is) => "Adopt",
+        (Next::Adopt(..), _) => "Adopt, if so",
+        _ => "Read already",
+    };
+    if let Some(command) = detected.next.command() {
+        // A command is copied: it stands in one line, however long.
+        let label = page.view.palette.dim(&format!("{label:<14}"));
+        page.line(&format!("  {label}{command}"));
+    }
+}
+
+fn schema(group: &Group, guess: &Guess) -> String {
+    let name = escape::text(guess.schema.name.as_bytes());
+    let prefix = guess.other_prefix().map(|prefix| format!(", prefix {}", escape::text(prefix.as_bytes())));
+    let others = group
+        .others
+        .iter()
+        .map(|other| format!("; or {}: {}", escape::text(other.schema.as_bytes()), escape::text(other.why.as_bytes())));
+    let perhaps = if group.confidence == Confidence::Is { "" } else { "perhaps " };
+    format!("{perhaps}{name}{}{}", prefix.unwrap_or_default(), others.collect::<String>())
+}
+
+fn keys(detected: &Detected) -> String {
+    let (keys, kind) = (count(detected), &detected.group.kind);
+    let plural = if detected.keys == 1 {
+        ""
+    } else if kind.ends_with('h') {
+        "es"
+    } else {
+        "s"
+    };
+    let sampled = if detected.is_exact { String::new() } else { format!(" ({} looked at)", detected.group.sampled) };
+    format!("{keys} {kind}{plural}{sampled}")
+}
+
+fn count(detected: &Detected) -> String {
+    let sign = if detected.is_exact { "" } else { "~" };
+    format!("{sign}{}", detected.keys)
+}
+
+fn states(group: &Group) -> String {
+    let states: Vec<_> = group.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let locks = group.states.get("in-progress").copied().unwrap_or(0);
+    let stuck = match group.stuck {
+        None => "; whether a lock is stuck cannot be told: this service gives locks no TTL".to_owned(),
+        Some(0) if locks == 0 => String::new(),
+        Some(0) => "; no lock is without expiry".to_owned(),
+        Some(1) => "; 1 lock without expiry is stuck".to_owned(),
+        Some(stuck) => format!("; {stuck} locks without expiry are stuck"),
+    };
+    states.join(", ") + &stuck
+}
+
+fn of_nobody(detected: &Detected) -> Vec<String> {
+    let group = &detected.group;
+    let others = group.others.iter().map(|other| format!("{} {}", other.schema, other.why));
+    let note: Vec<_> = group.evidence.iter().cloned().chain(others).collect();
+    vec![
+        escape::text(group.pattern.as_bytes()),
+        escape::text(group.kind.as_bytes()),
+        count(detected),
+        escape::text(note.join("; ").as_bytes()),
+    ]
+}

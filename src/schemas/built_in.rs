@@ -1,0 +1,55 @@
+//! The schema folders that are compiled in: the services' own, which every run reads, and the layouts of published libraries, of which
+//! a run reads those that somebody names.
+
+use crate::domain::schema::{Origin, Prefixes, SchemaSource, Script};
+
+/// A folder of `lua/` or of `lua/libraries/`.
+pub(super) struct BuiltIn {
+    pub(super) folder: &'static str,
+    /// Where `schema.toml` stands in the project.
+    file: &'static str,
+    toml: &'static str,
+    json: &'static str,
+    scripts: &'static [(&'static str, &'static str)],
+}
+
+pub(super) const BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+
+/// Not among `BUILT_IN`, for each schema that is read costs every run, and a library's keys look like other programs' too.
+pub(super) const LIBRARIES: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/libraries.rs"));
+
+impl BuiltIn {
+    /// What the parser reads, with the prefixes of the deployment.
+    pub(super) fn source<'a>(&self, prefixes: Prefixes<'a>) -> SchemaSource<'a> {
+        let script = |(name, text): &(&str, &'static str)| Script { name: (*name).to_owned(), text: (*text).into() };
+        SchemaSource {
+            file: self.file,
+            toml: self.toml,
+            json: Some(self.json),
+            scripts: self.scripts.iter().map(script).collect(),
+            origin: Origin::BuiltIn,
+            prefixes,
+        }
+    }
+}
+
+/// The names of the libraries whose layout is known.
+pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
+    LIBRARIES.iter().map(|library| library.folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::schema;
+
+    #[test]
+    fn the_json_compiled_in_says_what_the_toml_says() {
+        for built_in in BUILT_IN.iter().chain(LIBRARIES) {
+            let of = |json| SchemaSource { json, ..built_in.source(Prefixes::default()) };
+            let from_toml = schema::parse(of(None)).unwrap();
+            let from_json = schema::parse(of(Some(built_in.json))).unwrap();
+            assert_eq!(format!("{from_json:?}"), format!("{from_toml:?}"));
+        }
+    }
+}

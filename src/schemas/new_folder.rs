@@ -1,0 +1,73 @@
+//! The files of a schema's folder, to make another folder of.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::domain::schema::Script;
+use crate::files;
+
+/// A `schema.toml`, and the scripts beside it.
+pub(crate) struct Files {
+    pub(crate) toml: String,
+    pub(crate) scripts: Vec<Script>,
+}
+
+impl Files {
+    /// The same under another name, its comments included.
+    pub(crate) fn renamed(self, name: &str) -> Self {
+        let mut is_named = false;
+        let line = |line: &str| {
+            let is_name = !is_named && line.split('=').next().is_some_and(|field| field.trim() == "name");
+            is_named |= is_name;
+            if is_name { format!("name = {name:?}\n") } else { format!("{line}\n") }
+        };
+        let toml = self.toml.lines().map(line).collect();
+        Self { toml, ..self }
+    }
+}
+
+/// # Errors
+/// What a schema's name is made of, where this one is made of something else.
+pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_path = name.starts_with('.');
+    if !name.is_empty() && !is_path && name.bytes().all(is_fit) {
+        return Ok(());
+    }
+    Err(format!("`{name}` cannot be a schema's name: it is made of letters, digits, `-`, `_` and `.`"))
+}
+
+/// Makes the folder with these files, whole or not at all.
+///
+/// # Errors
+/// The folder cannot be written.
+pub(crate) fn write_new(folder: &Path, of: &Files) -> io::Result<()> {
+    let around = folder.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(around)?;
+    let beside = tempfile::Builder::new().prefix(".new-").tempdir_in(around)?;
+    files::write(&beside.path().join("schema.toml"), of.toml.as_bytes(), false)?;
+    for script in &of.scripts {
+        files::write(&beside.path().join(format!("{}.lua", script.name)), script.text.as_bytes(), false)?;
+    }
+    let made = beside.keep();
+    fs::rename(&made, folder).inspect_err(|_| _ = fs::remove_dir_all(&made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_its_own_name_and_every_comment() {
+        let toml = "# Ours.\nformat = 1\nname = \"old\" # its name\n[[value]]\nname = \"held\"\n".to_owned();
+        let renamed = Files { toml, scripts: Vec::new() }.renamed("new");
+        assert_eq!(renamed.toml, "# Ours.\nformat = 1\nname = \"new\"\n[[value]]\nname = \"held\"\n");
+    }
+
+    #[test]
+    fn a_name_leads_nowhere_else() {
+        assert!(["..", "", "a/b", ".hidden", "a b"].iter().all(|name| refuse_name(name).is_err()));
+        assert!(["shop", "shop-v1.2"].iter().all(|name| refuse_name(name).is_ok()));
+    }
+}

@@ -1,0 +1,87 @@
+//! A completion tried beforehand: the service's own steps on a private server, on what stands at the record's Redis keys.
+
+use uuid::Uuid;
+
+use crate::domain::record::{Content, Expiry, Record, Response, age};
+use crate::domain::schema::{Meaning, Step, TtlOf};
+use crate::domain::step::{Request, StepReply};
+use crate::sim::simulate::Servers;
+use crate::store::{Sandbox, SandboxError, StoreError, Wire, pack};
+
+/// What a request gets that comes after the completion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rehearsed {
+    /// Its begin step answers so.
+    Answers(Meaning),
+    /// The complete step did not store the response there.
+    NotStored,
+    /// Its begin step answers what the schema does not know.
+    Unknown,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotRehearsed {
+    #[error(transparent)]
+    NoServer(#[from] SandboxError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Completes the record on a private server, with a lock taken for it where there is one in `hold`, and begins once more with
+/// the same payload; `None` where the schema does not describe the begin step.
+///
+/// # Errors
+/// No private server, or one that fails.
+pub(crate) async fn rehearse(
+    record: &Record,
+    complete: &Step,
+    request: &Request<'_>,
+    hold: Option<&[u8]>,
+    servers: &Servers,
+) -> Result<Option<Rehearsed>, NotRehearsed> {
+    let Some(begin) = &record.schema.begin else { return Ok(None) };
+    let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
+    let mut wire = Wire::connect(&sandbox.first_database(&servers.like)).await?;
+    put_there(record, hold, &mut wire).await?;
+    if play(complete, request, &mut wire).await? != Some(Meaning::Stored) {
+        return Ok(Some(Rehearsed::NotStored));
+    }
+    let (owner, response) = (Uuid::new_v4().to_string(), Response::default());
+    let again = Request { owner: &owner, response: &response, error: None, before: None, ..request.clone() };
+    let means = play(begin, &again, &mut wire).await?;
+    Ok(Some(means.map_or(Rehearsed::Unknown, Rehearsed::Answers)))
+}
+
+/// Puts what was seen at the record's Redis keys there, and the lock that is taken for the step.
+async fn put_there(record: &Record, hold: Option<&[u8]>, wire: &mut Wire) -> Result<(), StoreError> {
+    for slot in &record.seen.slots {
+        let Content::Text { head, .. } = &slot.content else { continue };
+        set(&slot.redis_key, head, slot.expiry, wire).await?;
+    }
+    if let Some(lock) = hold {
+        let lives = record.schema.ttl(TtlOf::Lock).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
+        set(&record.seen.slots[record.schema.lock_slot()].redis_key, lock, lives, wire).await?;
+    }
+    Ok(())
+}
+
+async fn set(redis_key: &[u8], value: &[u8], expiry: Expiry, wire: &mut Wire) -> Result<(), StoreError> {
+    let mut words = vec![b"SET".to_vec(), redis_key.to_vec(), value.to_vec()];
+    if let Expiry::In(ms) = expiry {
+        // What is about to end shall not end in between.
+        words.extend([b"PX".to_vec(), ms.max(60_000).to_string().into_bytes()]);
+    }
+    wire.ask(&pack(words)).await.map(|_| ())
+}
+
+/// Makes a step's calls until a reply decides; `None` where none that the schema knows does.
+async fn play(step: &Step, request: &Request<'_>, wire: &mut Wire) -> Result<Option<Meaning>, StoreError> {
+    for call in &step.calls {
+        let reply: StepReply = wire.ask(&pack(request.words(call))).await?;
+        let known = request.listener().recognise(call, &reply).map(|known| known.means);
+        if known != Some(Meaning::Next) {
+            return Ok(known);
+        }
+    }
+    Ok(None)
+}

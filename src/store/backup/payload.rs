@@ -1,0 +1,82 @@
+//! What DUMP gives for a string, made from the string: a server takes longer to make it than to read the record.
+//!
+//! The format is that of RDB files: the type, the length, the bytes, the version of the format in two bytes and a CRC-64 of
+//! all before. A string has stood there like this in every version; DUMP may compress one besides, and RESTORE takes both.
+
+use super::checksum;
+
+/// The version of Redis 6.2, the oldest that is supported: RESTORE refuses what is newer than the server.
+const RDB_VERSION: u16 = 9;
+
+/// The type of a string.
+const STRING: u8 = 0;
+
+/// The version and the checksum.
+const END: usize = 10;
+
+/// A length below this stands in six bits.
+const SHORT: usize = 1 << 6;
+
+/// The longest string that is written here; its length stands in fourteen bits.
+pub(in crate::store) const LONGEST: usize = (1 << 14) - 1;
+
+/// The payload for a string; `None` for one that is longer than [`LONGEST`].
+pub(in crate::store) fn of_string(text: &[u8]) -> Option<Vec<u8>> {
+    let length = u16::try_from(text.len()).ok().filter(|_| text.len() <= LONGEST)?;
+    let [high, low] = length.to_be_bytes();
+    let mut payload = Vec::with_capacity(text.len() + 3 + END);
+    payload.push(STRING);
+    match text.len() {
+        ..SHORT => payload.push(low),
+        _ => payload.extend([0x40 | high, low]),
+    }
+    payload.extend_from_slice(text);
+    payload.extend(RDB_VERSION.to_le_bytes());
+    let sum = checksum::of_dump(&payload);
+    payload.extend(sum.to_le_bytes());
+    Some(payload)
+}
+
+/// The string that stands in a payload as it is; `None` where DUMP compressed the string, wrote a number, or saved another
+/// type.
+pub(super) fn string_in(payload: &[u8]) -> Option<&[u8]> {
+    let (&kind, rest) = payload.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first >> 6 {
+        0 => (usize::from(first), rest),
+        1 => {
+            let (&low, rest) = rest.split_first()?;
+            (usize::from(first & 0x3f) << 8 | usize::from(low), rest)
+        }
+        _ => return None,
+    };
+    let (text, end) = rest.split_at_checked(length)?;
+    (kind == STRING && end.len() == END).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_has_the_type_the_length_the_version_and_a_checksum() {
+        assert!(checksum::holds(&of_string(b"abc").unwrap()));
+        assert_eq!(of_string(b"abc").unwrap()[..7], *b"\0\x03abc\x09\0");
+        assert_eq!(of_string(&[b'x'; 64]).unwrap()[..4], *b"\0\x40\x40x");
+        assert_eq!(of_string(&[b'x'; LONGEST]).unwrap()[..4], *b"\0\x7f\xffx");
+        assert_eq!(of_string(&[b'x'; LONGEST + 1]), None);
+    }
+
+    #[test]
+    fn the_string_of_a_payload_is_found_again() {
+        for length in [0, 1, 63, 64, 300, LONGEST] {
+            let text = vec![b'x'; length];
+            let payload = of_string(&text).unwrap();
+            assert_eq!(string_in(&payload), Some(&text[..]));
+            assert_eq!(string_in(&payload[..payload.len() - 1]), None);
+        }
+        // A number, and a compressed string, as the format of RDB files writes them.
+        assert_eq!(string_in(b"\0\xc1\x39\x30\x0a\0\0\0\0\0\0\0\0\0"), None);
+        assert_eq!(string_in(b"\0\xc3\x09\x40\x64\x01xx\xe0\x57\0\x01xx\x0a\0\0\0\0\0\0\0\0\0"), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! Many records in a few calls of the script that reads: what a walk reads of hashes, which no plain command cuts.
+
+use super::reader::{Depth, Head, Reader, Seen};
+use crate::domain::record::Observation;
+use crate::store::error::StoreError;
+
+/// The most Redis keys that a call names: as many as a change looks at.
+const MOST_KEYS: usize = 100;
+
+impl Reader {
+    /// Reads records, each as [`Reader::observe`] does but for its idle time and memory. One result a record, in order.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub(in crate::store) async fn observe_many(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: Head,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let calls: Vec<_> = calls(records).collect();
+        let wanted: Vec<_> = calls.iter().map(|call| call.iter().flatten().cloned().collect()).collect();
+        let read = self.observe_with(&wanted, head, Depth::Brief).await?;
+        let mut seen = Vec::with_capacity(records.len());
+        for (call, read) in calls.into_iter().zip(read) {
+            match read {
+                Ok(all) => seen.extend(taken_apart(call, all)),
+                // One record of the call is out of bounds for the user, or of another node.
+                Err(error) if !error.lost_the_reply() => {
+                    seen.extend(self.observe_with(call, head, Depth::Brief).await?)
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// The records that each call reads.
+fn calls(records: &[Vec<Vec<u8>>]) -> impl Iterator<Item = &[Vec<Vec<u8>>]> {
+    let keys = records.first().map_or(1, Vec::len).max(1);
+    records.chunks((MOST_KEYS / keys).max(1))
+}
+
+/// The records that a call read together.
+fn taken_apart(records: &[Vec<Vec<u8>>], all: Observation) -> impl Iterator<Item = Seen> {
+    let (server_ms, atomic) = (all.server_ms, all.atomic);
+    let mut slots = all.slots.into_iter();
+    let record = move |keys: &Vec<Vec<u8>>| {
+        let slots: Vec<_> = slots.by_ref().take(keys.len()).collect();
+        Ok(Observation { server_ms, atomic: atomic || slots.len() == 1, slots })
+    };
+    records.iter().map(record).collect::<Vec<_>>().into_iter()
+}

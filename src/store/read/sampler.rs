@@ -1,0 +1,211 @@
+//! A sample of a whole keyspace, of whatever type its values are: some Redis keys of each master, and the beginning of each value.
+
+use std::collections::VecDeque;
+
+use fastrand::Rng;
+use tokio::time::{Instant, sleep_until};
+
+use super::reader::{Head, Reader, Seen};
+use super::sampled_node::SampledNode;
+use crate::domain::record::{Content, Deadline, Expiry, SeenSlot};
+use crate::domain::select::Rate;
+use crate::store::connection::reply;
+use crate::store::error::StoreError;
+
+/// Redis keys of a page: few enough that other clients do not wait, and that cursors at random spread.
+const PAGE: usize = 100;
+
+/// Bytes of a value that tell its form.
+const HEAD: Head = Head::Bytes(512);
+
+/// Bytes that are read of some longer values: the word that tells the state may stand behind the response.
+const FURTHER: Head = Head::Bytes(16 * 1024);
+
+/// Values of a page that are read further.
+const MOST_FURTHER: usize = 4;
+
+/// A sample, page by page.
+pub struct Sampler {
+    reader: Reader,
+    random: Rng,
+    rate: Option<Rate>,
+    /// When the next page may be looked at.
+    due: Instant,
+    nodes: VecDeque<SampledNode>,
+    /// How many Redis keys there are; `None` where that may not be asked.
+    pub(crate) there: Option<u64>,
+    masters: usize,
+    missed: Vec<StoreError>,
+    /// Redis keys that the user may not read, and why.
+    forbidden: Option<(u64, StoreError)>,
+    sampled: u64,
+}
+
+impl Sampler {
+    /// Asks each master how many Redis keys it holds, to look at so many of them all.
+    ///
+    /// # Errors
+    /// When no node can be reached.
+    pub async fn start(reader: Reader, wanted: usize, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
+        let link = reader.link().clone();
+        let (mut nodes, mut missed) = (VecDeque::new(), Vec::new());
+        let masters = link.masters().await?;
+        let count = masters.len();
+        for master in masters {
+            match SampledNode::open(&link, master).await {
+                Ok(node) => nodes.push_back(node),
+                Err(error) => missed.push(error),
+            }
+        }
+        if nodes.is_empty()
+            && let Some(error) = missed.pop()
+        {
+            return Err(link.look_closer(error).await);
+        }
+        let there = nodes.iter().map(|node| node.size).sum();
+        let page = page(rate);
+        let nodes_there = nodes.len();
+        nodes.iter_mut().for_each(|node| node.want(part(node.size, there, wanted, nodes_there), page));
+        Ok(Self {
+            reader,
+            random,
+            rate,
+            due: Instant::now(),
+            nodes,
+            there,
+            masters: count,
+            missed,
+            forbidden: None,
+            sampled: 0,
+        })
+    }
+
+    /// The next page of samples, perhaps none; `None` at the end.
+    ///
+    /// # Errors
+    /// As every read of a single server; of a cluster those of the last node that answers.
+    pub async fn next(&mut self) -> Result<Option<Vec<SeenSlot>>, StoreError> {
+        sleep_until(self.due).await;
+        let Some(mut node) = self.nodes.pop_front() else { return self.end() };
+        match node.next(self.reader.link(), page(self.rate), &mut self.random).await {
+            Ok(None) => Ok(Some(Vec::new())),
+            Ok(Some(keys)) => {
+                self.nodes.push_back(node);
+                if let Some(rate) = self.rate {
+                    self.due = self.due.max(Instant::now()) + rate.time_for(keys.len());
+                }
+                self.read(&keys).await.map(Some)
+            }
+            Err(error) if self.masters > 1 => {
+                self.missed.push(error);
+                Ok(Some(Vec::new()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// That Redis keys were left out which the user may not read, where there are some.
+    pub fn forbidden(&self) -> Option<String> {
+        let (count, why) = self.forbidden.as_ref()?;
+        let keys = if *count == 1 { "key was" } else { "keys were" };
+        Some(format!("{count} Redis {keys} left out: {why}"))
+    }
+
+    /// That nodes of a cluster were left out, where some were.
+    pub fn missed(&self) -> Option<StoreError> {
+        let why: Vec<_> = self.missed.iter().map(ToString::to_string).collect();
+        let (missed, masters) = (self.missed.len(), self.masters);
+        (missed > 0).then(|| StoreError::Missed { missed, masters, why: why.join("; ") })
+    }
+
+    /// # Errors
+    /// The user may read nothing of what is there.
+    fn end(&self) -> Result<Option<Vec<SeenSlot>>, StoreError> {
+        match &self.forbidden {
+            Some((_, why)) if self.sampled == 0 => Err(why.clone()),
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads types and expiries, and the beginnings of the values that a schema may read.
+    async fn read(&mut self, keys: &[Vec<u8>]) -> Result<Vec<SeenSlot>, StoreError> {
+        let mut pipeline = redis::pipe();
+        for key in keys {
+            pipeline.cmd("TYPE").arg(key);
+            pipeline.cmd("PTTL").arg(key);
+        }
+        let mut replies = self.reader.link().ask_all(&pipeline).await?.into_iter();
+        let (mut read, mut rest) = (Vec::new(), Vec::new());
+        for key in keys {
+            match (replies.next(), replies.next()) {
+                (Some(Ok(kind)), Some(Ok(left))) => match reply::word(kind).unwrap_or_default().as_str() {
+                    "none" => {}
+                    // What is asked of a type that is not meant counts as an error at the server.
+                    "string" | "hash" => read.push(vec![key.clone()]),
+                    kind => rest.push(other(key, kind, reply::integer(&left).unwrap_or(0))),
+                },
+                // Whoever may not ask for the type may yet read the value.
+                _ => read.push(vec![key.clone()]),
+            }
+        }
+        let mut seen = self.reader.peek(&read, HEAD).await?;
+        self.read_on(&read, &mut seen).await?;
+        for seen in seen {
+            match seen {
+                Ok(seen) => rest.extend(seen.slots.into_iter().filter(|slot| slot.content != Content::Absent)),
+                Err(why) => self.forbidden.get_or_insert((0, why)).0 += 1,
+            }
+        }
+        self.sampled += rest.len() as u64;
+        Ok(rest)
+    }
+}
+
+impl Sampler {
+    /// Reads more of the first values that are longer than what was read of them.
+    async fn read_on(&self, records: &[Vec<Vec<u8>>], seen: &mut [Seen]) -> Result<(), StoreError> {
+        let is_cut =
+            |seen: &Seen| seen.as_ref().is_ok_and(|seen| seen.slots.iter().any(|slot| !slot.content.is_whole()));
+        let cut: Vec<_> = (0..seen.len()).filter(|index| is_cut(&seen[*index])).take(MOST_FURTHER).collect();
+        let wanted: Vec<_> = cut.iter().map(|index| records[*index].clone()).collect();
+        for (index, more) in cut.into_iter().zip(self.reader.peek(&wanted, FURTHER).await?) {
+            seen[index] = more;
+        }
+        Ok(())
+    }
+}
+
+/// How many Redis keys a page looks at.
+fn page(rate: Option<Rate>) -> usize {
+    rate.map_or(PAGE, |rate| rate.at_a_time(PAGE))
+}
+
+/// How many Redis keys of a node with so many of all are looked at: its part, and all where they are not too many.
+fn part(size: Option<u64>, there: Option<u64>, wanted: usize, nodes: usize) -> usize {
+    let (Some(size), Some(there)) = (size, there) else { return wanted.div_ceil(nodes.max(1)) };
+    if there <= wanted as u64 {
+        // Some may come meanwhile.
+        return wanted;
+    }
+    let part = u128::from(size) * wanted as u128 / u128::from(there.max(1));
+    usize::try_from(part).unwrap_or(wanted).max(1)
+}
+
+fn other(key: &[u8], kind: &str, left: i64) -> SeenSlot {
+    let (expiry, deadline) = (Expiry::from_pttl(left), Deadline::from_pttl(left, None, None));
+    SeenSlot::new(key, Content::Other(kind.to_owned()), expiry, deadline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_gives_its_part_and_a_small_keyspace_all() {
+        assert_eq!(part(Some(30), Some(100), 10, 3), 3);
+        assert_eq!(part(Some(1), Some(1_000_000), 5_000, 3), 1, "each node gives one at least");
+        assert_eq!(part(Some(30), Some(100), 100, 3), 100);
+        assert_eq!(part(None, None, 5_000, 3), 1_667);
+        assert_eq!(part(Some(u64::MAX), Some(u64::MAX), 5_000, 1), 5_000);
+    }
+}

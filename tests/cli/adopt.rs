@@ -1,0 +1,82 @@
+//! `idemctl schema adopt` writes what a context lacks, and nothing else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::{Home, Server};
+
+const CONFIG: &str = "# Ours.\ndefault_context = \"prod\" # the one\n\n[contexts.prod]\nurl = \"redis://127.0.0.1:1\" # far\n\n[contexts.other]\nurl = \"redis://127.0.0.1:2\"\nschema = [\"express\"] # one\n";
+
+fn adopted(home: &Home, words: &[&str]) -> String {
+    home.run(&[&["schema", "adopt"], words].concat()).exits(0);
+    fs::read_to_string(home.config()).unwrap()
+}
+
+#[test]
+fn a_prefix_is_written_into_the_deployment_and_the_rest_of_the_file_stays() {
+    let home = Home::with(CONFIG);
+    let text = adopted(&home, &["express", "--prefix", "shop:"]);
+    let added = "\n[contexts.prod.deployment.express]\nprefix = \"shop:\"\n";
+    assert_eq!(text, CONFIG.replace(" # far\n", &format!(" # far\n{added}")));
+    assert_eq!(fs::metadata(home.config()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(home.setting(&[], &[], "deployment.express.prefix").0.as_deref(), Some("shop:"));
+}
+
+#[test]
+fn what_is_said_already_is_not_written_again() {
+    let home = Home::with(CONFIG);
+    let text = adopted(&home, &["express", "--prefix", "shop:"]);
+    let again = home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(0);
+    again.says("Nothing to write");
+    home.run(&["schema", "adopt", "go-middleware"]).exits(0).says("Nothing to write");
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
+}
+
+#[test]
+fn a_context_that_lists_schemas_lists_the_new_one_too() {
+    let home = Home::with(CONFIG);
+    let text = adopted(&home, &["go-chi", "--prefix", "pay:", "--context", "other"]);
+    assert!(text.contains("schema = [\"express\", \"go-chi\"] # one\n"), "{text}");
+    assert!(text.ends_with("\n[contexts.other.deployment.go-chi]\nprefix = \"pay:\"\n"), "{text}");
+}
+
+#[test]
+fn a_schema_without_a_prefix_is_listed_beside_all_the_others() {
+    let home = Home::with(CONFIG);
+    let text = adopted(&home, &["go-chi"]);
+    assert!(text.contains("schema = [\"event-consumer\", \"event-driven\", \"express\", \"go-chi\", "), "{text}");
+    adopted(&home, &["go-chi"]);
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
+}
+
+/// Rule: a prefix that a context states is nobody else's to change. Revert: without the refusal the new prefix takes its place.
+#[test]
+fn a_context_that_states_another_prefix_is_left_alone() {
+    let home = Home::with(CONFIG);
+    let text = adopted(&home, &["express", "--prefix", "shop:"]);
+    let refused = home.run(&["schema", "adopt", "express", "--prefix", "eu:"]).exits(2);
+    refused.says("states the prefix `shop:` for express").says("config.toml:8").says("schema new NAME --from express");
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
+}
+
+#[test]
+fn an_unknown_name_and_a_missing_context_are_refused() {
+    let home = Home::with("");
+    home.run(&["schema", "adopt", "expres"]).exits(2).says("there is no schema `expres`").says("express");
+    home.run(&["schema", "adopt", "express"]).exits(2).says("no context is used").says("[contexts.NAME]");
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), "");
+}
+
+#[test]
+fn the_line_that_detect_prints_makes_the_records_seen() {
+    let server = Server::start();
+    server.fill((0..5).map(|number| (format!("shop:idem:order-{number}"), r#"{"status":"IN_PROGRESS"}"#)), 25_000);
+    server.configure(&format!("default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n", server.url()));
+    let found = server.unnamed(&["detect", "-o", "json"]).exits(0).json();
+    let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
+    assert_eq!(line, "idemctl schema adopt express --prefix shop:");
+    server.unnamed(&line.split(' ').skip(1).collect::<Vec<_>>()).exits(0).says("prefix = \"shop:\"");
+    assert_eq!(server.unnamed(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 5);
+    let again = server.unnamed(&["detect"]).exits(0);
+    again.shows("Read already  idemctl list --schema express");
+}

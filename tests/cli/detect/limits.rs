@@ -1,0 +1,58 @@
+//! How much is looked at, and what is said where nothing can be.
+
+use serde_json::json;
+
+use super::records::{detected, named, seed};
+use crate::support::{Runs as _, Server};
+
+#[test]
+fn a_large_keyspace_is_sampled_at_random_and_extrapolated() {
+    let server = Server::start();
+    server.fill((0..9_000).map(|number| (format!("idem:order-{number}"), r#"{"status":"IN_PROGRESS"}"#)), 600_000);
+    server.fill((0..9_000).map(|number| (format!("sess:{number}"), "x")), 600_000);
+    let found = detected(&server, &["--sample", "400"]);
+    assert_eq!((&found["sampled"], &found["keys"]), (&json!(400), &json!(18_000)));
+    let keys: u64 = found["groups"].as_array().unwrap().iter().map(|group| group["keys"].as_u64().unwrap()).sum();
+    assert!((17_990..=18_000).contains(&keys), "{found:#}");
+    assert_eq!(named(&found)[0].0, "express");
+    server.idemctl(&["detect", "--sample", "400"]).exits(0).says("400 of 18000 Redis keys").shows("looked at)");
+}
+
+#[test]
+fn an_empty_database_says_where_keys_are() {
+    let server = Server::start();
+    server.idemctl(&["detect"]).exits(0).says("There are no Redis keys");
+    seed(&server, "express", "");
+    server
+        .idemctl(&["-n", "5", "detect"])
+        .exits(0)
+        .says("There are no Redis keys")
+        .says("20 Redis keys are in database 0: -n 0");
+    assert_eq!(server.idemctl(&["-n", "5", "detect", "-o", "json"]).exits(0).json()["groups"], json!([]));
+}
+
+#[test]
+fn a_user_without_the_right_to_look_is_told_which_right_is_missing() {
+    let server = Server::start();
+    seed(&server, "express", "");
+    let as_user = |name: &str| {
+        let words = ["--user", name, "detect"];
+        server.command().env("REDISCLI_AUTH", "pw").args(words).run()
+    };
+    server.add_user("noscan", "~* +@all -scan");
+    as_user("noscan").exits(4).says("scan");
+    server.add_user("noread", "~* +@all -getrange");
+    as_user("noread").exits(4).says("getrange");
+    server.add_user("part", "~idem:order-express-1* +@all");
+    as_user("part").exits(0).says("9 Redis keys were left out").shows("express");
+    server.add_user("bare", "~* +scan +getrange +pttl +strlen +type");
+    as_user("bare").exits(0).shows("express");
+}
+
+#[test]
+fn nothing_is_changed() {
+    let server = Server::start();
+    seed(&server, "express", "");
+    server.add_user("reader", "~* +@read +@connection -@write");
+    server.command().env("REDISCLI_AUTH", "pw").args(["--user", "reader", "detect"]).run().exits(0).shows("express");
+}

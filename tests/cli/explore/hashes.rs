@@ -1,0 +1,147 @@
+//! Records that are hashes, which a service's own scripts write.
+
+use std::fs;
+
+use super::{frontier, only, ways};
+use crate::simulate::variant::{home, run};
+use crate::support::Server;
+
+const SCHEMA: &str = r#"
+format = 2
+name = "mine"
+
+[keys]
+record = "dedupe:{key}"
+
+[ttl]
+lock = "5m"
+result = "7d"
+
+[[value]]
+name = "running"
+type = "hash"
+where = { "/st" = "running" }
+required = ["/own"]
+state = "in-progress"
+fields = { owner = "/own" }
+
+[[value]]
+name = "done"
+type = "hash"
+where = { "/st" = "done" }
+required = ["/body"]
+optional = ["/own"]
+state = "completed"
+fields = { body = "/body" }
+
+[write]
+response = "{body}"
+
+[service]
+on_failure = "release"
+
+[[begin.call]]
+script = "begin"
+keys = ["{record}"]
+args = ["{owner}", "{lock_ttl}"]
+replies = [
+  { word = "ACQUIRED", means = "acquired", when = { record = "absent" } },
+  { word = "BUSY", means = "conflict", when = { record = "running" }, client = "requeued" },
+  { array = "DONE", means = "replay", when = { record = "done" } },
+  { error = "WRONGTYPE", means = "fail", when = { record = "wrong-type" }, client = "500" },
+]
+
+[complete]
+checks_owner = false
+
+[[complete.call]]
+script = "complete"
+keys = ["{record}"]
+args = ["{response}", "{result_ttl}"]
+replies = [{ word = "OK", means = "stored" }]
+
+[release]
+checks_owner = false
+
+[[release.call]]
+command = ["DEL", "{record}"]
+replies = [{ integer = 1, means = "released" }, { integer = 0, means = "refused" }]
+"#;
+
+const BEGIN: &str = "
+local record, owner, ttl = KEYS[1], ARGV[1], ARGV[2]
+local status = redis.call('HGET', record, 'st')
+if status == 'done' then
+  return {'DONE', redis.call('HGET', record, 'body')}
+end
+if status then
+  return 'BUSY'
+end
+redis.call('HSET', record, 'st', 'running', 'own', owner)
+redis.call('EXPIRE', record, ttl)
+return 'ACQUIRED'
+";
+
+const COMPLETE: &str = "
+redis.call('HSET', KEYS[1], 'st', 'done', 'body', ARGV[1])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 'OK'
+";
+
+/// A folder with the schema, whose complete is this script.
+fn described(complete: &str) -> tempfile::TempDir {
+    let folder = home();
+    let mine = folder.path().join("mine");
+    fs::create_dir(&mine).unwrap();
+    for (name, text) in [("schema.toml", SCHEMA), ("begin.lua", BEGIN), ("complete.lua", complete)] {
+        fs::write(mine.join(name), text.trim_start()).unwrap();
+    }
+    folder
+}
+
+fn explored(complete: &str, faults: &str) -> super::Frontier {
+    let folder = described(complete);
+    let words = ["explore", "mine", "--schema-dir", ".", "--faults", faults, "--sandbox", "-o", "json"];
+    frontier(&only(&run(folder.path(), &words)))
+}
+
+#[test]
+fn the_steps_of_a_hash_are_explored_and_played_as_they_are() {
+    let expected = ways(&[
+        ("one-effect", &[("expiry=1", 5)]),
+        ("result-kept", &[("expiry=1 fail=1", 7)]),
+        ("result-not-replaced", &[("expiry=1", 7)]),
+        ("owner-only", &[("expiry=1", 5)]),
+    ]);
+    assert_eq!(explored(COMPLETE, "expiry=2,crash=1,lost=1,fail=1"), expected);
+    assert_eq!(explored(COMPLETE, "expiry=0"), ways(&[]));
+    // A result that keeps no TTL of its own ends with the lock's.
+    let hasty = COMPLETE.replace("redis.call('EXPIRE', KEYS[1], ARGV[2])\n", "");
+    assert_eq!(explored(&hasty, "expiry=1,fail=0")["one-effect"][0].0, "expiry=1");
+}
+
+/// Rule: values that idemctl cannot write are explored where the service's own scripts write them, and nowhere else.
+#[test]
+fn what_takes_a_template_of_the_value_is_refused() {
+    let folder = described(COMPLETE);
+    let schema = folder.path().join("mine/schema.toml");
+    let words = ["explore", "mine", "--schema-dir", ".", "--sandbox"];
+    let template =
+        SCHEMA.replace("{response}\"", "{result_value}\"").replace("[write]\n", "[write]\nresult_value = \"{body}\"\n");
+    fs::write(&schema, template.trim_start()).unwrap();
+    run(folder.path(), &words).exits(2).says("it keeps `running` in a form that idemctl reads and does not write");
+    fs::write(&schema, SCHEMA.replace("\"{response}\"", "\"1\"").replace("response = \"{body}\"", "").trim_start())
+        .unwrap();
+    run(folder.path(), &words).exits(2).says("has no `response`, the reply that a replay brings back");
+}
+
+#[test]
+fn a_hash_is_explained() {
+    let folder = described(COMPLETE);
+    let server = Server::start();
+    server.send::<()>(&[b"HSET", b"dedupe:order-1", b"st", b"running", b"own", b"w-1"]);
+    let dir = folder.path().display().to_string();
+    let run = server.idemctl(&["inspect", "order-1", "--schema", "mine", "--schema-dir", &dir, "--explain"]).exits(0);
+    run.shows("by 1 TTL taken away, in 2 steps, and the worker that took the lock is at work");
+    run.shows("somebody takes the lock's TTL away: lock of worker 1, for ever");
+}

@@ -1,0 +1,189 @@
+//! Redis keys of other shapes than a prefix and a key.
+
+use super::described::{are, describe, inspected, listed};
+use crate::support::{Runs, Server};
+
+const VALUES: &str = r#"
+[[value]]
+name = "held"
+at = "record"
+encoding = "json"
+where = { "/status" = "LOCKED" }
+required = ["/status"]
+state = "in-progress"
+[[value]]
+name = "done"
+at = "record"
+encoding = "json"
+where = { "/status" = "DONE" }
+required = ["/status"]
+state = "completed"
+"#;
+
+const HELD: &str = r#"{"status":"LOCKED"}"#;
+const DONE: &str = r#"{"status":"DONE"}"#;
+
+const A: &str = "29e18cb356200b53e267423c5f99dece";
+const B: &str = "6bd247a7489dbb9ccc0dc1233858c59a";
+
+/// Rule: what is walked is what is claimed. A Redis key whose `{key}` is not of the pattern is nobody's, whichever way it is
+/// named, and stays.
+#[test]
+fn a_pattern_tells_the_keys_of_a_cache_from_those_of_records() {
+    let server = Server::start();
+    let keys = "record = \"cache:{function}#{key}\"\nkey = \"[0-9a-f]{32}\"";
+    describe(&server, "powertools", keys, VALUES);
+    server.set(&format!("cache:pay.main#{A}"), HELD, 30_000);
+    server.set(&format!("cache:pay.main#{B}"), DONE, 3_000_000);
+    let others = ["cache:pay.main#session".to_owned(), format!("cache:pay.main#{A}0"), format!("cache:#{A}")];
+    others.iter().for_each(|other| server.set(other, DONE, 3_000_000));
+    let (a, b) = (format!("pay.main#{A}"), format!("pay.main#{B}"));
+    assert_eq!(listed(&server, "powertools"), are(&[(&a, "in-progress"), (&b, "completed")]));
+    assert_eq!(inspected(&server, "powertools", &a)["redis_keys"][0], format!("cache:{a}"));
+    assert_eq!(inspected(&server, "powertools", &format!("cache:{b}"))["key"], b.as_str());
+    for other in &others {
+        let run = server.idemctl(&["inspect", other, "--schema", "powertools"]).exits(1);
+        run.says("a string of").says(other);
+        server.idemctl(&["purge", other, "--schema", "powertools", "--state", "completed", "--yes"]).exits(3);
+    }
+    server.idemctl(&["inspect", "other", "--schema", "powertools"]).exits(1).says("cache:{function}#{key}");
+    server.idemctl(&["purge", "--all", "--schema", "powertools", "--yes"]).exits(0);
+    server.idemctl(&["force-unlock", &a, "--schema", "powertools", "--yes"]).exits(0);
+    let mut left = others.to_vec();
+    left.sort();
+    assert_eq!(server.keys(), left);
+}
+
+#[test]
+fn of_several_prefixes_all_are_read_and_the_first_is_written() {
+    let server = Server::start();
+    describe(&server, "moved", "record = \"{prefix}{key}\"\nprefix = [\"idem2:\", \"old:\"]", VALUES);
+    server.set("idem2:a", HELD, 30_000);
+    server.set("old:b", DONE, 3_000_000);
+    server.set("other:c", DONE, 3_000_000);
+    assert_eq!(listed(&server, "moved"), are(&[("a", "in-progress"), ("b", "completed")]));
+    assert_eq!(inspected(&server, "moved", "b")["redis_keys"][0], "old:b");
+    assert_eq!(inspected(&server, "moved", "old:b")["key"], "b");
+    server.idemctl(&["begin", "new", "--schema", "moved", "--yes"]).exits(0);
+    assert_eq!(server.keys(), ["idem2:a", "idem2:new", "old:b", "other:c"]);
+    server.idemctl(&["purge", "--all", "--schema", "moved", "--yes"]).exits(0);
+    assert_eq!(server.keys(), ["idem2:a", "idem2:new", "other:c"]);
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(server.size(), 4);
+    server.idemctl(&["schema", "show", "moved"]).exits(0).shows("also under old:");
+    let alone =
+        server.idemctl(&["list", "--schema", "moved", "--prefix", "other:", "-o", "jsonl"]).exits(0).json_lines();
+    assert_eq!((alone.len(), &alone[0]["key"]), (1, &"c".into()));
+}
+
+#[test]
+fn braces_are_literal_behind_a_backslash_and_siblings_are_ignored() {
+    let server = Server::start();
+    let keys = "record = 'asynq:\\{default\\}:unique:{key}'\nignore = ['asynq:\\{default\\}:unique:{key}:lock']";
+    describe(&server, "asynq", keys, VALUES);
+    server.set("asynq:{default}:unique:a", HELD, 30_000);
+    server.set("asynq:{default}:unique:a:lock", DONE, 30_000);
+    assert_eq!(listed(&server, "asynq"), are(&[("a", "in-progress")]));
+    server.idemctl(&["purge", "--all", "--schema", "asynq", "--yes"]).exits(0);
+    assert_eq!(server.size(), 2);
+}
+
+#[test]
+fn one_lock_for_all_is_a_record_of_its_own() {
+    let server = Server::start();
+    describe(&server, "billing", "record = \"billing:lock\"", VALUES);
+    server.put("billing:lock", HELD);
+    server.put("billing:lock2", HELD);
+    assert_eq!(listed(&server, "billing"), are(&[("billing:lock", "in-progress")]));
+    assert_eq!(inspected(&server, "billing", "billing:lock")["state"], "in-progress");
+    server.idemctl(&["sweep", "--orphaned", "--schema", "billing", "--yes", "--grace", "0"]).exits(0);
+    assert_eq!(server.keys(), ["billing:lock2"]);
+}
+
+/// A lock behind the key, which a result's template fits as well.
+const TWO: &str = r#"
+[[value]]
+name = "held"
+at = "lock"
+encoding = "text"
+equals = "1"
+state = "in-progress"
+[[value]]
+name = "done"
+at = "result"
+encoding = "json"
+where = { "/status" = "DONE" }
+required = ["/status"]
+state = "completed"
+"#;
+
+/// Rule: of templates that fit a Redis key the longest wins, so that a full key names one record.
+#[test]
+fn a_full_key_names_one_record() {
+    for prefix in ["job:", ""] {
+        names_one_record(prefix);
+    }
+}
+
+fn names_one_record(prefix: &str) {
+    let server = Server::start();
+    let written = format!("lock = \"{prefix}{{key}}:lock\"\nresult = \"{prefix}{{key}}\"");
+    describe(&server, "jobs", &written, TWO);
+    let file = server.folder().join(".config/idemctl/schemas/jobs/schema.toml");
+    let toml = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, toml.replace("'{\"status\":\"LOCKED\"}'", "'1'")).unwrap();
+    let lock = format!("{prefix}a:lock");
+    server.put(&lock, "1");
+    for key in ["a", &lock, &format!("{prefix}a")] {
+        let run = server.idemctl(&["inspect", key, "--schema", "jobs", "-o", "json"]).exits(0);
+        let records = run.json()["records"].clone();
+        assert_eq!((records.as_array().unwrap().len(), &records[0]["key"]), (1, &"a".into()), "{key}: {records}");
+    }
+    server.idemctl(&["force-unlock", &lock, "--schema", "jobs", "--yes"]).exits(0);
+    assert_eq!(server.size(), 0);
+}
+
+#[test]
+fn a_record_is_found_by_the_body_of_its_request() {
+    let server = Server::start();
+    describe(&server, "hashed", "record = \"h:{key}\"\nhash = \"sha256(body)\"", VALUES);
+    describe(&server, "grouped", "record = \"g:{tenant}:{key}\"\nhash = \"sha256(body)\"", VALUES);
+    let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    server.set(&format!("h:{sum}"), HELD, 30_000);
+    let file = server.folder().join("body");
+    std::fs::write(&file, "abc").unwrap();
+    let file = file.display().to_string();
+    let words = ["inspect", "--request-body", &file, "-o", "json"];
+    let found = server.idemctl(&[&words[..], &["--schema", "hashed"]].concat()).exits(0).json();
+    assert_eq!(found["records"][0]["key"], sum);
+    let fed = ["inspect", "--request-body", "-", "--schema", "hashed"];
+    server.idemctl_fed(&fed, b"abc").exits(0).shows("in-progress");
+    server.idemctl_fed(&fed, b"abd").exits(1);
+    server.idemctl(&[&words[..], &["--schema", "grouped"]].concat()).exits(2).says(sum);
+    server.idemctl(&[&words[..], &["--schema", "express"]].concat()).exits(2).says("hash = ");
+    let mut both = server.command();
+    both.args(words).arg("a").run().exits(2);
+}
+
+#[test]
+fn what_the_keys_cannot_be_is_told_with_its_line() {
+    let server = Server::start();
+    for (keys, line, why) in [
+        ("record = \"a:{key}\"\nkey = \"(\"", 5, "the pattern of `key` is none"),
+        ("record = \"a:{tenant}{key}\"", 4, "needs text in front"),
+        ("lock = \"l:{tenant}:{key}\"\nresult = \"r:{key}\"", 5, "alike"),
+        ("lock = \"global\"\nresult = \"r:{key}\"", 4, "a schema of its own"),
+        ("record = \"a:{key}\"\nignore = [\"b:{Key}\"]", 5, "no name of a group"),
+        ("record = \"a:{key}\"\nhash = \"md5(body)\"", 5, "no hash known here"),
+        ("record = \"a:{key}\"\nprefix = [\"a:\", \"b:\"]", 5, "no template writes `{prefix}`"),
+    ] {
+        let values = if keys.starts_with("lock") { TWO } else { VALUES };
+        describe(&server, "wrong", keys, values);
+        let run = server.idemctl(&["schema", "check", ".config/idemctl/schemas/wrong"]).exits(1);
+        assert!(
+            run.all().contains(why) && run.all().contains(&format!("schema.toml:{line}:")),
+            "{keys}: {}",
+            run.all()
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! What `format = 2` of schema.toml can say: codecs, hashes and sets, keys of other shapes.
+
+mod codecs;
+mod described;
+mod hashes;
+mod key_shapes;

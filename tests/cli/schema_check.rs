@@ -1,0 +1,155 @@
+//! `idemctl schema check`: all errors in one run, the steps run on a private server, and what a schema finds in real data.
+
+use std::fs;
+
+use crate::support::{Run, Runs, Server};
+
+const SOUND: &str = r#"format = 2
+name = "mine"
+keys = { record = "mine:{key}" }
+ttl = { lock = "30s", result = "24h" }
+
+[[value]]
+name = "running"
+where = { "/status" = "RUN" }
+required = ["/at"]
+state = "in-progress"
+fields = { created_at = "/at" }
+
+[[value]]
+name = "done"
+equals = "done"
+state = "completed"
+
+[write]
+lock_value = '{"status":"RUN","at":{now}}'
+result_value = "done"
+
+[[begin.call]]
+script = "take"
+keys = ["{record}"]
+args = ["{lock_value}", "{lock_ttl}"]
+replies = [
+  { word = "TAKEN", means = "acquired", when = { record = "absent" } },
+  { word = "BUSY", means = "conflict", when = { record = "running" } },
+  { value = "done", means = "replay" },
+  { error = "*", means = "fail", when = { record = "present" } },
+]
+
+[[complete.call]]
+command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "stored", when = {} }]
+"#;
+
+const TAKE: &str = "local record = KEYS[1]
+local value = ARGV[1]
+local ttl = ARGV[2]
+local found = redis.call('GET', record)
+if not found then
+  redis.call('SET', record, value, 'EX', ttl)
+  return 'TAKEN'
+end
+if found == 'done' then
+  return found
+end
+return 'BUSY'
+";
+
+fn with(toml: &str, script: &str) -> Server {
+    let server = Server::start();
+    let folder = server.folder().join("mine");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("schema.toml"), toml).unwrap();
+    fs::write(folder.join("take.lua"), script).unwrap();
+    server
+}
+
+/// What the check says of the sound schema, changed; no server is named.
+fn checked(changes: &[(&str, &str)]) -> Run {
+    let change = |text: String, (from, to): &(&str, &str)| {
+        assert!(text.contains(from), "{from}");
+        text.replacen(from, to, 1)
+    };
+    with(&changes.iter().fold(SOUND.to_owned(), change), TAKE).unnamed(&["schema", "check", "mine"])
+}
+
+#[test]
+fn a_sound_schema_is_ok() {
+    assert_eq!(checked(&[]).exits(0).text(), "mine: ok\n");
+}
+
+#[test]
+fn all_that_is_wrong_is_told_in_one_run() {
+    let run = checked(&[
+        ("equals = \"done\"\n", "opaque = 1\n"),
+        ("word = \"BUSY\", means", "word = \"BUSY\", meens"),
+        ("word = \"OK\", means = \"stored\"", "word = \"OK\", means = \"sorted\""),
+    ]);
+    let run = run.exits(1);
+    for (line, message) in
+        [(15, "invalid type: integer `1`"), (28, "unknown field `meens`"), (35, "unknown variant `sorted`")]
+    {
+        run.shows(format!("mine/schema.toml:{line}: error: {message}"));
+    }
+    let run = checked(&[
+        ("equals = \"done\"\n", "encoding = \"text\"\n"),
+        ("{now}", "{Now}"),
+        ("\"{lock_ttl}\"", "\"{lock-ttl}\""),
+        ("record = \"running\"", "record = \"gone\""),
+    ]);
+    let run = run.exits(1);
+    for (line, message) in [
+        (13, "takes any text: write `equals`, or `opaque = true` where any text is meant"),
+        (19, "`{Now}` is no placeholder of a value, and would be written as it is"),
+        (22, "`{lock-ttl}` is no placeholder of a call, and would be sent as it is"),
+        (28, "`when` names `gone`"),
+    ] {
+        run.shows(format!("mine/schema.toml:{line}: error: {message}"));
+    }
+    assert!(!run.text().contains("no [[value]] is called `done`"), "{}", run.all());
+}
+
+/// Rule: a time that never changes would make every lock seem to be of that day.
+#[test]
+fn a_constant_time_is_refused() {
+    let run = checked(&[("{now}", "1795227099000")]).exits(1);
+    run.shows("mine/schema.toml:19: error: `created_at` is written as the same time whenever: write {now}");
+}
+
+/// Rule: what a script answers is in its list, and is what `when` foretells.
+#[test]
+fn a_script_answers_what_its_call_lists() {
+    let run = with(SOUND, &TAKE.replace("'BUSY'", "'LOCKED'")).unnamed(&["schema", "check", "mine"]).exits(1);
+    run.shows(
+        "mine/schema.toml:22: error: with a lock there the call answers \"LOCKED\", which none of its replies lists",
+    );
+    let run = with(SOUND, &TAKE.replace("found == 'done'", "found ~= 'done'")).unnamed(&["schema", "check", "mine"]);
+    run.exits(1).shows("mine/schema.toml:22: error: with a lock there the call answers");
+    let run = checked(&[("{ word = \"BUSY\", means = \"conflict\"", "{ word = \"BUSY\", means = \"fail\"")]).exits(1);
+    run.shows("the next request is foretold to fail, not to be turned away");
+}
+
+#[test]
+fn without_a_server_program_the_steps_are_not_run_and_that_is_said() {
+    let server = with(SOUND, TAKE);
+    let empty = server.folder().join("nothing");
+    fs::create_dir_all(&empty).unwrap();
+    let mut command = crate::support::idemctl(server.folder());
+    let run = command.args(["schema", "check", "mine"]).env("PATH", &empty).run().exits(0);
+    run.says("the steps were not run: cannot start a private server");
+    assert_eq!(run.text(), "mine: ok\n");
+}
+
+#[test]
+fn what_the_schema_finds_in_real_data_is_counted() {
+    let server = with(SOUND, TAKE);
+    for number in 0..5 {
+        server.set(&format!("mine:d{number}"), "done", 80_000_000);
+    }
+    server.set("mine:r", r#"{"status":"RUN","at":1}"#, 30_000);
+    server.set("mine:torn", r#"{"status":"#, 30_000);
+    server.set("mine:other", r#"{"status":"RUN","at":1,"user":"ann"}"#, 30_000);
+    let run = server.idemctl(&["schema", "check", "mine"]).exits(0);
+    assert!(run.text().starts_with("mine: ok, 8 keys: 5 completed, 1 in progress, "), "{}", run.all());
+    assert_eq!(server.unnamed(&["schema", "check", "mine"]).exits(0).text(), "mine: ok\n");
+}
