@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds what a release consists of into target/dist/: a static binary, .deb, .rpm, source crate, SBOM, SHA256SUMS. The same commit
-# gives the same bytes, whatever the folder. `scripts/dist.sh binary deb` builds these alone.
+# gives the same bytes, whatever the folder. `scripts/dist.sh binary deb` builds these alone. IDEMCTL_PROFILE=quick builds by that
+# profile of Cargo.toml.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/steps.sh
@@ -13,7 +14,8 @@ target=$(uname -m)-unknown-linux-musl
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 out=$PWD/target/dist
 name=idemctl-$version-$target
-binary=$PWD/target/$target/release/idemctl
+profile=${IDEMCTL_PROFILE:-release}
+binary=$PWD/target/$target/$profile/idemctl
 parts=("$@")
 [ "$#" -gt 0 ] || parts=(binary deb rpm crate sbom sums)
 
@@ -47,7 +49,7 @@ binary() {
   local map="-ffile-prefix-map=$cargo_home=/cargo -ffile-prefix-map=$PWD=/idemctl"
   step "binary" env PATH="$PWD/.tools/bin:$PATH" CFLAGS="$map" \
     RUSTFLAGS="--remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/idemctl" \
-    cargo auditable build --release --locked --target "$target"
+    cargo auditable build --profile "$profile" --locked --target "$target"
   tar_of "$out/$name.tar.gz"
 }
 

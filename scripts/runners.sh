@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs the tests of tests/ on the server program IDEMCTL_TEST_SERVER: with cargo-nextest where it is installed; elsewhere with
 # cargo test, the slow runners beside the others. With --all what needs no server as well: the unit tests, those of the project's own
-# files, and those in documentation.
+# files, and those in documentation. With --build only builds all of these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 all=false
-[ "${1:-}" != --all ] || all=true
+[ "$#" -eq 0 ] || all=true
 slow=(--test clusters --test faults --test storm)
 quick=()
 ! $all || quick=(--lib --bins --test source)
@@ -15,6 +15,10 @@ for runner in tests/*/main.rs; do
   [[ " ${slow[*]} source " = *" $name "* ]] || quick+=(--test "$name")
 done
 
+if [ "${1:-}" = --build ]; then
+  cargo test --locked --no-run "${slow[@]}" "${quick[@]}"
+  exit
+fi
 if cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --locked "${slow[@]}" "${quick[@]}"
 else

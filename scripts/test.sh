@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test, on every engine scripts/engines.sh can get. IDEMCTL_ENGINES="redis-system valkey-9" names them instead.
-# With CI=true an engine that cannot be had and is not left out by name fails the run. On the first engine the tests run the binary
-# that is built with them, and on the others the one that IDEMCTL_TEST_BINARY names, if any: the one of a release, say.
+# With CI=true an engine that cannot be had and is not left out by name fails the run. The tests run the binary that is built with
+# them, or the one that IDEMCTL_TEST_BINARY names: the one of a release, say.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/steps.sh
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 engines=$(scripts/engines.sh) || { note FAILED "engines"; exit 1; }
 
 # What needs no server runs once, with the first engine.
-what=(env -u IDEMCTL_TEST_BINARY scripts/runners.sh --all)
+what=(scripts/runners.sh --all)
 path=$PATH
 while IFS=$'\t' read -r -u 3 name server version; do
   if [ "$server" = - ]; then
