@@ -23,7 +23,7 @@ if cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --locked "${slow[@]}" "${quick[@]}"
 else
   cargo test --locked --no-run "${slow[@]}" "${quick[@]}"
-  # Two times four tests at a time, where one runner alone takes six.
+  # Two times four tests at a time, where one runner alone takes eight.
   export RUST_TEST_THREADS=${RUST_TEST_THREADS:-4}
   output=$(mktemp "${TMPDIR:-/tmp}/idemctl-tests.XXXXXX")
   trap 'rm -f "$output"' EXIT
