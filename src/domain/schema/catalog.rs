@@ -159,10 +159,11 @@ impl Catalog {
 
     fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
         let fits = move |owner: &&OwnedSlot| owner.template().idempotency_key(redis_key).is_some();
-        let first = self.slots.iter().position(|owner| fits(&owner));
-        let from_first = first.map_or(&[][..], |first| &self.slots[first..]);
-        let best = from_first.first().map_or(0, |owner| owner.template().specificity());
-        from_first.iter().take_while(move |owner| owner.template().specificity() == best).filter(fits)
+        let mut slots = self.slots.iter();
+        let first = slots.find(fits);
+        let best = first.map_or(0, |owner| owner.template().specificity());
+        let as_specific = slots.take_while(move |owner| owner.template().specificity() == best);
+        first.into_iter().chain(as_specific.filter(fits))
     }
 }
 
