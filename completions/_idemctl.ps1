@@ -1500,7 +1500,7 @@ Register-ArgumentCompleter -Native -CommandName 'idemctl' -ScriptBlock {
             [CompletionResult]::new('--sni', '--sni', [CompletionResultType]::ParameterName, 'Name to ask for and to find in the server''s certificate [default: the host]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal')
             [CompletionResult]::new('--mix', '--mix', [CompletionResultType]::ParameterName, 'Explore workers of two schemas on the same Redis keys, as in a rolling deploy')
-            [CompletionResult]::new('--replay', '--replay', [CompletionResultType]::ParameterName, 'Play one history again, which `--output json` and the table name by a token')
+            [CompletionResult]::new('--replay', '--replay', [CompletionResultType]::ParameterName, 'Play a history again, which `--output json` and the table name by a token; may stand more than once')
             [CompletionResult]::new('--workers', '--workers', [CompletionResultType]::ParameterName, 'How many requests there are')
             [CompletionResult]::new('--faults', '--faults', [CompletionResultType]::ParameterName, 'How often each fault may happen; what is not named is as in expiry=2,crash=1,lost=1,fail=1, and `none` is no fault')
             [CompletionResult]::new('--assume', '--assume', [CompletionResultType]::ParameterName, 'What to take for granted')

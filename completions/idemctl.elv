@@ -1472,7 +1472,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --sni 'Name to ask for and to find in the server''s certificate [default: the host]'
             cand --color 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal'
             cand --mix 'Explore workers of two schemas on the same Redis keys, as in a rolling deploy'
-            cand --replay 'Play one history again, which `--output json` and the table name by a token'
+            cand --replay 'Play a history again, which `--output json` and the table name by a token; may stand more than once'
             cand --workers 'How many requests there are'
             cand --faults 'How often each fault may happen; what is not named is as in expiry=2,crash=1,lost=1,fail=1, and `none` is no fault'
             cand --assume 'What to take for granted'

@@ -124,9 +124,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let key = if is_private { PRIVATE_KEY } else { &named };
     let place = Place { target: &target, key, is_private, interrupt: &interrupt };
     explored::permits(&args.chosen, args.faults, is_private)?;
-    match &args.chosen.replay {
-        Some(token) => replay(context, &args, &choice, token, place).await,
-        None => search(context, &args, &choice, accepted.as_ref(), place).await,
+    if args.chosen.replay.is_empty() {
+        search(context, &args, &choice, accepted.as_ref(), place).await
+    } else {
+        replay(context, &args, &choice, place).await
     }
 }
 
@@ -201,16 +202,30 @@ fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
     }
 }
 
-/// Plays one history again.
-async fn replay(context: &mut Context, args: &Args, choice: &Choice, token: &Token, place: Place<'_>) -> Result<Exit> {
-    let task =
-        Task { workers: u8::try_from(token.workers.len())?, ..task(args, &choice.programs[0], place.is_private)? };
+/// Plays histories again.
+async fn replay(context: &mut Context, args: &Args, choice: &Choice, place: Place<'_>) -> Result<Exit> {
+    let mut played = Vec::new();
+    for (token, services) in args.chosen.replay.iter().zip(&choice.programs) {
+        if place.interrupt.is_raised() {
+            let (done, all) = (played.len(), choice.programs.len());
+            return Err(Stop::interrupted(format!(
+                "interrupted after {done} of {all} histories; every key is removed"
+            ))
+            .into());
+        }
+        played.push(again(token, &task(args, services, place.is_private)?, place).await?);
+    }
+    show(context, args, &played, None)
+}
+
+async fn again(token: &Token, task: &Task, place: Place<'_>) -> Result<Exploration> {
+    let task = Task { workers: u8::try_from(token.workers.len())?, ..task.clone() };
     let mut stage = task.stage(place).await?;
     let traced = task.retrace(token, &mut stage).await?;
     stage.clear().await?;
-    let traced = traced.map_err(|why| Stop::usage(format!("--replay: {why}")))?;
+    let traced = traced.map_err(|why| Stop::usage(format!("--replay {token}: {why}")))?;
     let told = task.retell(token, &traced, place).await?;
-    show(context, args, &[task.replayed(token, &traced, told)], None)
+    Ok(task.replayed(token, &traced, told))
 }
 
 fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Task> {

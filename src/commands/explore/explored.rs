@@ -13,7 +13,7 @@ use crate::domain::exploration::{Assumption, Budget, Fault, MOST_WORKERS, Token}
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
 
-/// What is explored: schemas, two beside each other, or one history.
+/// What is explored: schemas, two beside each other, or histories.
 #[derive(Debug, Args)]
 pub(super) struct ChosenArgs {
     /// Schemas to explore; the word `all` is every one [default: the context's, else all]
@@ -24,9 +24,9 @@ pub(super) struct ChosenArgs {
     #[arg(long, value_name = "OLD,NEW", conflicts_with = "names")]
     pub(super) mix: Option<String>,
 
-    /// Play one history again, which `--output json` and the table name by a token
+    /// Play a history again, which `--output json` and the table name by a token; may stand more than once
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["names", "mix"])]
-    pub(super) replay: Option<Token>,
+    pub(super) replay: Vec<Token>,
 }
 
 /// The schemas to explore, each alone, or two beside each other.
@@ -45,8 +45,9 @@ pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
 }
 
 pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaArgs) -> Result<Choice> {
-    if let Some(token) = &args.replay {
-        return of_token(context, schemas, &token.workers);
+    if !args.replay.is_empty() {
+        let programs = args.replay.iter().map(|token| of_token(context, schemas, &token.workers));
+        return Ok(Choice { programs: programs.collect::<Result<_>>()? });
     }
     if let Some(mix) = &args.mix {
         let Some((old, new)) = mix.split_once(',') else {
@@ -61,7 +62,7 @@ pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaA
 }
 
 /// The schemas of a token's workers.
-fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Result<Choice> {
+fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Result<Vec<Arc<Schema>>> {
     if workers.len() > MOST_WORKERS {
         return Err(Stop::usage(format!("--replay: there are at most {MOST_WORKERS} workers")).into());
     }
@@ -75,7 +76,7 @@ fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Res
             Stop::usage(format!("--replay: workers of two schemas are played, and `{third}` is a third")).into()
         );
     }
-    Ok(Choice { programs: vec![program] })
+    Ok(program)
 }
 
 fn mixed(context: &mut Context, args: &SchemaArgs, old: &str, new: &str) -> Result<Vec<Arc<Schema>>> {

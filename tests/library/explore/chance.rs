@@ -1,11 +1,15 @@
-//! Schedules that chance makes, played on the server from beginning to end: what they harm, the exploration knows.
+//! Schedules that chance makes, played on the server from beginning to end, by the test and then by the workers of `sim`: what
+//! they harm, the exploration knows.
+
+use serde_json::Value;
 
 use super::alike::{BUILT_IN, explored, rules};
 use super::performer::Performer;
 use crate::support::wire::ask;
-use idemctl::domain::exploration::{Author, Budget, Does, Fault, Program};
+use crate::support::{Runs, idemctl, program};
+use idemctl::domain::exploration::{Act, Author, Budget, Does, Fault, Program};
 use idemctl::domain::schema::Meaning;
-use idemctl::domain::step::reply::Listener;
+use idemctl::domain::step::reply::{Listener, StepReply};
 use idemctl::explore::Limits;
 
 const WORKERS: u8 = 3;
@@ -15,17 +19,34 @@ const SCHEDULES: usize = 10_000;
 
 const MOST: &str = "expiry=2,crash=1,lost=1,fail=1,evict=1";
 
+/// Of so many schedules workers play one: a schedule takes them sixty round trips. With IDEMCTL_EVERY_SCHEDULE=1 they play all,
+/// for a minute and more.
+const PLAYED_OF: usize = 10;
+
+/// How many schedules one run of the binary plays.
+const AT_ONCE: usize = 500;
+
+/// TTLs less far apart than this were set at one moment, whatever the calls between them took, in milliseconds.
+const AT_ONE_MOMENT: u64 = 3_000;
+
 /// One schedule under way.
 struct Walk<'a> {
     performer: &'a mut Performer,
     points: Vec<u8>,
+    acts: Vec<Act>,
     used: Budget,
     effects: Vec<u8>,
     /// What it harmed, with the faults by then.
     harmed: Vec<(&'static str, Budget)>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(performer: &'a mut Performer) -> Self {
+        let points = vec![performer.program.starts[0]; usize::from(WORKERS)];
+        let (acts, used) = (Vec::new(), Budget::default());
+        Self { performer, points, acts, used, effects: Vec::new(), harmed: Vec::new() }
+    }
+
     /// Plays until nobody has anything to do.
     fn play(&mut self, chance: &mut fastrand::Rng) {
         for redis_key in self.performer.redis_keys.clone() {
@@ -37,7 +58,10 @@ impl Walk<'_> {
             let fault = chance.choice([Fault::Expiry, Fault::Crash, Fault::Lost, Fault::Fail, Fault::Evict]);
             match fault.filter(|_| chance.u8(..5) == 0) {
                 Some(fault) => self.befalls(worker, fault, chance),
-                None => self.goes_on(worker),
+                None => {
+                    let act = self.goes_on(worker);
+                    self.acts.push(act);
+                }
             }
         }
     }
@@ -50,51 +74,77 @@ impl Walk<'_> {
         let Some(used) = self.used.with(fault, MOST.parse().unwrap()) else { return };
         let point = self.performer.program.points[usize::from(self.points[usize::from(worker)])];
         let slot = chance.usize(..self.performer.redis_keys.len());
-        match (fault, point.does, point.fails_to) {
+        let act = match (fault, point.does, point.fails_to) {
             (Fault::Expiry, ..) => {
-                let Ok(passes) = u64::try_from(self.performer.pttl(slot)) else { return };
+                let Some(passes) = self.left(slot) else { return };
+                let ends = |slot: &usize| self.left(*slot).is_some_and(|left| left.abs_diff(passes) < AT_ONE_MOMENT);
+                let first = (0..slot).find(ends).unwrap_or(slot);
                 self.passes(passes);
+                Act::Expiry(number(first))
             }
             (Fault::Evict, ..) => {
                 let redis_key = self.performer.redis_keys[slot].clone();
-                ask(&mut self.performer.connection, &[b"DEL", &redis_key[..]]);
+                if ask(&mut self.performer.connection, &[b"DEL", &redis_key[..]]) == StepReply::Integer(0) {
+                    return;
+                }
+                Act::Evict(number(slot))
             }
-            (Fault::Crash, ..) if !point.waits => self.points[usize::from(worker)] = 0,
+            (Fault::Crash, ..) if !point.waits => {
+                self.points[usize::from(worker)] = 0;
+                Act::Crash(worker)
+            }
             (Fault::Lost, Does::Call { .. }, _) => {
                 self.goes_on(worker);
                 self.points[usize::from(worker)] = 0;
+                Act::Lost(worker)
             }
-            (Fault::Fail, _, Some(to)) => self.points[usize::from(worker)] = to,
+            (Fault::Fail, _, Some(to)) => {
+                self.points[usize::from(worker)] = to;
+                Act::Fail(worker)
+            }
             _ => return,
-        }
+        };
+        self.acts.push(act);
         self.used = used;
     }
 
+    /// The TTL of a slot; `None` where the Redis key has none, or is not there.
+    fn left(&mut self, slot: usize) -> Option<u64> {
+        u64::try_from(self.performer.pttl(slot)).ok()
+    }
     /// Time passes on the server: every TTL is so much shorter.
     fn passes(&mut self, ms: u64) {
         for slot in 0..self.performer.redis_keys.len() {
-            let Ok(left) = u64::try_from(self.performer.pttl(slot)) else { continue };
-            // Two TTLs that were set at one moment end at one moment, whatever the calls between them took.
+            let Some(left) = self.left(slot) else { continue };
             let left = left.saturating_sub(ms);
-            let left = if left < 3_000 { 0 } else { left }.to_string();
+            let left = if left < AT_ONE_MOMENT { 0 } else { left }.to_string();
             let redis_key = self.performer.redis_keys[slot].clone();
             ask(&mut self.performer.connection, &[b"PEXPIRE", &redis_key[..], left.as_bytes()]);
         }
     }
 
-    fn goes_on(&mut self, worker: u8) {
+    fn goes_on(&mut self, worker: u8) -> Act {
         let does = self.does(worker);
-        self.points[usize::from(worker)] = match does {
-            Does::Nothing => return,
+        let (to, act) = match does {
+            Does::Nothing => unreachable!("whoever is at work has something to do"),
             Does::Effect { then } => {
                 self.effects.push(worker);
                 if self.effects.len() == 2 {
                     self.harmed.push(("one-effect", self.used));
                 }
-                then
+                (then, Act::Effect(worker))
             }
-            Does::Call { ask: number, .. } => Program::leads_to(does, self.hears(worker, number)),
+            Does::Call { ask: number, .. } => (Program::leads_to(does, self.hears(worker, number)), Act::Call(worker)),
         };
+        self.points[usize::from(worker)] = to;
+        act
+    }
+
+    /// The schedule as a token, which the binary plays again.
+    fn token(&self) -> String {
+        let name = &self.performer.schema().name;
+        let acts: Vec<_> = self.acts.iter().map(|act| act.word()).collect();
+        format!("1:{}:{}", [&name[..]; WORKERS as usize].join(","), acts.join("."))
     }
 
     /// Sends a call, and looks at whose response comes back.
@@ -121,26 +171,57 @@ impl Walk<'_> {
     }
 }
 
+fn number(slot: usize) -> u8 {
+    u8::try_from(slot).unwrap()
+}
+
+/// Lets the workers of `sim` play schedules; gives what the binary says of each.
+fn played_by_workers(tokens: &[&str]) -> Vec<Value> {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = idemctl(home.path());
+    command.env("PATH", program().parent().unwrap()).args(["explore", "--sandbox", "-o", "json"]);
+    tokens.iter().for_each(|token| _ = command.args(["--replay", token]));
+    let run = command.run();
+    assert!(matches!(run.code, 0 | 1), "{}", run.all());
+    run.json()["schemas"].as_array().unwrap().clone()
+}
+
 #[test]
 fn schedules_of_chance_show_no_harm_that_is_excluded() {
     let mut chance = fastrand::Rng::with_seed(1);
-    let mut harms = 0;
+    let (mut harms, mut told) = (0, 0);
     for name in BUILT_IN {
         let mut performer = Performer::of(name, WORKERS);
         let rules = rules(&performer, WORKERS, MOST.parse().unwrap());
         let known = explored(&mut performer, rules, Limits { most_states: usize::MAX, forgets: false }).found;
+        let is_known = |harm: &str, faults: Budget| {
+            known.iter().any(|found| found.invariant.name == harm && found.faults.is_within(faults))
+        };
+        let mut schedules = Vec::new();
         for schedule in 0..SCHEDULES.div_ceil(BUILT_IN.len()) {
-            let points = vec![performer.program.starts[0]; usize::from(WORKERS)];
-            let used = Budget::default();
-            let mut walk = Walk { performer: &mut performer, points, used, effects: Vec::new(), harmed: Vec::new() };
+            let mut walk = Walk::new(&mut performer);
             walk.play(&mut chance);
             for (harm, faults) in &walk.harmed {
-                let is_known =
-                    known.iter().any(|found| found.invariant.name == *harm && found.faults.is_within(*faults));
-                assert!(is_known, "{name}, schedule {schedule}: {harm} with {faults}");
+                assert!(is_known(harm, *faults), "{name}, schedule {schedule}: {harm} with {faults}");
             }
             harms += walk.harmed.len();
+            schedules.push((walk.token(), walk.used));
+        }
+        let plays_all = std::env::var_os("IDEMCTL_EVERY_SCHEDULE").is_some();
+        let schedules: Vec<_> = schedules.iter().step_by(if plays_all { 1 } else { PLAYED_OF }).collect();
+        for some in schedules.chunks(AT_ONCE) {
+            let tokens: Vec<_> = some.iter().map(|(token, _)| token.as_str()).collect();
+            let played = played_by_workers(&tokens);
+            assert_eq!(played.len(), some.len());
+            for (played, (token, used)) in played.iter().zip(some) {
+                assert_eq!(played["replay"]["deviates"], Value::Null, "{token}");
+                for harm in played["harms"].as_array().unwrap() {
+                    let harm = harm["invariant"].as_str().unwrap();
+                    assert!(is_known(harm, *used), "{harm} by {token}");
+                    told += 1;
+                }
+            }
         }
     }
-    assert!(harms > 100, "chance finds {harms} harms, of which the exploration knows all");
+    assert!(harms > 100 && told > 10, "chance finds {harms} harms, and workers {told}: the exploration knows all");
 }
