@@ -41,13 +41,15 @@ case $1 in
     ;;
   debian-root)
     rm -rf "$root"
-    debootstrap --variant=minbase --include=bash-completion,man-db "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    debootstrap --variant=minbase --include=bash-completion,man-db "$codename" "$root" >/dev/null
     cp "$2" "$root/tmp/idemctl.deb"
     chroot "$root" dpkg --install /tmp/idemctl.deb
     want "go-middleware" chroot "$root" idemctl schema list
     for page in 1:idemctl-sweep 5:idemctl-config 7:idemctl-findings; do
       want "idemctl" chroot "$root" man -P cat "${page%%:*}" "${page#*:}"
     done
+    # shellcheck disable=SC2016 # The shell in the root expands this.
     want "--orphaned" chroot "$root" bash -c '. /usr/share/bash-completion/completions/idemctl
       COMP_WORDS=(idemctl sweep --orp) COMP_CWORD=2 COMP_TYPE=9; _clap_complete_idemctl idemctl --orp sweep; echo "${COMPREPLY[@]}"'
     chroot "$root" dpkg --purge idemctl
