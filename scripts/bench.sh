@@ -27,7 +27,8 @@ export BENCH_SERVER BENCH_IDEMCTL BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-5
 for name in $(compgen -e IDEMCTL_) REDIS_URL REDISCLI_AUTH; do unset "$name"; done
 XDG_CONFIG_HOME=$(mktemp -d "${TMPDIR:-/tmp}/idemctl-bench.XXXXXX")
 trap 'rm -rf "$XDG_CONFIG_HOME"' EXIT
-export XDG_CONFIG_HOME
+# Nor their log.
+export XDG_CONFIG_HOME XDG_STATE_HOME=$XDG_CONFIG_HOME
 
 echo "$(cut -f 3 <<<"$engine"), $(nproc 2>/dev/null || echo '?') cores shared with the clients"
 cargo run --release --quiet --manifest-path benches/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-$PWD/target}/bench"

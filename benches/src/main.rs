@@ -73,6 +73,7 @@ fn main() -> io::Result<()> {
     beside::race(&setup, &socket)?;
     goals.extend(beside::purge(&setup, &socket)?);
     drop(server);
+    goals.extend(scans::hashes(&setup)?);
     goals.extend(cluster::beside_one_server(&setup)?);
     goal::print(&goals);
     Ok(())

@@ -5,12 +5,28 @@ use std::path::Path;
 
 use crate::resp::{Connection, Item, pack};
 
-/// Reads 65 bytes and the expiry of every `idempotency:*` key, two pages under way; how many there were.
-pub fn scan(socket: &Path) -> io::Result<usize> {
+/// Which Redis keys are read, and how.
+pub struct Reads {
+    pub pattern: &'static str,
+    /// The command that reads a value: what stands before the Redis key, and behind that key.
+    pub before: &'static str,
+    pub after: &'static [&'static str],
+    /// True where the reply is an array.
+    pub is_array: bool,
+}
+
+/// The first 65 bytes of strings.
+pub const STRINGS: Reads = Reads { pattern: "idempotency:*", before: "GETRANGE", after: &["0", "64"], is_array: false };
+
+/// All fields of hashes.
+pub const HASHES: Reads = Reads { pattern: "bull:*", before: "HGETALL", after: &[], is_array: true };
+
+/// Reads the value and the expiry of every such Redis key, two pages under way; how many there were.
+pub fn scan(socket: &Path, reads: &Reads) -> io::Result<usize> {
     let mut connection = Connection::open(socket)?;
     let mut out = Vec::new();
     let (mut reading, mut records) = (0, 0);
-    ask_page(&mut out, b"0");
+    ask_page(&mut out, reads, b"0");
     connection.send(&out)?;
     loop {
         connection.item()?;
@@ -19,30 +35,38 @@ pub fn scan(socket: &Path) -> io::Result<usize> {
         let Item::Number(count) = connection.item()? else { return Err(io::Error::other("no keys")) };
         out.clear();
         if cursor != b"0" {
-            ask_page(&mut out, &cursor);
+            ask_page(&mut out, reads, &cursor);
         }
         for _ in 0..count {
             if let Item::Text(start, end) = connection.item()? {
                 let key = connection.bytes((start, end));
-                pack(&mut out, &[b"GETRANGE", key, b"0", b"64"]);
+                let words =
+                    [reads.before.as_bytes(), key].into_iter().chain(reads.after.iter().map(|word| word.as_bytes()));
+                pack(&mut out, &words.collect::<Vec<_>>());
                 pack(&mut out, &[b"PTTL", key]);
             }
         }
         connection.send(&out)?;
-        records += read(&mut connection, reading)?;
+        records += read(&mut connection, reads, reading)?;
         reading = usize::try_from(count).unwrap_or(0);
         if cursor == b"0" {
-            return Ok(records + read(&mut connection, reading)?);
+            return Ok(records + read(&mut connection, reads, reading)?);
         }
     }
 }
 
-fn ask_page(out: &mut Vec<u8>, cursor: &[u8]) {
-    pack(out, &[b"SCAN", cursor, b"MATCH", b"idempotency:*", b"COUNT", b"500"]);
+fn ask_page(out: &mut Vec<u8>, reads: &Reads, cursor: &[u8]) {
+    pack(out, &[b"SCAN", cursor, b"MATCH", reads.pattern.as_bytes(), b"COUNT", b"500"]);
 }
 
-fn read(connection: &mut Connection, records: usize) -> io::Result<usize> {
-    for _ in 0..records * 2 {
+fn read(connection: &mut Connection, reads: &Reads, records: usize) -> io::Result<usize> {
+    for _ in 0..records {
+        let value = connection.item()?;
+        if let (Item::Number(elements), true) = (value, reads.is_array) {
+            for _ in 0..elements {
+                connection.item()?;
+            }
+        }
         connection.item()?;
     }
     Ok(records)

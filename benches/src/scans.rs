@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::goal::Goal;
 use crate::measure::{self, Run};
-use crate::{Setup, proxy, reference, words};
+use crate::reference::{self, HASHES, STRINGS};
+use crate::{Setup, proxy, server, words};
 
 /// What is added to a round trip to a server far away, each way.
 const ONE_WAY: Duration = Duration::from_micros(500);
@@ -38,7 +39,7 @@ impl Contender {
     fn run(&self, socket: &Path) -> io::Result<Run> {
         match self {
             Self::Program(words) => measure::program(words, socket),
-            Self::Reference => measure::function(|| reference::scan(socket), socket),
+            Self::Reference => measure::function(|| reference::scan(socket, &STRINGS), socket),
         }
     }
 }
@@ -115,6 +116,32 @@ pub fn far_away(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
         let ours_s = measure::median(&runs).wall.as_secs_f64();
         println!("  idemctl {command} {ours_s:.2} s ({:.2}x)", ours_s / theirs_s);
         goals.push(Goal::ratio(format!("idemctl {command}, 1 ms away: redis-cli --scan"), 0.1, ours_s / theirs_s));
+    }
+    Ok(goals)
+}
+
+/// Reading records that are hashes, on a server of their own, beside the limit.
+pub fn hashes(setup: &Setup) -> io::Result<Vec<Goal>> {
+    let server = server::Server::start(&setup.server, 0, &[])?;
+    let socket = server.socket();
+    server::seed_hashes(&socket, setup.records)?;
+    let commands = [&["list", "-o", "jsonl"][..], &["stats"], &["sweep", "--orphaned", "--dry-run"]];
+    let (mut raw, mut ours) = (Vec::new(), vec![Vec::new(); commands.len()]);
+    for _ in 0..setup.rounds {
+        raw.push(measure::function(|| reference::scan(&socket, &HASHES), &socket)?);
+        for (command, runs) in commands.iter().zip(&mut ours) {
+            let words = [command, &["--schema", "bullmq-job"][..]].concat();
+            runs.push(measure::program(&setup.idemctl(&socket, &words), &socket)?);
+        }
+    }
+    println!("\nReading hashes of seven fields: a raw socket {:.3} s", measure::median(&raw).wall.as_secs_f64());
+    let mut goals = Vec::new();
+    for (command, runs) in commands.iter().zip(&ours) {
+        let (run, ratio) = (measure::median(runs), measure::ratio(runs, &raw));
+        let name = format!("idemctl {}", command.join(" "));
+        println!("  {name:<34} {:.3} s ({ratio:.2}x), {:.1} MB", run.wall.as_secs_f64(), run.peak_mb());
+        goals.push(Goal::ratio(format!("{name}, hashes: {RAW}"), 1.5, ratio));
+        goals.push(Goal::megabytes(format!("{name}, hashes: peak memory"), 32.0, run.peak_mb()));
     }
     Ok(goals)
 }

@@ -77,3 +77,37 @@ pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Writes `records` finished jobs of bullmq-job, whose jobs live for a day.
+pub fn seed_hashes(socket: &Path, records: usize) -> io::Result<()> {
+    let mut connection = Connection::open(socket)?;
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis().to_string();
+    let data = format!(r#"{{"note":"{}"}}"#, "A".repeat(60));
+    let mut out = Vec::new();
+    for page in 0..records.div_ceil(1_000) {
+        let range = page * 1_000..records.min((page + 1) * 1_000);
+        for index in range.clone() {
+            let key = format!("bull:orders:{index:032x}");
+            let result = format!(r#"{{"status":"ok","id":{index}}}"#);
+            let fields = [
+                ("name", "order"),
+                ("data", &data),
+                ("opts", r#"{"attempts":0}"#),
+                ("timestamp", &now),
+                ("processedOn", &now),
+                ("finishedOn", &now),
+                ("returnvalue", &result),
+            ];
+            let words = fields.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+            pack(&mut out, &[&b"HSET"[..], key.as_bytes()].into_iter().chain(words).collect::<Vec<_>>());
+            pack(&mut out, &[b"EXPIRE", key.as_bytes(), b"86400"]);
+        }
+        connection.send(&out)?;
+        out.clear();
+        for _ in 0..range.len() * 2 {
+            connection.item()?;
+        }
+    }
+    Ok(())
+}

@@ -34,6 +34,12 @@ impl Candidate {
     pub(crate) fn keeps_collections(&self) -> bool {
         self.schemas.iter().any(|schema| schema.keeps_collections())
     }
+
+    /// True when one of its schemas keeps a hash there.
+    pub(crate) fn keeps_hashes(&self) -> bool {
+        let mut cases = self.schemas.iter().flat_map(|schema| &schema.values);
+        cases.any(|case| case.encoding().other_type() == Some("hash"))
+    }
 }
 
 impl From<Record> for Candidate {
@@ -80,7 +86,7 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let first = owners.next()?;
-    let key = first.schema.slots[first.slot].template.idempotency_key(redis_key)?.to_vec();
+    let key = first.schema.slots[first.slot].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let is_alike = |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
     // Templates that differ may still come to the same Redis keys.

@@ -88,20 +88,28 @@ impl KeyTemplate {
 
     /// The idempotency key inside a Redis key, or `None` when the Redis key is not of this template.
     pub(crate) fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
-        // A scan asks this of every Redis key several times, and of a dozen siblings that begin alike and end otherwise.
-        if self.after.last().is_some_and(|last| redis_key.last() != Some(last)) {
-            return None;
-        }
-        let rest = redis_key.strip_prefix(&self.before[..])?;
-        // Nearly no template goes on behind the key.
-        let key = if self.after.is_empty() { rest } else { rest.strip_suffix(&self.after[..])? };
+        let key = self.between(redis_key)?;
         let is_key = match &self.key {
             KeyForm::Any => !key.is_empty(),
             KeyForm::Shaped(shape) => shape.fits(key),
-            KeyForm::Fixed => return rest.is_empty().then_some(redis_key),
+            KeyForm::Fixed => return key.is_empty().then_some(redis_key),
         };
         let is_ignored = || self.ignored.iter().any(|ignored| ignored.idempotency_key(redis_key).is_some());
         (is_key && !is_ignored()).then_some(key)
+    }
+
+    /// The idempotency key inside a Redis key that is of this template.
+    pub(crate) fn key_in<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
+        if self.is_fixed() { Some(redis_key) } else { self.between(redis_key) }
+    }
+
+    /// What stands between the literal bytes of the template. The end first: a scan asks this of every Redis key several times,
+    /// also for a dozen siblings that begin alike, and nearly no template goes on behind the key.
+    fn between<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
+        let Some(last) = self.after.last() else { return redis_key.strip_prefix(&self.before[..]) };
+        let front =
+            if redis_key.last() == Some(last) { redis_key.strip_suffix(&self.after[..])? } else { return None };
+        front.strip_prefix(&self.before[..])
     }
 
     /// The text between the first place and the last one; `None` where `{key}` is the only one.

@@ -16,3 +16,4 @@ pub(crate) mod sampler;
 pub(crate) mod scan;
 pub(crate) mod scan_nodes;
 pub(crate) mod scan_page;
+mod small_hashes;

@@ -128,7 +128,7 @@ impl Reads {
 
 /// What is left is counted from the time behind the page: a lock that was renewed while the page was read would have more
 /// left than its TTL otherwise.
-fn set_expiries(seen: &mut Observation, after: Option<u64>) {
+pub(super) fn set_expiries(seen: &mut Observation, after: Option<u64>) {
     seen.server_ms = after;
     for slot in &mut seen.slots {
         slot.expiry = Expiry::until(slot.deadline, after.unwrap_or_default());
@@ -155,7 +155,7 @@ pub(in crate::store) async fn number(stream: &mut Wire, asked: &str) -> Result<R
 
 /// What an error says of this one Redis key: that the user may not read it, or that it is no string. Any other ends
 /// the walk.
-fn about_the_key(stream: &Wire, text: Range<usize>) -> Result<StoreError, StoreError> {
+pub(super) fn about_the_key(stream: &Wire, text: Range<usize>) -> Result<StoreError, StoreError> {
     match stream.refusal(text) {
         error if error.is_permission() || error.is_wrong_type() || error.is_redirect() => Ok(error),
         error => Err(error),

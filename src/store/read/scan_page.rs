@@ -9,6 +9,7 @@ use super::cursor::Scan;
 use super::page_size::{Gait, Pace};
 use super::reader::{Head, Seen};
 use super::reads::{self, Reads};
+use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
 use crate::domain::schema::Catalog;
@@ -19,18 +20,22 @@ use crate::store::error::StoreError;
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
 pub(in crate::store) type Found = (Candidate, usize, Seen);
 
+type Places = Vec<(Candidate, usize)>;
+
 pub(in crate::store) struct Page {
     pub(in crate::store) looked_at: usize,
     pub(in crate::store) found: Vec<Found>,
     /// Those that this node does not serve alone, for a cluster keeps their Redis keys apart, or is moving them; and those that
-    /// hold no strings, which are read by a script.
+    /// hold no strings, which are read by a script, but for small hashes.
     pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,
 }
 
 struct Asked {
     looked_at: usize,
-    places: Vec<(Candidate, usize)>,
-    elsewhere: Vec<(Candidate, usize)>,
+    places: Places,
+    /// What may be a small hash.
+    weighed: Places,
+    elsewhere: Places,
     reads: Reads,
     at: Instant,
 }
@@ -44,6 +49,8 @@ pub(in crate::store) struct Pages {
     reads: Reads,
     scanning: bool,
     asked: Option<Asked>,
+    /// The small hashes of the page before are on their way.
+    hashes: SmallHashes,
     /// True for a node of a cluster, which serves a part of the slots.
     in_cluster: bool,
 }
@@ -61,13 +68,15 @@ impl Pages {
         let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
         let reads = Reads { head, lengths: false, exact: false };
-        let mut pages = Self { stream, scan, pace, pattern, reads, scanning: false, asked: None, in_cluster };
+        let (asked, hashes) = (None, SmallHashes::default());
+        let mut pages = Self { stream, scan, pace, pattern, reads, scanning: false, asked, hashes, in_cluster };
         if in_cluster {
             // A replica serves nobody who did not say that it may be behind; to a master it is nothing.
             pages.stream.queue(&[b"READONLY"]);
         }
         pages.stream.queue(&[b"TIME"]);
         pages.stream.queue(&[b"PEXPIRETIME", TRIED.as_bytes()]);
+        SmallHashes::try_field_expiry(&mut pages.stream);
         pages.ask_for_page();
         pages.stream.send().await?;
         if in_cluster {
@@ -80,6 +89,7 @@ impl Pages {
             _ => false,
         };
         pages.reads.exact = tried && time.is_some();
+        pages.hashes.tried(&mut pages.stream).await?;
         Ok(pages)
     }
 
@@ -93,18 +103,43 @@ impl Pages {
         if self.asked.is_none() {
             self.turn(catalog, &wanted).await?;
         }
-        let Some(asked) = self.asked.take() else { return Ok(None) };
+        let Some(asked) = self.asked.take() else {
+            if self.hashes.is_empty() {
+                return Ok(None);
+            }
+            let mut page = Page { looked_at: 0, found: Vec::new(), elsewhere: Vec::new() };
+            self.take_hashes(&mut page).await?;
+            return Ok(Some(page));
+        };
         self.turn(catalog, &wanted).await?;
-        let (mut found, mut elsewhere) = (Vec::with_capacity(asked.places.len()), asked.elsewhere);
-        let seen = asked.reads.seen(&mut self.stream, asked.places.iter().map(|(candidate, _)| candidate)).await?;
-        for ((candidate, slot), seen) in asked.places.into_iter().zip(seen) {
+        let Asked { looked_at, places, weighed, elsewhere, reads, at } = asked;
+        let mut page = Page { looked_at, found: Vec::with_capacity(places.len()), elsewhere };
+        let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
+        for ((candidate, slot), seen) in places.into_iter().zip(seen) {
             match seen {
-                Err(error) if error.is_redirect() => elsewhere.push((candidate, slot)),
-                seen => found.push((candidate, slot, seen)),
+                Err(error) if error.is_redirect() => page.elsewhere.push((candidate, slot)),
+                seen => page.found.push((candidate, slot, seen)),
             }
         }
-        self.pace.took(asked.at.elapsed());
-        Ok(Some(Page { looked_at: asked.looked_at, found, elsewhere }))
+        let (small, others) = small_hashes::weighed(&mut self.stream, weighed).await?;
+        page.elsewhere.extend(others);
+        self.take_hashes(&mut page).await?;
+        // They come with the next page.
+        self.hashes.ask(&mut self.stream, small);
+        self.stream.send().await?;
+        self.pace.took(at.elapsed());
+        Ok(Some(page))
+    }
+
+    /// Takes in the small hashes that are on their way.
+    async fn take_hashes(&mut self, page: &mut Page) -> Result<(), StoreError> {
+        for ((candidate, slot), seen) in self.hashes.seen(&mut self.stream).await? {
+            match seen {
+                Some(seen) => page.found.push((candidate, slot, Ok(seen))),
+                None => page.elsewhere.push((candidate, slot)),
+            }
+        }
+        Ok(())
     }
 
     /// Whether the pages to come bring the lengths of values along.
@@ -130,10 +165,19 @@ impl Pages {
                 && !hash_slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice));
             is_apart || candidate.keeps_collections()
         };
-        let (elsewhere, places): (Vec<_>, Vec<_>) = places.into_iter().partition(apart);
-        self.reads.ask(&mut self.stream, places.iter().map(|(candidate, _)| candidate));
-        self.asked = Some(Asked { looked_at, places, elsewhere, reads: self.reads, at: Instant::now() });
+        let (elsewhere, places): (Places, Places) = places.into_iter().partition(apart);
+        let (weighed, elsewhere): (Places, Places) =
+            elsewhere.into_iter().partition(|(candidate, _)| self.may_be_small_hash(candidate));
+        self.reads.ask(&mut self.stream, candidates(&places));
+        small_hashes::weigh(&mut self.stream, candidates(&weighed));
+        self.asked = Some(Asked { looked_at, places, weighed, elsewhere, reads: self.reads, at: Instant::now() });
         self.stream.send().await
+    }
+
+    /// True for a hash of a record's own, where a part of the values is enough and the node tells deadlines.
+    fn may_be_small_hash(&self, candidate: &Candidate) -> bool {
+        let wants_part = matches!(self.reads.head, Head::Bytes(_));
+        wants_part && self.reads.exact && candidate.redis_keys.len() == 1 && candidate.keeps_hashes()
     }
 
     fn ask_for_page(&mut self) {
@@ -149,11 +193,7 @@ impl Pages {
     }
 
     /// Reads the reply of SCAN: how many Redis keys it holds, and the records they belong to.
-    async fn page(
-        &mut self,
-        catalog: &Catalog,
-        wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<(usize, Vec<(Candidate, usize)>), StoreError> {
+    async fn page(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<(usize, Places), StoreError> {
         if self.scan.awaits_size() {
             let there =
                 reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
@@ -200,4 +240,8 @@ async fn connect(target: &Target) -> Result<(Wire, Duration), StoreError> {
 /// A SCAN that does not come to an end.
 fn endless(wire: &Wire, why: &str) -> StoreError {
     StoreError::NotRedis { target: wire.target().to_string(), why: format!("its SCAN has no end: {why}") }
+}
+
+fn candidates(places: &[(Candidate, usize)]) -> impl ExactSizeIterator<Item = &Candidate> {
+    places.iter().map(|(candidate, _)| candidate)
 }

@@ -11,7 +11,7 @@ use crate::support::Server;
 use crate::support::proxy::acts_at;
 
 /// A status, an owner and a response, each in a field.
-const PLAIN: &str = r#"
+pub const PLAIN: &str = r#"
 [[value]]
 name = "held"
 at = "record"

@@ -4,3 +4,4 @@ mod codecs;
 mod described;
 mod hashes;
 mod key_shapes;
+mod many_hashes;
