@@ -17,7 +17,6 @@ use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::domain::step::fencing;
 use crate::exit::{Exit, Stop};
 use crate::render::{document, escape, record, record_json, words};
 use crate::store::backup::About;
@@ -130,7 +129,7 @@ fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
     context.ui.status(&format!("Removes {redis_key}. The next request with this key executes the operation."));
     context.ui.status(&format!(
         "If {worker} still runs, the operation executes twice; {}.",
-        words::late_worker(fencing::of(&record.schema))
+        words::late_worker(&record.schema)
     ));
     if let Some(token) = expect::token(record) {
         context.ui.status(&format!("For scripts: --expect {token}"));

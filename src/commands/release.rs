@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::domain::manual::{self, Refusal};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, State};
-use crate::domain::step::{Request, fencing};
+use crate::domain::step::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::{escape, words};
@@ -89,7 +89,7 @@ fn explain(context: &mut Context, report: &Report<'_>) {
         context.ui.status(&format!("Releases {redis_key}. The result stays, and retries go on getting it."));
     } else {
         context.ui.status(&format!("Releases {redis_key}. The next request with this key executes the operation."));
-        let late = words::late_worker(fencing::of(&record.schema));
+        let late = words::late_worker(&record.schema);
         context.ui.status(&format!("If its worker still runs, the operation executes twice; {late}."));
     }
 }

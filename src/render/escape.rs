@@ -3,7 +3,8 @@
 use bstr::ByteSlice as _;
 
 /// Bytes as text: printable characters as they are, everything else as `\n`, `\x1b`, `\u{202e}` and the like, so that
-/// the text tells the bytes apart.
+/// the text tells the bytes apart. A backslash is doubled where it would be taken for the beginning of one of these, and stands
+/// as it is elsewhere: the names of PHP's classes are copied out of tables.
 pub fn text(bytes: &[u8]) -> String {
     // To the end without a way out, which takes many bytes at a time.
     let is_plain = bytes.iter().fold(true, |plain, byte| plain & (matches!(byte, b' '..=b'~') & (*byte != b'\\')));
@@ -14,7 +15,14 @@ pub fn text(bytes: &[u8]) -> String {
     }
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        chunk.valid().chars().for_each(|character| push(&mut text, character));
+        let mut characters = chunk.valid().chars().peekable();
+        while let Some(character) = characters.next() {
+            let is_plain = |next: &char| !"\\nrtxu".contains(*next) && (' '..='~').contains(next);
+            match character {
+                '\\' if characters.peek().is_some_and(is_plain) => text.push(character),
+                _ => push(&mut text, character),
+            }
+        }
         for byte in chunk.invalid() {
             text.push_str(&format!("\\x{byte:02x}"));
         }
@@ -72,6 +80,7 @@ mod tests {
         assert_eq!(text("x\u{202e}y\u{9b}\u{200b}".as_bytes()), "x\\u{202e}y\\u{9b}\\u{200b}");
         assert_eq!(text("für \"Zoë\" 😀".as_bytes()), "für \"Zoë\" 😀");
         assert_eq!(text(b"a\\n"), "a\\\\n");
+        assert_eq!(text(br"App\Jobs\Charge:42"), r"App\Jobs\Charge:42");
     }
 
     #[test]
@@ -81,7 +90,41 @@ mod tests {
         assert_eq!(again("a\x1b[31m\\x07"), "a\\x1b[31m\\x07");
     }
 
+    /// The bytes that a text stands for.
+    fn meant(text: &str) -> Vec<u8> {
+        let (mut bytes, mut rest) = (Vec::new(), text);
+        while let Some(character) = rest.chars().next() {
+            let mut skip = character.len_utf8();
+            let hex = |text: &str| u32::from_str_radix(text, 16).unwrap();
+            match rest.as_bytes() {
+                [b'\\', b'\\', ..] => (bytes.push(b'\\'), skip = 2).0,
+                [b'\\', letter @ (b'n' | b'r' | b't'), ..] => {
+                    bytes.push(match letter {
+                        b'n' => b'\n',
+                        b'r' => b'\r',
+                        _ => b'\t',
+                    });
+                    skip = 2;
+                }
+                [b'\\', b'x', ..] => (bytes.push(u8::try_from(hex(&rest[2..4])).unwrap()), skip = 4).0,
+                [b'\\', b'u', ..] => {
+                    let (code, _) = rest[3..].split_once('}').unwrap();
+                    bytes.extend(char::from_u32(hex(code)).unwrap().to_string().bytes());
+                    skip = code.len() + 4;
+                }
+                _ => bytes.extend(character.to_string().bytes()),
+            }
+            rest = &rest[skip..];
+        }
+        bytes
+    }
+
     proptest! {
+        #[test]
+        fn text_tells_the_bytes_apart(bytes in prop::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'n'), any::<u8>()], 0..20)) {
+            prop_assert_eq!(meant(&text(&bytes)), bytes);
+        }
+
         #[test]
         fn nothing_unprintable_is_left(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             prop_assert!(text(&bytes).chars().all(|c| !c.is_control()));

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::domain::duration;
 use crate::domain::record::{Age, AgeSource, Content, Evidence, Expiry, Record};
-use crate::domain::schema::{Clock, Past, State, TtlOf};
-use crate::domain::step::{Answer, LateWorker, NextRequest, StepReply};
+use crate::domain::schema::{Clock, Past, Schema, State, TtlOf};
+use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
 
 /// Bytes of a reply that are shown as they are.
@@ -149,9 +149,12 @@ pub fn own_expiry(record: &Record) -> Option<String> {
 }
 
 /// What becomes of the worker whose lock is removed.
-pub fn late_worker(late: Option<LateWorker>) -> &'static str {
-    let Some(late) = late else {
-        return "nobody knows what becomes of its result: the schema does not describe the complete step";
+pub fn late_worker(schema: &Schema) -> &'static str {
+    let Some(late) = fencing::of(schema) else {
+        return match schema.values.iter().any(|case| case.state == State::Completed) {
+            true => "nobody knows what becomes of its result: the schema does not describe the complete step",
+            false => "no result is stored: the schema has locks alone",
+        };
     };
     match (late.stores_when_absent, late.stores_when_retaken) {
         (false, false) => "it is fenced off: the schema refuses its result from now on",

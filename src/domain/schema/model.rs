@@ -178,7 +178,7 @@ impl Schema {
         if words.any(|word| word.has(&[Place::LockValue, Place::ResultValue])) {
             return Some(why);
         }
-        let response = ("`response`, the reply that a replay brings back,", self.write.response.is_none());
+        let response = ("`response` (the reply that a replay brings back)", self.write.response.is_none());
         lacks(&[("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none()), response])
     }
 

@@ -8,7 +8,6 @@ pub mod next_request;
 pub mod reply;
 pub mod request;
 
-pub(crate) use fencing::LateWorker;
 pub(crate) use next_request::{Answer, NextRequest};
 pub use reply::Listener;
 pub(crate) use reply::StepReply;

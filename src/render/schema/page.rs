@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::words;
 use crate::domain::schema::{Call, Schema, Step, TtlOf};
-use crate::domain::step::fencing;
 use crate::render::page::Page;
 use crate::render::style::View;
 use crate::render::table;
@@ -152,7 +151,7 @@ impl SchemaPage<'_> {
 
     fn late_worker(&mut self) {
         self.section("Late worker", "one that still runs when its lock has expired or was removed");
-        self.page.wrapped(2, late_worker(fencing::of(self.schema)));
+        self.page.wrapped(2, late_worker(self.schema));
     }
 
     fn scripts(&mut self) {

@@ -71,9 +71,11 @@ pub(super) fn begins_with(schema: &Schema) -> &'static str {
 
 /// Why there is nothing to tell of a step.
 pub(super) fn no_step(schema: &Schema) -> &'static str {
-    match &schema.begin {
-        Some(_) => "never: the service has no such step",
-        None => "not described: idemctl observes what this service stores",
+    match (&schema.begin, schema.format) {
+        (None, _) => "not described: idemctl observes what this service stores",
+        // In format 2 a step may be left out that the service has.
+        (Some(_), 2..) => "not described, or the service has no such step",
+        (Some(_), _) => "never: the service has no such step",
     }
 }
 

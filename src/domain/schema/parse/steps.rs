@@ -7,7 +7,7 @@ use super::shadow;
 use crate::domain::schema::location::{AllChecked, At as _, Checked, all, gather, wrong};
 use crate::domain::schema::raw::{RawCall, RawReply, RawStep};
 use crate::domain::schema::steps::{Action, Call, Condition, Meaning, Pattern, Reply, SlotIs, Step};
-use crate::domain::schema::value_template::Template;
+use crate::domain::schema::value_template::{Place, Template};
 
 /// What a condition calls the payload by, beside the Redis keys.
 const PAYLOAD: &str = "fingerprint";
@@ -74,7 +74,9 @@ fn stands_for_something(names: &Names, word: &Template) -> Checked<()> {
         return wrong(format!("`{left}` is no placeholder of a call, and would be sent as it is"));
     }
     if word.has(&names.unset) {
-        return wrong(format!("`{}` stands for nothing: neither [ttl] nor [write] gives it", word.display()));
+        let none =
+            if word.has(&[Place::LockTtl, Place::ResultTtl]) { "; a TTL of \"none\" is no time to send" } else { "" };
+        return wrong(format!("`{}` stands for nothing: neither [ttl] nor [write] gives it{none}", word.display()));
     }
     Ok(())
 }
