@@ -132,7 +132,7 @@ fn what_takes_a_template_of_the_value_is_refused() {
     run(folder.path(), &words).exits(2).says("it keeps `running` in a form that idemctl reads and does not write");
     fs::write(&schema, SCHEMA.replace("\"{response}\"", "\"1\"").replace("response = \"{body}\"", "").trim_start())
         .unwrap();
-    run(folder.path(), &words).exits(2).says("has no `response`, the reply that a replay brings back");
+    run(folder.path(), &words).exits(2).says("has no `response` (the reply that a replay brings back)");
 }
 
 #[test]
