@@ -82,7 +82,9 @@ impl Callers {
                 // Who has not logged in yet is nobody yet.
                 _ => continue,
             };
-            self.known.insert(field("addr=").to_owned(), who);
+            // What MONITOR tells may lie seconds behind, and the address may be another client's by now: whose it was stays so
+            // until a line says that somebody logs in there.
+            self.known.entry(field("addr=").to_owned()).or_insert(who);
         }
     }
 
