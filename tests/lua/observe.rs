@@ -245,3 +245,15 @@ fn what_is_no_string_has_a_checksum_where_all_of_it_or_checksums_are_asked_for()
     bench.ask(&["HSET", "a", "status", "gone"]);
     assert_ne!(sum(&mut bench, ["-1", "0"]), whole);
 }
+
+/// Rule: no value of many elements is dumped, which would keep every other client waiting. Without a checksum no change compares
+/// such a value, and leaves the value alone.
+#[test]
+fn a_value_of_too_many_elements_has_no_checksum() {
+    let mut bench = bench();
+    for (members, bytes) in [(10_000, 8), (10_001, 0)] {
+        bench.ask(&["EVAL", &format!("for i = 1, {members} do redis.call('SADD', 'a', i) end"), "0"]);
+        let (_, rows) = parts(bench.reply(&["a"], &["-1", "1"]));
+        assert!(matches!(&rows[0][7], StepReply::Text(sum) if sum.len() == bytes), "{members}: {:?}", rows[0]);
+    }
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use redis::{Connection, RedisResult};
 
 use crate::command::{Line, Who};
+use crate::event;
 use crate::stage;
 use crate::support::Server;
 
@@ -25,6 +26,10 @@ pub struct Callers {
 /// So often an address is asked for whose client is not there, it seems.
 const ASKED: u32 = 5;
 
+/// CLIENT LIST tells the age of a client in whole seconds of a clock that is read ten times a second: an age may be so much too
+/// small. In microseconds.
+const AGE_IS_LATE: u64 = 1_200_000;
+
 impl Callers {
     /// Asks this server.
     pub fn of(server: &Server) -> Self {
@@ -41,30 +46,31 @@ impl Callers {
         if line.is("AUTH") || line.is("HELLO") {
             self.known.remove(address);
             self.logged_in.insert(address.to_owned(), 0);
-            self.ask();
+            self.ask(line.at);
             return Who::Stranger;
         }
         if let Some(who) = self.known.get(address) {
             return *who;
         }
         let Some(asked) = self.logged_in.get_mut(address).filter(|asked| **asked < ASKED) else {
-            return self.nobody(address);
+            return self.nobody(address, line.at);
         };
         *asked += 1;
-        self.ask();
+        self.ask(line.at);
         self.known.get(address).copied().unwrap_or(Who::Gone)
     }
 
     /// Who did not log in is a stranger, or the master that the node follows.
-    fn nobody(&mut self, address: &str) -> Who {
+    fn nobody(&mut self, address: &str, at: u64) -> Who {
         if self.logged_in.contains_key(address) {
             return Who::Gone;
         }
-        self.ask();
+        self.ask(at);
         *self.known.entry(address.to_owned()).or_insert(Who::Stranger)
     }
 
-    fn ask(&mut self) {
+    /// Learns whose the addresses were at this moment of the stream, in microseconds.
+    fn ask(&mut self, at: u64) {
         let mut list = self.list();
         while list.is_err() {
             if let Ok(anew) = stage::by_socket(&self.socket) {
@@ -82,8 +88,12 @@ impl Callers {
                 // Who has not logged in yet is nobody yet.
                 _ => continue,
             };
-            // What MONITOR tells may lie seconds behind, and the address may be another client's by now: whose it was stays so
-            // until a line says that somebody logs in there.
+            // What MONITOR tells may lie seconds behind, and the address may be another client's by now: that one came later. And
+            // whose an address was stays so until a line says that somebody logs in there.
+            let came = field("age=").parse::<u64>().map_or(0, |age| event::now().saturating_sub(age * 1_000_000));
+            if came > at + AGE_IS_LATE {
+                continue;
+            }
             self.known.entry(field("addr=").to_owned()).or_insert(who);
         }
     }

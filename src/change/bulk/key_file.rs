@@ -4,7 +4,7 @@ mod repeated;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -31,10 +31,17 @@ pub struct KeyFile {
 
 /// The keys as they are named.
 struct List {
-    file: BufReader<File>,
+    source: BufReader<Box<dyn ReadAgain>>,
     name: String,
     end: u8,
 }
+
+/// What is read from its beginning more than once.
+trait ReadAgain: Read + Seek {}
+
+impl ReadAgain for File {}
+
+impl ReadAgain for Cursor<Vec<u8>> {}
 
 impl KeyFile {
     /// The keys that the options name; `None` where they name none.
@@ -58,7 +65,7 @@ impl KeyFile {
             keys if keys.iter().any(|key| key == "-") => {
                 return Err(Stop::usage("`-` for keys from stdin stands alone, without other keys"));
             }
-            keys => List::of_words(keys, &temp_dir)?,
+            keys => List::of_words(keys),
         };
         if args.are_on_stdin() {
             context.ui.stdin_carries_data();
@@ -109,11 +116,9 @@ impl KeyFile {
 }
 
 impl List {
-    fn of_words(keys: &[OsString], temp_dir: &Path) -> Result<Self, Stop> {
+    fn of_words(keys: &[OsString]) -> Self {
         let list: Vec<_> = keys.iter().flat_map(|key| [key.as_bytes(), b"\0"].concat()).collect();
-        let name = "the command line".to_owned();
-        let file = keep(&list[..], 0, temp_dir, MOST_KEPT).map_err(|error| cannot_read(&name, &error))?;
-        Ok(Self { file: BufReader::new(file), name, end: 0 })
+        Self { source: BufReader::new(Box::new(Cursor::new(list))), name: "the command line".to_owned(), end: 0 }
     }
 
     /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied into a file without a name
@@ -125,18 +130,18 @@ impl List {
         let file =
             if is_stdin { keep(io::stdin().lock(), end, temp_dir, most) } else { open(path, end, temp_dir, most) };
         let file = file.map_err(|error| cannot_read(&name, &error).hint("nothing was changed"))?;
-        Ok(Self { file: BufReader::new(file), name, end })
+        Ok(Self { source: BufReader::new(Box::new(file)), name, end })
     }
 
     fn rewind(&mut self) -> Result<(), Stop> {
-        self.file.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
+        self.source.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
     }
 
     /// The next key. Empty lines are no keys.
     fn next(&mut self) -> Result<Option<Vec<u8>>, Stop> {
         loop {
             let mut key = Vec::new();
-            let read = files::read_line(&mut self.file, self.end, &mut key, MOST_KEY);
+            let read = files::read_line(&mut self.source, self.end, &mut key, MOST_KEY);
             if read.map_err(|error| cannot_read(&self.name, &error))? == 0 {
                 return Ok(None);
             }
