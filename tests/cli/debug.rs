@@ -23,3 +23,17 @@ fn each_command_is_told_and_no_password_and_no_value() {
     list.says("SCAN ");
     assert!(!server.idemctl(&["list"]).exits(0).stderr.contains("debug: "));
 }
+
+/// Rule: what a key is under every schema is read in one call, for each call sends the text of a script.
+#[test]
+fn all_that_a_key_may_be_is_read_in_one_call() {
+    let server = Server::start();
+    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let run = server.idemctl(&["--debug", "inspect", "k"]).exits(0);
+    let is_read = |line: &&str| line.contains("  EVAL") && !line.contains("-> error");
+    let reads: Vec<_> = run.stderr.lines().filter(is_read).collect();
+    assert!(
+        matches!(reads.as_slice(), [one] if one.contains("idempotency:k") && one.contains("idemkey:k")),
+        "{reads:?}"
+    );
+}

@@ -61,7 +61,12 @@ impl StoreError {
         let wrong_login =
             matches!(code.as_str(), "NOAUTH" | "WRONGPASS") || error.kind() == ErrorKind::AuthenticationFailed;
         if wrong_login || (code == "ERR" && why.contains("AUTH")) {
-            let why = if error.code().is_some() { format!("{code} {why}") } else { error.to_string() };
+            let why = match error.code() {
+                // HELLO says at length what every other command says in these words.
+                Some("NOAUTH") => "NOAUTH Authentication required.".to_owned(),
+                Some(_) => format!("{code} {why}"),
+                None => error.to_string(),
+            };
             return Self::Authentication { target, why };
         }
         if code == "NOPERM" || is_script_not_permitted(&why) {

@@ -49,9 +49,14 @@ impl StoreError {
         matches!(self, Self::Permission { .. } | Self::NeedsSlots { .. })
     }
 
-    /// True when the server takes no client, and closes the connection.
+    /// True when the server takes no client, or none that has not logged in: such a client it cuts off in the middle of a command
+    /// of many words.
     pub(in crate::store) fn turns_away(&self) -> bool {
-        matches!(self, Self::Refused { code, why, .. } if code == "DENIED" || why.starts_with("max number of clients"))
+        match self {
+            Self::Refused { code, why, .. } => code == "DENIED" || why.starts_with("max number of clients"),
+            Self::Authentication { why, .. } => why.starts_with("NOAUTH"),
+            _ => false,
+        }
     }
 
     /// True when the user may not send the command at all, whatever the Redis key.

@@ -1,4 +1,5 @@
-//! Many records in a few calls of the script that reads: what a walk reads of hashes, which no plain command cuts.
+//! Several records in one call of the script that reads: what a walk reads of hashes, which no plain command cuts, and what a key
+//! is under each schema.
 
 use super::reader::{Depth, Head, Reader, Seen};
 use crate::domain::record::Observation;
@@ -6,6 +7,9 @@ use crate::store::error::StoreError;
 
 /// The most Redis keys that a call names: as many as a change looks at.
 const MOST_KEYS: usize = 100;
+
+/// The most records that one call reads as [`Reader::observe_each`] does: the text of the script is longer than most of them.
+const MOST_TOGETHER: usize = 16;
 
 impl Reader {
     /// Reads records, each as [`Reader::observe`] does but for its idle time and memory. One result a record, in order.
@@ -32,6 +36,32 @@ impl Reader {
             }
         }
         Ok(seen)
+    }
+
+    /// Reads a few records in one call, each as [`Reader::observe_each`] does; `None` where one call cannot read them all: the
+    /// user may not read one, or they are on several nodes, or plain commands read them.
+    ///
+    /// # Errors
+    /// As [`Reader::observe_each`].
+    pub(super) async fn observe_together(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: Head,
+    ) -> Result<Option<Vec<Seen>>, StoreError> {
+        if !(2..=MOST_TOGETHER).contains(&records.len()) || head == Head::Whole || self.link().is_cluster() {
+            return Ok(None);
+        }
+        let all = records.iter().flatten().cloned().collect();
+        let read = self.observe_with(&[all], head, Depth::Usual).await;
+        // It turned out to be a cluster, each node of which answers for its own records.
+        if self.link().is_cluster() {
+            return Ok(None);
+        }
+        match read?.pop() {
+            Some(Ok(all)) if all.atomic => Ok(Some(taken_apart(records, all).collect())),
+            Some(Err(error)) if error.lost_the_reply() => Ok(Some(vec![Err(error); records.len()])),
+            _ => Ok(None),
+        }
     }
 }
 

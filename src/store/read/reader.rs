@@ -120,7 +120,10 @@ impl Reader {
     /// # Errors
     /// When no record could be read at all.
     pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
-        self.observe_with(records, head, Depth::Usual).await
+        match self.observe_together(records, head).await? {
+            Some(seen) => Ok(seen),
+            None => self.observe_with(records, head, Depth::Usual).await,
+        }
     }
 
     /// The same, telling more or less.
