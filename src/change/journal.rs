@@ -128,12 +128,12 @@ impl Journal {
         let line = |slot: usize| Noted {
             schema: &about.schema,
             key: &about.key,
-            redis_key: &before.slots[slot].redis_key,
-            before: KeyIdentity::of(&before.slots[slot]).written(),
-            after: after.and_then(|after| KeyIdentity::of(&after.slots[slot]).written()),
+            redis_key: &before.keys[slot].redis_key,
+            before: KeyIdentity::of(&before.keys[slot]).written(),
+            after: after.and_then(|after| KeyIdentity::of(&after.keys[slot]).written()),
         };
-        let is_other = |slot: &usize| after.is_some_and(|after| !before.slots[*slot].is_as(&after.slots[*slot]));
-        let mut changed: Vec<_> = (0..before.slots.len()).filter(is_other).collect();
+        let is_other = |slot: &usize| after.is_some_and(|after| !before.keys[*slot].is_as(&after.keys[*slot]));
+        let mut changed: Vec<_> = (0..before.keys.len()).filter(is_other).collect();
         if changed.is_empty() {
             changed.push(slot);
         }
@@ -142,9 +142,9 @@ impl Journal {
 
     /// Removes a record from the backup, for the step changed nothing.
     pub fn nothing_changed(&mut self, seen: &Observation) {
-        let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
+        let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
         if let Some(backup) = &mut self.backup {
-            backup.take_back(&there.map(|slot| slot.redis_key.as_slice()).collect::<Vec<_>>());
+            backup.take_back(&there.map(|key| key.redis_key.as_slice()).collect::<Vec<_>>());
         }
     }
 
@@ -174,7 +174,7 @@ pub struct Step<'a> {
 
 /// A change as the log has it, with what the action leaves; without an action nobody knows what that is.
 fn noted(change: &Change, action: Option<Action>) -> Noted<'_> {
-    let seen = || KeyIdentity::of(&change.seen.slots[change.slot]).written();
+    let seen = || KeyIdentity::of(&change.seen.keys[change.slot]).written();
     let (before, after) = match action {
         Some(Action::Remove) => (None, Some(KeyIdentity::ABSENT)),
         Some(Action::ExpireAt(at)) => (seen(), seen().map(|seen| seen.expiring_about(at))),

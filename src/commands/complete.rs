@@ -161,7 +161,7 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
         context.ui.status(&format!("The service will refuse to store it{owner}."));
         return;
     }
-    let redis_key = escape::text(&record.seen.slots[schema.result_slot()].redis_key);
+    let redis_key = escape::text(&record.seen.keys[schema.result_slot()].redis_key);
     let ttl = duration::short(age::millis(schema.result_ttl));
     let what = response_in_words(request.response);
     context.ui.status(&format!("Stores {what} at {redis_key} for {ttl}, as {} does.", schema.name));

@@ -93,7 +93,7 @@ fn judge(record: &Record, millis: u64) -> Verdict {
         }
         Some(Needless::Longer(left)) => Verdict::Needless(format!("stays: it has {} left", duration::short(left))),
         None => {
-            let left = record.seen.slots[slot].expiry.millis().map(duration::short).unwrap_or_default();
+            let left = record.seen.keys[slot].expiry.millis().map(duration::short).unwrap_or_default();
             Verdict::Possible(slot, format!("{left} left"))
         }
     }

@@ -117,7 +117,7 @@ fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record,
 fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
     context.ui.page(record::page(record, context.ui.view(), false))?;
     context.ui.flush()?;
-    let redis_key = escape::text(&record.seen.slots[slot].redis_key);
+    let redis_key = escape::text(&record.seen.keys[slot].redis_key);
     if record.state == State::Completed {
         context.ui.status(&format!("Removes {redis_key}. The result stays, and retries go on getting it."));
         return Ok(());

@@ -81,7 +81,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
 
 fn explain(context: &mut Context, report: &Report<'_>) {
     let record = report.record;
-    let redis_key = escape::text(&record.seen.slots[record.schema.lock_slot()].redis_key);
+    let redis_key = escape::text(&record.seen.keys[record.schema.lock_slot()].redis_key);
     if report.predicted != Meaning::Released {
         let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
         context.ui.status(&format!("The service will refuse to release {redis_key}{owner}."));

@@ -116,7 +116,7 @@ impl Here<'_> {
 
     /// What happens to the Redis keys without a worker.
     fn world(&mut self) -> Asked {
-        for slot in 0..self.table.slots() {
+        for slot in 0..self.table.roles() {
             self.befalls(Fault::Expiry, Act::Expiry(slot), slot)?;
             self.befalls(Fault::Evict, Act::Evict(slot), slot)?;
             self.befalls(Fault::Persist, Act::Persist(slot), slot)?;

@@ -39,7 +39,7 @@ pub(super) struct Ended {
 
 impl Table {
     pub(super) fn new(program: Rc<Program>, workers: u8, responses: Vec<(Vec<u8>, Author)>, ticks: bool) -> Self {
-        let slots = program.services.iter().map(|schema| schema.slots.len()).max().unwrap_or(1);
+        let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
         let mut table = Self {
             program,
             workers,
@@ -51,7 +51,7 @@ impl Table {
             facts: Vec::new(),
             worldly: HashMap::new(),
         };
-        table.number(Keys::absent(slots));
+        table.number(Keys::absent(roles));
         table
     }
 
@@ -59,8 +59,8 @@ impl Table {
         &self.stores[store as usize]
     }
 
-    pub(super) fn slots(&self) -> u8 {
-        u8::try_from(self.stores[0].slots.len()).unwrap_or(u8::MAX)
+    pub(super) fn roles(&self) -> u8 {
+        u8::try_from(self.stores[0].held.len()).unwrap_or(u8::MAX)
     }
 
     fn number(&mut self, keys: Keys) -> u32 {
@@ -149,7 +149,7 @@ impl Table {
         let keys = self.keys(store);
         let changed = match act {
             Act::Expiry(slot) => keys.ttl_ms(usize::from(slot)).map(|ttl| keys.after(ttl, self.ticks)),
-            Act::Evict(slot) => keys.slots[usize::from(slot)].is_some().then(|| keys.without(usize::from(slot))),
+            Act::Evict(slot) => keys.held[usize::from(slot)].is_some().then(|| keys.without(usize::from(slot))),
             Act::Persist(slot) => keys.ttl_ms(usize::from(slot)).map(|_| keys.for_ever(usize::from(slot))),
             _ => None,
         };
@@ -189,7 +189,7 @@ impl Table {
             }
             if schema.compares_payloads() {
                 let other = self.request(store, service, self.workers + 1)?.heard.means;
-                let in_use = self.keys(store).slots.iter().any(Option::is_some);
+                let in_use = self.keys(store).held.iter().any(Option::is_some);
                 let is_served = other == Some(Meaning::Replay) || (other == Some(Meaning::Acquired) && in_use);
                 facts.mistaken = facts.mistaken.or(is_served.then_some(service));
             }
@@ -243,7 +243,7 @@ impl Table {
     }
 
     fn same(&self, one: u32, other: u32, slot: usize) -> bool {
-        let dump = |store: u32| self.keys(store).slots[slot].as_ref().map(|held| &held.dump);
+        let dump = |store: u32| self.keys(store).held[slot].as_ref().map(|held| &held.dump);
         dump(one) == dump(other)
     }
 }

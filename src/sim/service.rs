@@ -88,20 +88,20 @@ impl<'a> Service<'a> {
 
     pub(super) fn begin(&self, request: &Request) -> Vec<Prepared<'a>> {
         // The result is read first: a reader of the lock first would miss a completion in between.
-        let slots: Vec<usize> = (0..self.schema.slots.len()).rev().collect();
-        let gets = |slots: &[usize]| slots.iter().map(|slot| self.get(request, *slot)).collect::<Vec<_>>();
+        let roles: Vec<usize> = (0..self.schema.keys.len()).rev().collect();
+        let gets = |roles: &[usize]| roles.iter().map(|role| self.get(request, *role)).collect::<Vec<_>>();
         match self.strategy {
             Strategy::Schema => self.calls(self.schema.begin_calls(), request),
             Strategy::CheckThenAct => {
-                let mut step = gets(&slots);
+                let mut step = gets(&roles);
                 step.push(self.set(request, false));
                 step
             }
             Strategy::SetNx => {
                 // A result of its own is looked up first, as the older releases of such layouts did.
-                let mut step = gets(&slots[..slots.len() - 1]);
+                let mut step = gets(&roles[..roles.len() - 1]);
                 step.push(self.set(request, true));
-                step.extend(gets(&slots));
+                step.extend(gets(&roles));
                 step
             }
         }
@@ -207,7 +207,7 @@ impl<'a> Service<'a> {
     }
 
     fn redis_key(&self, request: &Request, slot: usize) -> Vec<u8> {
-        self.schema.slots[slot].template.redis_key(request.key)
+        self.schema.keys[slot].template.redis_key(request.key)
     }
 }
 

@@ -123,7 +123,7 @@ fn slot_states(schema: &Schema) -> Vec<Held> {
 /// Every state a record of this schema may be in: all that its slots may hold, each with each, with and without TTL.
 pub(crate) fn record_states(schema: &Schema) -> Vec<Vec<Slot>> {
     let each = slot_states(schema);
-    if schema.slots.len() == 1 {
+    if schema.keys.len() == 1 {
         return [true, false]
             .iter()
             .flat_map(|expires| each.iter().map(|held| vec![(held.clone(), *expires)]))
@@ -171,7 +171,7 @@ pub(crate) fn cases(server: &Server, library: &Library, schema: &Schema, states:
     let seen = library.observe(&records);
     let case = |((key, state), seen): ((Vec<u8>, Vec<Slot>), Observation)| {
         let readings =
-            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+            seen.keys.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
         Case { key, state, seen, readings }
     };
     keys.into_iter().zip(states).zip(seen).map(case).collect()

@@ -64,7 +64,7 @@ fn judge(record: &Record) -> Verdict {
 
 /// How long the lock is held and lives, and whose it is.
 fn shown(record: &Record, slot: usize) -> String {
-    let left = match record.seen.slots[slot].expiry {
+    let left = match record.seen.keys[slot].expiry {
         Expiry::Never => "no expiry".to_owned(),
         expiry => format!("{} left", words::expiry(expiry)),
     };

@@ -142,11 +142,11 @@ impl Rule for Choice {
             Judged::Unproven(missing) => return Verdict::Unproven(missing),
         }
         let lock = record.schema.lock_slot();
-        let others = (0..record.seen.slots.len()).filter(|slot| *slot != lock);
+        let others = (0..record.seen.keys.len()).filter(|slot| *slot != lock);
         Verdict::Chosen(Chosen {
             group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,
-            slots: std::iter::once(lock).chain(others).collect(),
+            roles: std::iter::once(lock).chain(others).collect(),
             action: Some(Action::Remove),
             ends_by_itself: false,
         })

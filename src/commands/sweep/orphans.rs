@@ -103,7 +103,7 @@ impl Orphans {
         Chosen {
             group: orphan.code.as_str(),
             age: orphan::age(record),
-            slots: vec![orphan.slot],
+            roles: vec![orphan.slot],
             action,
             ends_by_itself,
         }

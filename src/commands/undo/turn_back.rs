@@ -76,7 +76,7 @@ impl TurnBack<'_> {
 }
 
 fn tell(context: &mut Context, rows: &mut Rows, looked: &Looked) {
-    for index in 0..looked.part.slots.len() {
+    for index in 0..looked.part.keys.len() {
         let (row, ending) = looked.row(index);
         rows.add_one(context, row, ending);
     }
@@ -118,8 +118,8 @@ fn goes_away(looked: &Looked) -> bool {
 }
 
 fn removal(looked: &Looked) -> Option<Change> {
-    let goes = looked.part.slots.first()?;
-    let slot = looked.record.slots.iter().position(|slot| slot.redis_key == goes.redis_key)?;
+    let goes = looked.part.keys.first()?;
+    let slot = looked.record.keys.iter().position(|key| key.redis_key == goes.redis_key)?;
     Some(Change { slot, seen: looked.record.clone(), about: looked.about.clone() })
 }
 
@@ -158,7 +158,7 @@ async fn turn_back(
 }
 
 fn unknown(writer: &Writer, looked: &Looked, why: &StoreError) -> StoreError {
-    let keys = looked.part.slots.iter().map(|slot| format!("{:?}", bstr::BStr::new(&slot.redis_key)));
+    let keys = looked.part.keys.iter().map(|key| format!("{:?}", bstr::BStr::new(&key.redis_key)));
     let what = format!("the return of {}", keys.collect::<Vec<_>>().join(" and "));
     StoreError::OutcomeUnknown { target: writer.name(), what, why: why.to_string() }
 }

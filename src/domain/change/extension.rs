@@ -30,7 +30,7 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
 
 /// Whether a lock lives at least this many milliseconds as it is.
 pub(crate) fn is_needless(record: &Record, slot: usize, millis: u64) -> Option<Needless> {
-    match record.seen.slots[slot].expiry {
+    match record.seen.keys[slot].expiry {
         Expiry::Never => Some(Needless::ForEver),
         Expiry::In(left) if left >= millis => Some(Needless::Longer(left)),
         Expiry::In(_) => None,

@@ -63,7 +63,7 @@ pub(crate) fn age(record: &Record) -> Option<Age> {
 /// True when the lock goes by itself no later than with a lock TTL of its own: giving it one would make it stay
 /// longer, and again with each sweep.
 pub(crate) fn expires_anyway(record: &Record, slot: usize) -> bool {
-    match record.seen.slots[slot].expiry {
+    match record.seen.keys[slot].expiry {
         Expiry::Never => false,
         Expiry::In(left) => left <= age::millis(record.schema.lock_ttl),
     }
@@ -76,7 +76,7 @@ pub(crate) fn expires_anyway(record: &Record, slot: usize) -> bool {
 ///
 /// Whether a live worker may be behind a lock beside a result is a matter of the schema: [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
-    let expires = matches!(record.seen.slots[orphan.slot].expiry, Expiry::In(_));
+    let expires = matches!(record.seen.keys[orphan.slot].expiry, Expiry::In(_));
     let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.slot),

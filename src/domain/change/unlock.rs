@@ -26,7 +26,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         State::Unreadable => {
             let unread = record.readings.iter().position(|reading| reading.unread().is_some());
             unread
-                .filter(|slot| record.seen.slots[*slot].content != Content::Absent)
+                .filter(|slot| record.seen.keys[*slot].content != Content::Absent)
                 .ok_or_else(|| "nothing of it can be removed".to_owned())
         }
     }

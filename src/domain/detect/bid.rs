@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::placing::{Named, Place, Placed, Shelf, place};
 use super::points;
-use crate::domain::record::{Reading, SeenSlot, decode};
+use crate::domain::record::{Reading, SeenKey, decode};
 use crate::domain::schema::{PrefixPlace, Schema};
 
 /// Samples by which a schema is left out that reads none of them.
@@ -47,7 +47,7 @@ impl Bid {
 /// Samples whose Redis keys are named alike.
 #[derive(Clone, Copy)]
 pub(super) struct Lot<'a> {
-    pub(super) samples: &'a [SeenSlot],
+    pub(super) samples: &'a [SeenKey],
     /// The indexes of those that are meant.
     pub(super) among: &'a [usize],
     /// What their Redis keys begin with.
@@ -58,8 +58,8 @@ pub(super) struct Lot<'a> {
 
 /// The bids of all schemas for these samples.
 pub(super) fn bids(shelf: &dyn Shelf, lot: Lot<'_>) -> Vec<Bid> {
-    let slots = shelf.all().iter().flat_map(|schema| (0..schema.slots.len()).map(move |slot| (schema, slot)));
-    slots.filter_map(|(schema, slot)| bid(shelf, schema, slot, lot)).collect()
+    let roles = shelf.all().iter().flat_map(|schema| (0..schema.keys.len()).map(move |slot| (schema, slot)));
+    roles.filter_map(|(schema, slot)| bid(shelf, schema, slot, lot)).collect()
 }
 
 fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, lot: Lot<'_>) -> Option<Bid> {
@@ -89,7 +89,7 @@ fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, lot: Lot<'_>) -> Op
 
 /// The schema as its values are read: text of any kind is nobody's where the Redis key has no words.
 fn reader(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, leader: &[u8]) -> Arc<Schema> {
-    let is_bare = !schema.slots[slot].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
+    let is_bare = !schema.keys[slot].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
     let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
     prefix.and_then(|prefix| shelf.with_prefix(&schema.name, prefix)).unwrap_or_else(|| Arc::clone(schema))
 }

@@ -42,7 +42,7 @@ pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, at: Pl
     let Place { leader, redis_keys, named } = at;
     let default = || Placed { schema: Arc::clone(schema), is_default: true };
     let has_all = |schema: &Schema| {
-        let template = &schema.slots[slot].template;
+        let template = &schema.keys[slot].template;
         redis_keys.iter().all(|redis_key| template.idempotency_key(redis_key).is_some())
     };
     let is_default = has_all(schema);
@@ -53,8 +53,8 @@ pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, at: Pl
     let others = || prefixes(leader).into_iter().filter_map(|prefix| shelf.with_prefix(&schema.name, &prefix));
     let other = |schema| Some(Placed { schema, is_default: false });
     // A prefix that takes all of the words in front leaves none of them to the idempotency key.
-    let is_whole = |schema: &Arc<Schema>| schema.slots[slot].template.prefix() == leader && has_all(schema);
-    let own_is_whole = is_default && schema.slots[slot].template.prefix() == leader;
+    let is_whole = |schema: &Arc<Schema>| schema.keys[slot].template.prefix() == leader && has_all(schema);
+    let own_is_whole = is_default && schema.keys[slot].template.prefix() == leader;
     match others().find(is_whole).filter(|_| !own_is_whole) {
         Some(schema) => other(schema),
         None if is_default => Some(default()),

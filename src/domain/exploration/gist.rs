@@ -2,7 +2,7 @@
 
 use super::held::Keys;
 use super::trace;
-use crate::domain::record::{Observation, Reading, SeenSlot, decode};
+use crate::domain::record::{Observation, Reading, SeenKey, decode};
 use crate::domain::schema::{Schema, State};
 
 /// Of a state of the exploration.
@@ -11,12 +11,12 @@ pub(crate) fn of_keys(schema: &Schema, keys: &Keys) -> String {
         None => "nothing".to_owned(),
         Some(role) => format!("{} {}", role.as_str(), ends(keys.ttl_ms(slot).is_some())),
     };
-    (0..schema.slots.len()).map(slot).collect::<Vec<_>>().join(" + ")
+    (0..schema.keys.len()).map(slot).collect::<Vec<_>>().join(" + ")
 }
 
 /// Of what was read.
 pub(crate) fn of_seen(schema: &Schema, seen: &Observation) -> String {
-    let slot = |(slot, seen): (usize, &SeenSlot)| {
+    let slot = |(slot, seen): (usize, &SeenKey)| {
         let role = match decode::read(schema, slot, &seen.content) {
             Reading::Absent => return "nothing".to_owned(),
             Reading::Value(decoded) => match schema.values[decoded.case].state {
@@ -28,7 +28,7 @@ pub(crate) fn of_seen(schema: &Schema, seen: &Observation) -> String {
         };
         format!("{role} {}", ends(seen.expiry.millis().is_some()))
     };
-    seen.slots.iter().enumerate().map(slot).collect::<Vec<_>>().join(" + ")
+    seen.keys.iter().enumerate().map(slot).collect::<Vec<_>>().join(" + ")
 }
 
 fn ends(ends: bool) -> &'static str {

@@ -22,7 +22,7 @@ pub(crate) struct Line {
 /// What stands at a record's Redis keys, in words; `holder` is who took the lock.
 pub(crate) fn holds(schema: &Schema, keys: &Keys, holder: Option<&str>) -> String {
     let of_holder = holder.map(|name| format!(" of {name}")).unwrap_or_default();
-    let parts: Vec<_> = (0..schema.slots.len())
+    let parts: Vec<_> = (0..schema.keys.len())
         .filter_map(|slot| {
             let what = match role(schema, keys, slot)? {
                 Role::Lock => format!("lock{of_holder}"),

@@ -11,7 +11,7 @@ use crate::domain::step::kept::unknown_fields;
 pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String> {
     let schema = &record.schema;
     let slot = schema.lock_slot();
-    let Content::Text { head: before, .. } = &record.seen.slots[slot].content else { return Vec::new() };
+    let Content::Text { head: before, .. } = &record.seen.keys[slot].content else { return Vec::new() };
     if slot != schema.result_slot() || !schema.sends_result_value() {
         return Vec::new();
     }

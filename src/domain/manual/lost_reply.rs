@@ -14,7 +14,7 @@ pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &str) -> Option
 /// Complete: the result that was sent is there, was not there before, and the lock is over.
 pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
     let slot = now.schema.result_slot();
-    let (was, is) = (&before.seen.slots[slot], &now.seen.slots[slot]);
+    let (was, is) = (&before.seen.keys[slot], &now.seen.keys[slot]);
     let sent = Content::text(request.result_value());
     let same = is.content == sent || {
         // A script may put the time in.

@@ -49,7 +49,7 @@ pub(crate) fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Obs
     if let (Some(written), Some(now)) = (written, seen.server_ms) {
         return Some(Age { millis: now.saturating_sub(written), source: AgeSource::Record, evidence: Evidence::Known });
     }
-    let Expiry::In(left) = seen.slots[slot].expiry else { return None };
+    let Expiry::In(left) = seen.keys[slot].expiry else { return None };
     let millis = millis(schema.ttl(ttl)?).checked_sub(left)?;
     Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
 }

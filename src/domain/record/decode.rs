@@ -13,7 +13,7 @@ mod views;
 use self::fields::{Source, decode};
 use self::fit::{Fit, fits};
 use self::views::Views;
-use super::observation::{Content, Observation, SeenSlot};
+use super::observation::{Content, Observation, SeenKey};
 use crate::domain::schema::{Encoding, Schema, State, ValueCase};
 
 pub(crate) use self::form::Form;
@@ -120,8 +120,8 @@ impl Told {
 
 /// Reads every slot as it is at the moment of the look: a value whose own moment is past is there no more, or reclaimable.
 pub fn read_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
-    let read = |(slot, seen_slot): (usize, &SeenSlot)| read_at(schema, slot, &seen_slot.content, seen.server_ms);
-    seen.slots.iter().enumerate().map(read).collect()
+    let read = |(slot, seen_key): (usize, &SeenKey)| read_at(schema, slot, &seen_key.content, seen.server_ms);
+    seen.keys.iter().enumerate().map(read).collect()
 }
 
 /// Reads a slot at a time in milliseconds since the epoch; `None` where nobody knows the time.

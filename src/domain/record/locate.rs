@@ -45,7 +45,7 @@ impl Candidate {
 impl From<Record> for Candidate {
     /// Where a record was found, to look at it again.
     fn from(record: Record) -> Self {
-        let redis_keys = record.seen.slots.into_iter().map(|slot| slot.redis_key).collect();
+        let redis_keys = record.seen.keys.into_iter().map(|key| key.redis_key).collect();
         Self { key: record.key, redis_keys, schemas: Arc::from([record.schema]), is_owned: true }
     }
 }
@@ -86,7 +86,7 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let first = owners.next()?;
-    let key = first.schema.slots[first.slot].template.key_in(redis_key)?.to_vec();
+    let key = first.schema.keys[first.slot].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let is_alike = |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
     // Templates that differ may still come to the same Redis keys.
@@ -253,7 +253,7 @@ fn is_readable(readings: &[Reading]) -> bool {
 /// read what this one wrote (unless the operator named the older one, and so knows).
 fn foreign(catalog: &Catalog, schema: &Schema, readings: &[Reading], seen: &Observation) -> Option<Foreign> {
     if let Some(slot) = readings.iter().position(|reading| reading.unread().is_some()) {
-        let seen = &seen.slots[slot];
+        let seen = &seen.keys[slot];
         let writer = catalog
             .all()
             .iter()
@@ -262,16 +262,16 @@ fn foreign(catalog: &Catalog, schema: &Schema, readings: &[Reading], seen: &Obse
     }
     let newer = schema.older_release_of.as_deref().filter(|_| !catalog.is_named())?;
     let newer = catalog.all().iter().find(|other| other.name == newer)?;
-    let unread = seen.slots.iter().any(|slot| {
-        slot.content != Content::Absent
-            && has_template(newer, &slot.redis_key).is_some()
-            && !reads_there(newer, &slot.redis_key, &slot.content)
+    let unread = seen.keys.iter().any(|key| {
+        key.content != Content::Absent
+            && has_template(newer, &key.redis_key).is_some()
+            && !reads_there(newer, &key.redis_key, &key.content)
     });
     unread.then(|| Foreign::OlderReleaseOf(newer.name.clone()))
 }
 
 fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
-    schema.slots.iter().position(|slot| slot.template.idempotency_key(redis_key).is_some())
+    schema.keys.iter().position(|key| key.template.idempotency_key(redis_key).is_some())
 }
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {

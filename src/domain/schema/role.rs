@@ -20,13 +20,13 @@ pub enum Role {
 as_str!(Role);
 
 #[derive(Debug, Clone)]
-pub struct SlotKey {
+pub struct RoleKey {
     pub(crate) role: Role,
     pub(crate) template: KeyTemplate,
 }
 
 /// The index of the slot that a placeholder of this role stands for: where one Redis key holds lock and result, that one.
-pub(crate) fn slot_of(slots: &[SlotKey], role: Role) -> Option<usize> {
-    let of = |role| slots.iter().position(|slot: &SlotKey| slot.role == role);
+pub(crate) fn slot_of(keys: &[RoleKey], role: Role) -> Option<usize> {
+    let of = |role| keys.iter().position(|key: &RoleKey| key.role == role);
     of(role).or_else(|| of(Role::Record))
 }

@@ -1,7 +1,7 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
 use super::{Schema, State};
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenSlot, Stored, decode};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode};
 use crate::domain::step::{Answer, Request, next_request};
 
 /// Something that does not fit together.
@@ -51,11 +51,11 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     if schema.begin.is_none() {
         return found;
     }
-    let nothing = vec![Content::Absent; schema.slots.len()];
+    let nothing = vec![Content::Absent; schema.keys.len()];
     let with = |slot: usize, content: &Content| {
-        let mut slots = nothing.clone();
-        slots[slot] = content.clone();
-        slots
+        let mut contents = nothing.clone();
+        contents[slot] = content.clone();
+        contents
     };
     found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
     if writes_lock {
@@ -180,13 +180,13 @@ fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
     })
 }
 
-fn leads_to(schema: &Schema, slots: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
+fn leads_to(schema: &Schema, contents: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
     let seen = Observation {
         server_ms: None,
         atomic: true,
-        slots: slots
+        keys: contents
             .into_iter()
-            .map(|content| SeenSlot::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
+            .map(|content| SeenKey::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
             .collect(),
     };
     let answer = next_request::of(schema, &decode::read_all(schema, &seen), &seen).answer;

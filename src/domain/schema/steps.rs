@@ -55,8 +55,8 @@ pub struct Reply {
 impl Reply {
     /// True when the reply is of a value whose own moment is past.
     pub(crate) fn is_for_lapsed(&self) -> bool {
-        let is_past = |(_, is): &(usize, SlotIs)| matches!(is, SlotIs::Absent | SlotIs::Reclaimable);
-        !self.when.is_empty() && self.when.iter().all(|condition| condition.slots.iter().any(is_past))
+        let is_past = |(_, is): &(usize, KeyIs)| matches!(is, KeyIs::Absent | KeyIs::Reclaimable);
+        !self.when.is_empty() && self.when.iter().all(|condition| condition.keys.iter().any(is_past))
     }
 
     /// True when the reply comes only to a request whose payload is another than the stored one.
@@ -69,13 +69,13 @@ impl Reply {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
     /// The slots, which must all be as said.
-    pub slots: Vec<(usize, SlotIs)>,
+    pub keys: Vec<(usize, KeyIs)>,
     /// True when the request's payload has to be another than the stored one.
     pub other_payload: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SlotIs {
+pub enum KeyIs {
     Absent,
     Present,
     /// A string that no value case of the slot fits.
@@ -87,7 +87,7 @@ pub enum SlotIs {
     Value(usize),
 }
 
-impl SlotIs {
+impl KeyIs {
     /// The state of a slot that a word of `when` names in this version of the format; `None` for the name of a value case.
     pub(super) fn of_word(word: &str, format: u32) -> Option<Self> {
         match word {

@@ -118,7 +118,7 @@ impl<'a> Record<'a> {
     fn at(&self, slot: usize, value: EntryValue, ttl_ms: Option<u64>) -> Entry {
         // Of a TTL that the service does not give a part is asked for as well.
         let ttl_ms = ttl_ms.filter(|ms| *ms < FOR_EVER_MS);
-        let redis_key = self.schema.slots[slot].template.redis_key(self.key.as_bytes());
+        let redis_key = self.schema.keys[slot].template.redis_key(self.key.as_bytes());
         Entry { redis_key, value, ttl_ms }
     }
 
@@ -130,5 +130,5 @@ impl<'a> Record<'a> {
 
 /// True when the schema keeps no HTTP status: its idempotency keys are names of messages.
 fn is_of_messages(schema: &Schema) -> bool {
-    schema.slots.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
+    schema.keys.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
 }

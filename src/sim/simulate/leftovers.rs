@@ -55,7 +55,7 @@ impl Worker<'_> {
     /// Sets one of the record's Redis keys; the reply in words.
     async fn sets(&self, slot: fn(&Schema) -> usize, value: &[u8], options: &[&[u8]]) -> Played<String> {
         let schema = self.calls.run.schema();
-        let redis_key = schema.slots[slot(schema)].template.redis_key(&self.calls.run.key);
+        let redis_key = schema.keys[slot(schema)].template.redis_key(&self.calls.run.key);
         let set = [b"SET", &redis_key[..], value].into_iter().chain(options.iter().copied());
         Ok(words(&self.calls.run.ask(&pack(set)).await?))
     }

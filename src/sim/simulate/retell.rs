@@ -160,7 +160,7 @@ impl<'s> Player<'s> {
     async fn befalls(&mut self, step: &Traced) -> Played {
         let run = Rc::clone(&self.runs[0]);
         for (slot, redis_key) in self.redis_keys.iter().enumerate() {
-            let (before, after) = (&step.before.slots[slot], &step.keys.slots[slot]);
+            let (before, after) = (&step.before.held[slot], &step.keys.held[slot]);
             let ttl = after.as_ref().and_then(|held| held.ttl_ms);
             if let (Act::Failover, Some(dump)) = (step.act, self.behind[slot].as_ref().filter(|_| after.is_some())) {
                 let ms = ttl.unwrap_or(0).to_string();

@@ -16,7 +16,7 @@ pub struct Change {
 
 impl Change {
     pub fn redis_key(&self) -> &[u8] {
-        &self.seen.slots[self.slot].redis_key
+        &self.seen.keys[self.slot].redis_key
     }
 }
 

@@ -199,7 +199,7 @@ proptest! {
     fn nothing_makes_it_panic_whole_or_in_part(head in prop::collection::vec(any::<u8>(), 0..60), more in 0..3_u64) {
         let content = Content::Text { length: Some(head.len() as u64 + more), head };
         for schema in schemas() {
-            for slot in 0..schema.slots.len() {
+            for slot in 0..schema.keys.len() {
                 let _ = read(&schema, slot, &content);
             }
         }

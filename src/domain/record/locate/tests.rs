@@ -92,7 +92,7 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
         is_owned: true,
     };
     let seen =
-        samples::seen(schema, &[(text(value), Expiry::Never), (Content::Absent, Expiry::In(0))][..schema.slots.len()]);
+        samples::seen(schema, &[(text(value), Expiry::Never), (Content::Absent, Expiry::In(0))][..schema.keys.len()]);
     let found = records(catalog, &candidate, &seen, &Thresholds::default());
     found.into_iter().map(|record| (record.schema.name.clone(), record.claim)).collect()
 }

@@ -110,7 +110,7 @@ fn what_toml_or_the_format_does_not_know() {
     wrong("encoding = \"json\"", "encoding = \"yaml\"", 22, "unknown variant `yaml`, expected one of `text`, `json`");
     wrong("lock_value = \"{owner}\"\n", "", 27, "missing field `lock_value`");
     wrong("means = \"next\"", "means = \"maybe\"", 35, "unknown variant `maybe`");
-    wrong("when = { lock = \"absent\" }", "when = 1", 46, "expected a table of slots, or a list of such tables");
+    wrong("when = { lock = \"absent\" }", "when = 1", 46, "expected a table of roles, or a list of such tables");
     wrong("[complete]\n", "[complete]\n[other]\n", 51, "unknown field `other`");
 }
 

@@ -10,7 +10,7 @@ use crate::domain::schema::forms::{ValueCase, Where};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::opening::{Encoding, Opening};
 use crate::domain::schema::raw::RawValue;
-use crate::domain::schema::steps::SlotIs;
+use crate::domain::schema::steps::KeyIs;
 
 /// A value case, whose slot is one of the schema's.
 pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
@@ -54,12 +54,12 @@ pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
 /// The index of the slot that holds the value, when no other value of that slot has its name.
 fn slot(names: &Names, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
-    if SlotIs::of_word(name, names.format).is_some() {
+    if KeyIs::of_word(name, names.format).is_some() {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
-    let slot = format::place(raw, &names.slots)?;
+    let slot = format::place(raw, &names.keys)?;
     if names.value(slot, name).is_some() {
-        let role = names.slots[slot].role.as_str();
+        let role = names.keys[slot].role.as_str();
         return wrong(format!("`{name}` is defined twice at `{role}`")).at("name");
     }
     Ok(slot)
