@@ -124,18 +124,18 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let Step { about, before, after, slot } = step;
-        let line = |slot: usize| Noted {
+        let Step { about, before, after, role } = step;
+        let line = |role: usize| Noted {
             schema: &about.schema,
             key: &about.key,
-            redis_key: &before.keys[slot].redis_key,
-            before: KeyIdentity::of(&before.keys[slot]).written(),
-            after: after.and_then(|after| KeyIdentity::of(&after.keys[slot]).written()),
+            redis_key: &before.keys[role].redis_key,
+            before: KeyIdentity::of(&before.keys[role]).written(),
+            after: after.and_then(|after| KeyIdentity::of(&after.keys[role]).written()),
         };
-        let is_other = |slot: &usize| after.is_some_and(|after| !before.keys[*slot].is_as(&after.keys[*slot]));
+        let is_other = |role: &usize| after.is_some_and(|after| !before.keys[*role].is_as(&after.keys[*role]));
         let mut changed: Vec<_> = (0..before.keys.len()).filter(is_other).collect();
         if changed.is_empty() {
-            changed.push(slot);
+            changed.push(role);
         }
         self.note(writer, changed.into_iter().map(line), what, now).await
     }
@@ -169,12 +169,12 @@ pub struct Step<'a> {
     pub before: &'a Observation,
     /// `None` where nobody knows.
     pub after: Option<&'a Observation>,
-    pub slot: usize,
+    pub role: usize,
 }
 
 /// A change as the log has it, with what the action leaves; without an action nobody knows what that is.
 fn noted(change: &Change, action: Option<Action>) -> Noted<'_> {
-    let seen = || KeyIdentity::of(&change.seen.keys[change.slot]).written();
+    let seen = || KeyIdentity::of(&change.seen.keys[change.role]).written();
     let (before, after) = match action {
         Some(Action::Remove) => (None, Some(KeyIdentity::ABSENT)),
         Some(Action::ExpireAt(at)) => (seen(), seen().map(|seen| seen.expiring_about(at))),

@@ -238,9 +238,9 @@ impl Is {
         match judge(record) {
             Verdict::Refused(why) => Self::Refused(why),
             Verdict::Needless(why) => Self::Needless(why),
-            Verdict::Possible(slot, shown) => {
+            Verdict::Possible(role, shown) => {
                 let about = About { schema: name.clone(), key: record.key.clone(), state: record.state.as_str() };
-                Self::Possible(Box::new(Change { slot, seen: record.seen.clone(), about }), shown)
+                Self::Possible(Box::new(Change { role, seen: record.seen.clone(), about }), shown)
             }
         }
     }

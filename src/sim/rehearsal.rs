@@ -60,7 +60,7 @@ async fn put_there(record: &Record, hold: Option<&[u8]>, wire: &mut Wire) -> Res
     }
     if let Some(lock) = hold {
         let lives = record.schema.ttl(TtlOf::Lock).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
-        set(&record.seen.keys[record.schema.lock_slot()].redis_key, lock, lives, wire).await?;
+        set(&record.seen.keys[record.schema.lock_role()].redis_key, lock, lives, wire).await?;
     }
     Ok(())
 }

@@ -69,9 +69,9 @@ pub(crate) async fn try_steps(schema: &Schema, wire: &mut Wire) -> Result<Vec<St
 /// Every combination of what can stand at the Redis keys, those that the service itself writes first.
 fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<Thing>> {
     let mut states = vec![Vec::new()];
-    for slot in 0..schema.keys.len() {
+    for role in 0..schema.keys.len() {
         let with = |state: &Vec<Thing>| {
-            things(schema, slot, request).into_iter().map(|thing| [&state[..], &[thing]].concat()).collect::<Vec<_>>()
+            things(schema, role, request).into_iter().map(|thing| [&state[..], &[thing]].concat()).collect::<Vec<_>>()
         };
         states = states.iter().flat_map(with).collect();
     }
@@ -79,18 +79,18 @@ fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<Thing>> {
     states
 }
 
-fn things(schema: &Schema, slot: usize, request: &Request<'_>) -> Vec<Thing> {
+fn things(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<Thing> {
     let own = |name, content| Thing { name, content, is_own: true };
     let other = |name, content| Thing { name, content, is_own: false };
     let write = &schema.write;
     let mut things = vec![own("nothing", Content::Absent)];
-    if slot == schema.lock_slot() && write.lock_value.is_some() {
+    if role == schema.lock_role() && write.lock_value.is_some() {
         things.push(own("a lock", Content::text(request.lock_value())));
     }
-    if slot == schema.result_slot() && write.result_value.is_some() {
+    if role == schema.result_role() && write.result_value.is_some() {
         things.push(own("a result", Content::text(request.result_value())));
     }
-    if slot == schema.result_slot() && write.failed_value.is_some() {
+    if role == schema.result_role() && write.failed_value.is_some() {
         let failed = Request { error: Some("declined"), ..request.clone() }.result_value();
         things.push(own("a failed result", Content::text(failed)));
     }

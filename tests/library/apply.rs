@@ -32,7 +32,7 @@ fn changes(library: &Library, count: usize, head: usize) -> Vec<Change> {
 
 fn change(seen: Observation) -> Change {
     let key = seen.keys[0].redis_key.clone();
-    Change { slot: 0, seen, about: About { schema: "express".to_owned(), key, state: "in-progress" } }
+    Change { role: 0, seen, about: About { schema: "express".to_owned(), key, state: "in-progress" } }
 }
 
 /// How many calls changed something.

@@ -204,7 +204,7 @@ fn a_call_tells_what_was_there_right_before_and_after() {
     let keys = [b"lock".to_vec(), b"result".to_vec()];
     let seen = || -> Observation { library.observe(&[keys.to_vec()]).remove(0) };
     let call = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
-    let hold = Hold { slot: 0, value: b"held".to_vec(), ttl_ms: 5_000 };
+    let hold = Hold { role: 0, value: b"held".to_vec(), ttl_ms: 5_000 };
     let writer = library.writer();
     let made = library.wait(writer.call(&seen(), Some(&hold), call(&["SET", "result", "1"]))).unwrap();
     let Guard::Made { reply: Ok(_), before, after } = made else { panic!("{made:?}") };

@@ -65,7 +65,7 @@ fn begin_answers_what_is_foreseen_in_every_state() {
 /// The first reply of a step whose condition holds: what complete and release are foreseen to say.
 fn foreseen<'a>(step: &'a Step, readings: &[Reading]) -> Option<&'a Reply> {
     let holds = |reply: &&Reply| {
-        reply.when.iter().any(|condition| condition.keys.iter().all(|(slot, asked)| readings[*slot].is(asked)))
+        reply.when.iter().any(|condition| condition.keys.iter().all(|(role, asked)| readings[*role].is(asked)))
     };
     step.calls.iter().flat_map(|call| &call.replies).find(holds)
 }

@@ -171,7 +171,7 @@ pub(crate) fn cases(server: &Server, library: &Library, schema: &Schema, states:
     let seen = library.observe(&records);
     let case = |((key, state), seen): ((Vec<u8>, Vec<Slot>), Observation)| {
         let readings =
-            seen.keys.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+            seen.keys.iter().enumerate().map(|(role, seen)| decode::read(schema, role, &seen.content)).collect();
         Case { key, state, seen, readings }
     };
     keys.into_iter().zip(states).zip(seen).map(case).collect()

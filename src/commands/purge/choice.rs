@@ -141,8 +141,8 @@ impl Rule for Choice {
             Judged::Fails => return Verdict::Passed,
             Judged::Unproven(missing) => return Verdict::Unproven(missing),
         }
-        let lock = record.schema.lock_slot();
-        let others = (0..record.seen.keys.len()).filter(|slot| *slot != lock);
+        let lock = record.schema.lock_role();
+        let others = (0..record.seen.keys.len()).filter(|role| *role != lock);
         Verdict::Chosen(Chosen {
             group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,

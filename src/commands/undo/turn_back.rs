@@ -119,8 +119,8 @@ fn goes_away(looked: &Looked) -> bool {
 
 fn removal(looked: &Looked) -> Option<Change> {
     let goes = looked.part.keys.first()?;
-    let slot = looked.record.keys.iter().position(|key| key.redis_key == goes.redis_key)?;
-    Some(Change { slot, seen: looked.record.clone(), about: looked.about.clone() })
+    let role = looked.record.keys.iter().position(|key| key.redis_key == goes.redis_key)?;
+    Some(Change { role, seen: looked.record.clone(), about: looked.about.clone() })
 }
 
 /// Takes one record back; false when the record is no longer what the look saw.
@@ -150,7 +150,7 @@ async fn turn_back(
         }
     };
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
-    journal.note_step(writer, Step { about, before: part, after, slot: 0 }, what, now).await?;
+    journal.note_step(writer, Step { about, before: part, after, role: 0 }, what, now).await?;
     match made {
         Ok(Guard::Lost { why, .. }) => Err(unknown(writer, looked, &why).into()),
         _ => Ok(true),

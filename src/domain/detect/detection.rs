@@ -139,7 +139,7 @@ impl Panel<'_> {
         let cases = bid.own.iter().filter(|(sample, _)| own.binary_search(sample).is_ok()).map(|(_, case)| *case);
         let guess = Guess {
             schema: Arc::clone(bid.schema()),
-            slot: bid.slot,
+            role: bid.role,
             is_default: bid.placed.is_default,
             cases: cases.collect(),
         };
@@ -224,9 +224,9 @@ fn in_part(bid: &Bid, taken: &[usize], among: &[usize]) -> Option<Other> {
 
 /// The record of a Redis key, as far as this one Redis key tells.
 fn record(guess: &Guess, seen: &SeenKey) -> Record {
-    let key = guess.schema.keys[guess.slot].template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);
-    let keys = guess.schema.redis_keys(key).into_iter().enumerate().map(|(slot, redis_key)| match slot {
-        slot if slot == guess.slot => seen.clone(),
+    let key = guess.schema.keys[guess.role].template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);
+    let keys = guess.schema.redis_keys(key).into_iter().enumerate().map(|(role, redis_key)| match role {
+        role if role == guess.role => seen.clone(),
         _ => SeenKey::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
     });
     let seen = Observation { server_ms: None, keys: keys.collect(), atomic: true };
@@ -250,7 +250,7 @@ fn together(groups: Vec<Group>) -> Vec<Group> {
 
 fn is_one(a: &Group, b: &Group) -> bool {
     let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
-    let is_slot = one.schema.name == other.schema.name && one.slot == other.slot;
+    let is_slot = one.schema.name == other.schema.name && one.role == other.role;
     is_slot && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
 }
 
@@ -260,7 +260,7 @@ impl Group {
         if self.pattern != other.pattern
             && let Some(guess) = &self.guess
         {
-            self.pattern = guess.schema.keys[guess.slot].template.display().replace("{key}", "*");
+            self.pattern = guess.schema.keys[guess.role].template.display().replace("{key}", "*");
         }
         self.sampled += other.sampled;
         for (state, count) in other.states {

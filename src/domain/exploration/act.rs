@@ -63,10 +63,10 @@ impl Act {
             Self::Effect(worker) => (2, worker),
             Self::Fail(worker) => (3, worker),
             Self::Crash(worker) => (4, worker),
-            Self::Expiry(slot) => (5, slot),
-            Self::Evict(slot) => (6, slot),
+            Self::Expiry(role) => (5, role),
+            Self::Evict(role) => (6, role),
             Self::Failover => (7, 0),
-            Self::Persist(slot) => (8, slot),
+            Self::Persist(role) => (8, role),
             Self::Next(service) => (9, service),
             Self::Other(service) => (10, service),
         };

@@ -37,12 +37,12 @@ impl Keys {
         Self { held: vec![None; keys], clock_ms: 0 }
     }
 
-    pub fn content(&self, slot: usize) -> Content {
-        self.held.get(slot).and_then(Option::as_ref).map_or(Content::Absent, |held| held.content.clone())
+    pub fn content(&self, role: usize) -> Content {
+        self.held.get(role).and_then(Option::as_ref).map_or(Content::Absent, |held| held.content.clone())
     }
 
-    pub fn ttl_ms(&self, slot: usize) -> Option<u64> {
-        self.held.get(slot)?.as_ref()?.ttl_ms
+    pub fn ttl_ms(&self, role: usize) -> Option<u64> {
+        self.held.get(role)?.as_ref()?.ttl_ms
     }
 
     /// What is there after so many milliseconds; `ticks` where scripts see the time pass.
@@ -61,16 +61,16 @@ impl Keys {
     }
 
     /// The same without one of the keys.
-    pub fn without(&self, slot: usize) -> Self {
+    pub fn without(&self, role: usize) -> Self {
         let mut keys = self.clone();
-        keys.held[slot] = None;
+        keys.held[role] = None;
         keys
     }
 
     /// The same where one of the keys lives for ever.
-    pub fn for_ever(&self, slot: usize) -> Self {
+    pub fn for_ever(&self, role: usize) -> Self {
         let mut keys = self.clone();
-        if let Some(held) = &mut keys.held[slot] {
+        if let Some(held) = &mut keys.held[role] {
             held.ttl_ms = None;
         }
         keys

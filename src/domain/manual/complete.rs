@@ -78,8 +78,8 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<
     }
     let lock = request.lock_value();
     let mut readings = record.readings.clone();
-    readings[schema.lock_slot()] = decode::read(schema, schema.lock_slot(), &Content::text(lock.clone()));
-    let held = readings[schema.lock_slot()].decoded();
+    readings[schema.lock_role()] = decode::read(schema, schema.lock_role(), &Content::text(lock.clone()));
+    let held = readings[schema.lock_role()].decoded();
     let Some(held) = held.filter(|held| schema.values[held.case].state == State::InProgress) else {
         return Err(
             "a lock with this owner and fingerprint cannot be read back: leave out quotes and backslashes".into()

@@ -23,8 +23,8 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
 pub(crate) fn predict_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
-        let slot = record.schema.lock_slot();
-        readings[slot] = decode::read(&record.schema, slot, &Content::text(lock.to_vec()));
+        let role = record.schema.lock_role();
+        readings[role] = decode::read(&record.schema, role, &Content::text(lock.to_vec()));
     }
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
@@ -50,7 +50,7 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>) -> Record {
     let schema = &record.schema;
     let ttl = age::millis(schema.result_ttl).div_ceil(1_000).saturating_mul(1_000);
     let left = |(role, seen): (usize, &SeenKey)| {
-        let is_result = role == schema.result_slot();
+        let is_result = role == schema.result_role();
         let content = if is_result { Content::text(request.result_value()) } else { Content::Absent };
         SeenKey::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
     };

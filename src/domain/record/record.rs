@@ -56,20 +56,20 @@ impl Record {
 
     /// The slot of the lock, when a lock is there.
     pub(crate) fn lock(&self) -> Option<&SeenKey> {
-        let slot = self.schema.lock_slot();
+        let role = self.schema.lock_role();
         let one_key = self.schema.keys.len() == 1;
-        let is_there = self.schema.has_locks() && self.seen.keys[slot].content != Content::Absent;
+        let is_there = self.schema.has_locks() && self.seen.keys[role].content != Content::Absent;
         let held = is_there && (!one_key || self.state != State::Completed);
-        held.then(|| &self.seen.keys[slot])
+        held.then(|| &self.seen.keys[role])
     }
 
     /// The slot of the result, when a result is there.
     pub(crate) fn result(&self) -> Option<&SeenKey> {
-        let slot = self.schema.result_slot();
+        let role = self.schema.result_role();
         let one_key = self.schema.keys.len() == 1;
         let is_one = one_key && self.schema.has_locks();
-        let stored = self.seen.keys[slot].content != Content::Absent && (!is_one || self.state == State::Completed);
-        stored.then(|| &self.seen.keys[slot])
+        let stored = self.seen.keys[role].content != Content::Absent && (!is_one || self.state == State::Completed);
+        stored.then(|| &self.seen.keys[role])
     }
 
     /// The expiry that decides how long the record stays in its state.
@@ -120,7 +120,7 @@ impl Record {
 
     /// True when the lock ends by what it holds, whatever TTL its Redis key has.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
-        self.readings[self.schema.lock_slot()].decoded().is_some_and(|value| value.expires_ms.is_some())
+        self.readings[self.schema.lock_role()].decoded().is_some_and(|value| value.expires_ms.is_some())
     }
 
     pub fn response(&self) -> Option<Response> {

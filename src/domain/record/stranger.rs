@@ -32,7 +32,7 @@ fn outline(key: &SeenKey) -> SeenKey {
 
 /// What parts the values at a schema's Redis keys from the schema's forms.
 fn parts(schema: &Schema, seen: &Observation) -> Option<String> {
-    let read = |(slot, seen): (usize, &SeenKey)| decode::read(schema, slot, &seen.content);
+    let read = |(role, seen): (usize, &SeenKey)| decode::read(schema, role, &seen.content);
     let readings: Vec<_> = seen.keys.iter().enumerate().map(read).collect();
     Claim::of(schema, &readings).foreign_because()
 }

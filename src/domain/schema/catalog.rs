@@ -30,7 +30,7 @@ pub struct Catalog {
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedKey {
     pub(crate) schema: Arc<Schema>,
-    pub(crate) slot: usize,
+    pub(crate) role: usize,
     /// The scanned schemas with the very same templates, this one included: kept here, for a walk asks once a Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
     scanned: bool,
@@ -38,7 +38,7 @@ pub(crate) struct OwnedKey {
 
 impl OwnedKey {
     fn template(&self) -> &KeyTemplate {
-        &self.schema.keys[self.slot].template
+        &self.schema.keys[self.role].template
     }
 }
 
@@ -124,7 +124,7 @@ impl Catalog {
     /// The schemas a Redis key belongs to, each with the slot it is: those with the most specific of the templates
     /// that fit. More than one when schemas share a template.
     pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.slot))
+        self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.role))
     }
 
     /// The owners of a Redis key, those alone that a scan looks for.
@@ -146,7 +146,7 @@ impl Catalog {
         let reads = |owner: &&OwnedKey| {
             owner.schema.name != schema.name
                 && owner.template().idempotency_key(redis_key).is_some()
-                && decode::is_closed_result(&owner.schema, owner.slot, content)
+                && decode::is_closed_result(&owner.schema, owner.role, content)
         };
         self.keys.iter().find(reads).map(|owner| &owner.schema)
     }
@@ -188,7 +188,7 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], named: bool) -> Vec<O
         let alike: Arc<[_]> =
             all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();
         let scanned = is_scanned(schema);
-        let owned = |slot| OwnedKey { schema: Arc::clone(schema), slot, alike: Arc::clone(&alike), scanned };
+        let owned = |role| OwnedKey { schema: Arc::clone(schema), role, alike: Arc::clone(&alike), scanned };
         (0..schema.keys.len()).map(owned).collect::<Vec<_>>()
     };
     let mut keys: Vec<_> = all.iter().flat_map(of).collect();
@@ -254,7 +254,7 @@ mod tests {
     fn overlapping_templates_go_to_the_most_specific_one() {
         let catalog = catalog(&[], None);
         let owners = |key: &str| catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>();
-        let is = |name: &str, slot| (name.to_owned(), slot);
+        let is = |name: &str, role| (name.to_owned(), role);
         assert_eq!(owners("idem:k"), [is("express", 0)]);
         assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
         assert_eq!(owners("idem:done:k"), [is("event-consumer", 1)]);
@@ -268,14 +268,14 @@ mod tests {
         #[test]
         fn a_redis_key_has_one_owning_template(redis_key in any_key(), prefix in prop::option::of(Just("pay:"))) {
             let catalog = catalog(&[], prefix);
-            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, slot)| &schema.keys[slot].template).collect();
+            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, role)| &schema.keys[role].template).collect();
             prop_assert!(templates.iter().all(|template| *template == templates[0]));
         }
 
         #[test]
         fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in any_key()) {
             let catalog = catalog(&[], None);
-            let specificity = |(schema, slot): (&Arc<Schema>, usize)| schema.keys[slot].template.specificity();
+            let specificity = |(schema, role): (&Arc<Schema>, usize)| schema.keys[role].template.specificity();
             let best = catalog.owners(&redis_key).next().map_or(0, specificity);
             for key in catalog.all().iter().flat_map(|schema| &schema.keys) {
                 let fits = key.template.idempotency_key(&redis_key).is_some();

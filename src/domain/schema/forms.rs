@@ -105,7 +105,7 @@ pub struct ValueCase {
     /// The name that `when` conditions use.
     pub(crate) name: String,
     /// Which slot (an index into [`super::Schema::slots`]).
-    pub(crate) slot: usize,
+    pub(crate) role: usize,
     pub(crate) opening: Opening,
     /// What must hold for the value to be of this case.
     pub(crate) tests: Where,

@@ -74,7 +74,7 @@ impl Schema {
 
     /// False for a schema of results alone.
     pub(crate) fn has_locks(&self) -> bool {
-        self.keys[self.lock_slot()].role != Role::Result
+        self.keys[self.lock_role()].role != Role::Result
     }
 
     /// True when the schema is compiled in, and no folder of the operator's.
@@ -83,12 +83,12 @@ impl Schema {
     }
 
     /// The index of the slot that holds the lock.
-    pub fn lock_slot(&self) -> usize {
+    pub fn lock_role(&self) -> usize {
         0
     }
 
     /// The index of the slot that holds the result: the lock's own in a one-key layout.
-    pub fn result_slot(&self) -> usize {
+    pub fn result_role(&self) -> usize {
         self.keys.len() - 1
     }
 
@@ -112,7 +112,7 @@ impl Schema {
     }
 
     /// The slot that a Redis key is, and the idempotency key in it: where templates of both slots fit, the longer one wins.
-    pub(crate) fn slot_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let fitting = self.keys.iter().enumerate().filter_map(|(role, of_role)| {
             Some((of_role.template.specificity(), role, of_role.template.idempotency_key(redis_key)?))
         });
@@ -124,7 +124,7 @@ impl Schema {
     /// True when a key has Redis keys of its own: each is what its slot's template says, and no other slot's.
     pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
         let is_own = |(role, of_role): (usize, &RoleKey)| {
-            self.slot_of(&of_role.template.redis_key(key)).is_some_and(|(found, of)| found == role && of == key)
+            self.role_of(&of_role.template.redis_key(key)).is_some_and(|(found, of)| found == role && of == key)
         };
         !key.is_empty() && self.keys.iter().enumerate().all(is_own)
     }
@@ -242,8 +242,8 @@ impl Schema {
     }
 
     /// Redis's name of the type of what the schema keeps in a slot.
-    pub(crate) fn type_at(&self, slot: usize) -> &'static str {
-        let mut types = self.values.iter().filter(|case| case.slot == slot).map(|case| case.encoding().other_type());
+    pub(crate) fn type_at(&self, role: usize) -> &'static str {
+        let mut types = self.values.iter().filter(|case| case.role == role).map(|case| case.encoding().other_type());
         types.next().flatten().unwrap_or("string")
     }
 
@@ -274,8 +274,8 @@ impl Schema {
     }
 
     /// The index of the slot that a placeholder of this role stands for.
-    pub(crate) fn slot(&self, role: Role) -> Option<usize> {
-        role::slot_of(&self.keys, role)
+    pub(crate) fn index_of(&self, role: Role) -> Option<usize> {
+        role::index_of(&self.keys, role)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct RoleKey {
 }
 
 /// The index of the slot that a placeholder of this role stands for: where one Redis key holds lock and result, that one.
-pub(crate) fn slot_of(keys: &[RoleKey], role: Role) -> Option<usize> {
+pub(crate) fn index_of(keys: &[RoleKey], role: Role) -> Option<usize> {
     let of = |role| keys.iter().position(|key: &RoleKey| key.role == role);
     of(role).or_else(|| of(Role::Record))
 }

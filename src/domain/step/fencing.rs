@@ -26,9 +26,9 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
     let complete = schema.complete.as_ref()?;
     let absent = vec![Reading::Absent; schema.keys.len()];
     let mut retaken = absent.clone();
-    let held = schema.values.iter().position(|case| case.slot == schema.lock_slot() && case.state == State::InProgress);
+    let held = schema.values.iter().position(|case| case.role == schema.lock_role() && case.state == State::InProgress);
     if let Some(case) = held {
-        retaken[schema.lock_slot()] = Reading::Value(Box::new(Decoded {
+        retaken[schema.lock_role()] = Reading::Value(Box::new(Decoded {
             case,
             form: Form::Own,
             owner: None,
@@ -57,7 +57,7 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
 pub fn keeps_locks_from_results(schema: &Schema) -> bool {
     let (Some(begin), Some(complete)) = (&schema.begin, &schema.complete) else { return false };
     let is_one_script = |step: &Step| matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }]);
-    let result = schema.result_slot();
+    let result = schema.result_role();
     let needs_no_result = |condition: &Condition| condition.keys.contains(&(result, KeyIs::Absent));
     let acquired = begin.calls.iter().flat_map(|call| &call.replies);
     let mut acquired = acquired.filter(|reply| reply.means == Meaning::Acquired).peekable();

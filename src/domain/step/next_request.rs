@@ -57,7 +57,7 @@ pub(crate) fn foreseen<'a>(
     other_payload: bool,
 ) -> Option<(&'a Reply, &'a Condition)> {
     let holds = |condition: &Condition| {
-        let is_so = |(slot, asked): &(usize, KeyIs)| readings[*slot].is(asked);
+        let is_so = |(role, asked): &(usize, KeyIs)| readings[*role].is(asked);
         condition.keys.iter().all(is_so) && (other_payload || !condition.other_payload)
     };
     step.calls
@@ -71,11 +71,11 @@ pub(crate) fn foreseen<'a>(
 /// The expiry of the Redis key that decides the answer: the first one the condition asks to be there. A value that ends
 /// sooner by what it holds ends the answer.
 fn decider(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
-    let slot = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent).map(|(slot, _)| *slot);
-    let Some(slot) = slot else { return first_expiry(seen) };
-    let lapses = readings[slot].decoded().filter(|value| value.lapsed.is_none()).and_then(|value| value.expires_ms);
+    let role = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent).map(|(role, _)| *role);
+    let Some(role) = role else { return first_expiry(seen) };
+    let lapses = readings[role].decoded().filter(|value| value.lapsed.is_none()).and_then(|value| value.expires_ms);
     let left = lapses.zip(seen.server_ms).map(|(lapses, now)| lapses.saturating_sub(now));
-    match (seen.keys[slot].expiry, left) {
+    match (seen.keys[role].expiry, left) {
         (Expiry::In(ms), Some(left)) => Expiry::In(ms.min(left)),
         (Expiry::Never, Some(left)) => Expiry::In(left),
         (expiry, None) => expiry,

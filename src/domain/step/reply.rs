@@ -95,7 +95,7 @@ impl<'a> Listener<'a> {
     }
 
     fn read(&self, form: usize, text: &[u8]) -> Reading {
-        decode::read_at(self.schema, self.schema.values[form].slot, &Content::text(text.to_vec()), Some(self.now_ms))
+        decode::read_at(self.schema, self.schema.values[form].role, &Content::text(text.to_vec()), Some(self.now_ms))
     }
 }
 

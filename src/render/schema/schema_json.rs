@@ -73,7 +73,7 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
         words::places(&case.fields).into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
     json!({
         "name": case.name,
-        "slot": schema.keys[case.slot].role.as_str(),
+        "slot": schema.keys[case.role].role.as_str(),
         "encoding": case.encoding().as_str(),
         "decode": case.opening.value.words(),
         "decode_at": inside(case),

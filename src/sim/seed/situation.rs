@@ -47,7 +47,7 @@ impl Situation {
             Self::LockTtlOnResult => schema.lock_ttl < schema.result_ttl,
             Self::CutOff => {
                 let content = Content::text(cut_off(schema));
-                matches!(decode::read(schema, schema.result_slot(), &content), Reading::Unreadable(_))
+                matches!(decode::read(schema, schema.result_role(), &content), Reading::Unreadable(_))
             }
             Self::Huge => sample(schema, huge_body()).len() as u64 > Thresholds::default().oversized_bytes,
             _ => true,

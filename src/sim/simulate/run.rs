@@ -115,7 +115,7 @@ impl<'s> Run<'s> {
     }
 
     fn lock(&self) -> Vec<u8> {
-        self.schema().keys[self.schema().lock_slot()].template.redis_key(&self.key)
+        self.schema().keys[self.schema().lock_role()].template.redis_key(&self.key)
     }
 
     /// What stands at the record's Redis keys.
@@ -145,7 +145,7 @@ impl<'s> Run<'s> {
         }
         let seen = self.observe().await?;
         let readings = decode::read_all(self.schema(), &seen);
-        let lapses = readings[self.schema().lock_slot()].decoded().and_then(|value| value.expires_ms);
+        let lapses = readings[self.schema().lock_role()].decoded().and_then(|value| value.expires_ms);
         let left = |at: u64| at.saturating_sub(self.time_ms());
         Ok(lapses.map(|at| i64::try_from(left(at)).unwrap_or(i64::MAX)))
     }

@@ -110,7 +110,7 @@ impl<'a> Batch<'a> {
     /// Saves what was read as a whole. Gives the Redis keys whose DUMP is still to be asked for.
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
         let open = self.asked.iter_mut().filter(|asked| asked.saved.is_none()).filter_map(|asked| {
-            asked.saved = Saved::of_whole(&asked.change.seen.keys[asked.change.slot]);
+            asked.saved = Saved::of_whole(&asked.change.seen.keys[asked.change.role]);
             asked.saved.is_none().then(|| asked.change.redis_key())
         });
         open.collect()
@@ -120,7 +120,7 @@ impl<'a> Batch<'a> {
     /// for, nor one whose DUMP is not that of the value that was seen.
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in self.asked.iter_mut().filter(|asked| asked.saved.is_none()) {
-            let seen = &asked.change.seen.keys[asked.change.slot];
+            let seen = &asked.change.seen.keys[asked.change.role];
             let dump = dumps.next().flatten();
             self.outcomes[asked.index] = if dump.is_some() { Outcome::Changed } else { Outcome::Absent };
             let is_as_seen = |dump: &Vec<u8>| seen.checksum.is_none_or(|sum| dump.ends_with(&sum));
@@ -239,16 +239,16 @@ fn call<'a>(action: Action, script: Script<'_>, sent: impl Iterator<Item = Sent<
 }
 
 fn can_be_compared(change: &Change) -> bool {
-    change.seen.keys[change.slot].content != Content::Absent && change.seen.keys.iter().all(SeenKey::is_sharp)
+    change.seen.keys[change.role].content != Content::Absent && change.seen.keys.iter().all(SeenKey::is_sharp)
 }
 
 impl<'a> Asked<'a> {
     /// The record's Redis keys as the scripts want them: the one to change first.
     fn sent(&self) -> impl Iterator<Item = Sent<'a>> {
-        let (keys, slot) = (&self.change.seen.keys, self.change.slot);
-        let others = (0..keys.len()).filter(move |other| *other != slot);
-        let target = Sent { seen: &keys[slot], changes: true };
-        std::iter::once(target).chain(others.map(|slot| Sent { seen: &keys[slot], changes: false }))
+        let (keys, role) = (&self.change.seen.keys, self.change.role);
+        let others = (0..keys.len()).filter(move |other| *other != role);
+        let target = Sent { seen: &keys[role], changes: true };
+        std::iter::once(target).chain(others.map(|role| Sent { seen: &keys[role], changes: false }))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::store::backup::saved::About;
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The slot whose Redis key changes.
-    pub slot: usize,
+    pub role: usize,
     /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,
     /// Whose record it is, for the backup.
@@ -16,7 +16,7 @@ pub struct Change {
 
 impl Change {
     pub fn redis_key(&self) -> &[u8] {
-        &self.seen.keys[self.slot].redis_key
+        &self.seen.keys[self.role].redis_key
     }
 }
 

@@ -25,7 +25,7 @@ use crate::store::scripts;
 /// A lock that is taken right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    pub slot: usize,
+    pub role: usize,
     pub value: Vec<u8>,
     /// Its TTL in milliseconds.
     pub ttl_ms: u64,
@@ -63,7 +63,7 @@ impl Writer {
     /// What came in between before anything was done.
     pub async fn call(&self, seen: &Observation, hold: Option<&Hold>, call: Words) -> Result<Guard, StoreError> {
         let lock = hold.map(|hold| {
-            let redis_key = seen.keys[hold.slot].redis_key.clone();
+            let redis_key = seen.keys[hold.role].redis_key.clone();
             let ttl = hold.ttl_ms.to_string().into_bytes();
             vec![b"SET".to_vec(), redis_key, hold.value.clone(), b"PX".to_vec(), ttl]
         });

@@ -161,7 +161,7 @@ impl Walk {
             };
             match read {
                 Ok(seen) => {
-                    let found = places.into_iter().zip(seen).map(|((candidate, slot), seen)| (candidate, slot, seen));
+                    let found = places.into_iter().zip(seen).map(|((candidate, role), seen)| (candidate, role, seen));
                     records.extend(found.filter_map(record));
                 }
                 Err(error) => self.nodes.miss(error)?,
@@ -214,9 +214,9 @@ fn has_another_type(seen: &Observation) -> bool {
 
 /// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where
 /// there is one.
-fn record((candidate, slot, seen): Found) -> Option<(Candidate, Observation)> {
+fn record((candidate, role, seen): Found) -> Option<(Candidate, Observation)> {
     // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
     let seen = seen.ok()?;
-    let found_by_an_earlier_key = seen.keys[..slot].iter().any(|key| key.content != Content::Absent);
+    let found_by_an_earlier_key = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
     (!seen.is_absent() && !found_by_an_earlier_key).then_some((candidate, seen))
 }

@@ -83,8 +83,8 @@ impl Performer {
         }
     }
 
-    pub fn pttl(&mut self, slot: usize) -> i64 {
-        let redis_key = self.redis_keys[slot].clone();
+    pub fn pttl(&mut self, role: usize) -> i64 {
+        let redis_key = self.redis_keys[role].clone();
         self.number(&[b"PTTL", &redis_key])
     }
 

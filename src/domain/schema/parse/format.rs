@@ -114,7 +114,7 @@ pub(super) fn place(raw: &RawValue, keys: &[RoleKey]) -> Checked<usize> {
         };
     };
     match keys.iter().position(|key| key.role == role) {
-        Some(slot) => Ok(slot),
+        Some(index) => Ok(index),
         None => wrong(format!("[keys] has no `{}`", role.as_str())).at("at"),
     }
 }

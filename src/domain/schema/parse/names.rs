@@ -21,12 +21,12 @@ pub(super) struct Names {
 
 impl Names {
     /// The index of the slot that a placeholder of this role stands for.
-    pub(super) fn slot_of(&self, role: Role) -> Option<usize> {
-        role::slot_of(&self.keys, role)
+    pub(super) fn index_of(&self, role: Role) -> Option<usize> {
+        role::index_of(&self.keys, role)
     }
 
     /// The index of the slot with a role, by the role's word.
-    pub(super) fn slot(&self, role: &str) -> Option<usize> {
+    pub(super) fn index_named(&self, role: &str) -> Option<usize> {
         self.keys.iter().position(|key| key.role.as_str() == role)
     }
 
@@ -36,7 +36,7 @@ impl Names {
     }
 
     /// The index of the value case with a name, of those at a slot.
-    pub(super) fn value(&self, slot: usize, name: &str) -> Option<usize> {
-        self.values.iter().position(|case| case.slot == slot && case.name == name)
+    pub(super) fn value(&self, role: usize, name: &str) -> Option<usize> {
+        self.values.iter().position(|case| case.role == role && case.name == name)
     }
 }

@@ -14,7 +14,7 @@ use crate::domain::schema::steps::KeyIs;
 
 /// A value case, whose slot is one of the schema's.
 pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
-    let slot = slot(names, &raw)?;
+    let role = role(names, &raw)?;
     let opening = opening::resolve(&raw)?;
     let encoding = opening.value.encoding;
     check_tests(&raw, encoding)?;
@@ -30,7 +30,7 @@ pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
     }
     Ok(ValueCase {
         name: raw.name,
-        slot,
+        role,
         tests: Where {
             equals: raw.equals.map(String::into_bytes),
             fields: raw
@@ -52,17 +52,17 @@ pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
 }
 
 /// The index of the slot that holds the value, when no other value of that slot has its name.
-fn slot(names: &Names, raw: &RawValue) -> Checked<usize> {
+fn role(names: &Names, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
     if KeyIs::of_word(name, names.format).is_some() {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
-    let slot = format::place(raw, &names.keys)?;
-    if names.value(slot, name).is_some() {
-        let role = names.keys[slot].role.as_str();
-        return wrong(format!("`{name}` is defined twice at `{role}`")).at("name");
+    let role = format::place(raw, &names.keys)?;
+    if names.value(role, name).is_some() {
+        let at = names.keys[role].role.as_str();
+        return wrong(format!("`{name}` is defined twice at `{at}`")).at("name");
     }
-    Ok(slot)
+    Ok(role)
 }
 
 /// Passes a form that tells its values from others, or says that any text is meant.

@@ -10,7 +10,7 @@ fn change(redis_keys: &[&str], bytes: u64) -> Change {
     };
     let seen = Observation { server_ms: Some(1), keys: redis_keys.iter().map(seen).collect(), atomic: true };
     let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "completed" };
-    Change { slot: 0, seen, about }
+    Change { role: 0, seen, about }
 }
 
 fn changes(count: usize, bytes: u64) -> Vec<Change> {

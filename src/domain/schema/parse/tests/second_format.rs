@@ -33,7 +33,7 @@ fn says(from: &str, to: &str, line: usize, message: &str) {
 #[test]
 fn what_can_be_told_need_not_be_said() {
     let schema = read(OBSERVED).unwrap();
-    let encodings: Vec<_> = schema.values.iter().map(|case| (case.slot, case.encoding().as_str())).collect();
+    let encodings: Vec<_> = schema.values.iter().map(|case| (case.role, case.encoding().as_str())).collect();
     assert_eq!(encodings, [(0, "json"), (0, "text")]);
     assert_eq!((schema.ttl(TtlOf::Lock).is_some(), schema.ttl(TtlOf::Result)), (true, None));
     assert!(schema.steps().next().is_none() && schema.begin_calls().is_empty());
