@@ -20,7 +20,7 @@ pub struct ManualStep<'a> {
     pub request: Request<'a>,
     /// The value of a lock that is taken for the step, at the moment of the step's first call.
     pub hold: Option<Vec<u8>>,
-    /// The slot whose Redis key the audit log names.
+    /// The role of the Redis key that the audit log names.
     pub role: usize,
     pub question: &'static str,
     /// What is said after a step that was done.

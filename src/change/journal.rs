@@ -113,7 +113,7 @@ impl Journal {
     }
 
     /// Notes that `what` was done to a record: a line for each Redis key that is another one `after`, or one for the Redis key
-    /// of this slot where nobody knows what is there.
+    /// of this role where nobody knows what is there.
     ///
     /// # Errors
     /// Partial: the change was made and could not be noted.

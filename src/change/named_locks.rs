@@ -31,7 +31,7 @@ pub struct Deed {
 
 /// What can be done to the lock of a record.
 pub enum Verdict {
-    /// The change of this slot, where the record is still as it was seen; and what is shown of the lock.
+    /// The change of this role's Redis key, where the record is still as it was seen; and what is shown of the lock.
     Possible(usize, String),
     /// Nothing needs to be done, and why.
     Needless(String),

@@ -158,7 +158,7 @@ impl Table {
         led
     }
 
-    /// The state so much later as a slot's TTL says in another state.
+    /// The state so much later as the TTL of a role's Redis key says in another state.
     pub(super) fn as_much_later(&mut self, store: u32, other: u32, role: u8) -> u32 {
         let passes = self.keys(other).ttl_ms(usize::from(role)).unwrap_or(0);
         let later = self.keys(store).after(passes, self.ticks);

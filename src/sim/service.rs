@@ -63,7 +63,7 @@ impl<'a> Prepared<'a> {
 enum Reads<'a> {
     /// As the schema says.
     Call(&'a Call),
-    /// As a GET of this slot.
+    /// As a GET of the Redis key of this role.
     Key(usize),
     /// As a SET or SET NX that may take the lock.
     Lock,

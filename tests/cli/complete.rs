@@ -67,7 +67,7 @@ impl Case {
         wire::play(&mut self.server.connect(), self.schema.begin.as_ref().unwrap(), &self.request(key)).means()
     }
 
-    /// The value and the milliseconds left of a slot.
+    /// The value and the milliseconds left of a role's Redis key.
     fn held(&mut self, key: &str, role: usize) -> (Option<Vec<u8>>, i64) {
         let redis_key = self.schema.redis_keys(key.as_bytes()).swap_remove(role);
         let value = redis::cmd("GET").arg(&redis_key).query(&mut self.connection).unwrap();

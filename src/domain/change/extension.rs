@@ -12,7 +12,7 @@ pub(crate) enum Needless {
     Longer(u64),
 }
 
-/// The slot of the lock that may be extended.
+/// The role of the lock that may be extended.
 ///
 /// # Errors
 /// Why no lock of the record may be: there is none, or the value is another program's.

@@ -235,7 +235,7 @@ fn record(guess: &Guess, seen: &SeenKey) -> Record {
     record
 }
 
-/// The groups, where those of one slot of one schema are one: idempotency keys are named in many ways.
+/// The groups, where those of one role in one schema are one: idempotency keys are named in many ways.
 fn together(groups: Vec<Group>) -> Vec<Group> {
     let mut all: Vec<Group> = Vec::new();
     for group in groups {
@@ -250,8 +250,8 @@ fn together(groups: Vec<Group>) -> Vec<Group> {
 
 fn is_one(a: &Group, b: &Group) -> bool {
     let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
-    let is_slot = one.schema.name == other.schema.name && one.role == other.role;
-    is_slot && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
+    let is_role = one.schema.name == other.schema.name && one.role == other.role;
+    is_role && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
 }
 
 impl Group {

@@ -37,7 +37,7 @@ pub(super) struct Place<'a> {
     pub(super) named: &'a Named,
 }
 
-/// The schema with the prefix under which one of its slots has these Redis keys.
+/// The schema with the prefix under which these Redis keys have one of its roles.
 pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, at: Place<'_>) -> Option<Placed> {
     let Place { leader, redis_keys, named } = at;
     let default = || Placed { schema: Arc::clone(schema), is_default: true };

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 
-/// One thing that happens. Workers, slots and services count from 0.
+/// One thing that happens. Workers, roles and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
     /// A worker sends its next call and gets the reply.
@@ -14,11 +14,11 @@ pub enum Act {
     /// A worker's handler fails.
     Fail(u8),
     Crash(u8),
-    /// The TTL of a slot ends.
+    /// The TTL of a role's Redis key ends.
     Expiry(u8),
     Evict(u8),
     Failover,
-    /// The TTL of a slot is taken away.
+    /// The TTL of a role's Redis key is taken away.
     Persist(u8),
     /// One more request of a service begins, when all else is over.
     Next(u8),

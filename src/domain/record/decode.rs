@@ -1,4 +1,4 @@
-//! Telling a slot's value: which of the schema's cases it is, and what it holds.
+//! Telling the value of a Redis key: which of the schema's cases it is, and what it holds.
 
 mod fields;
 mod fit;
@@ -66,7 +66,7 @@ pub fn read(schema: &Schema, role: usize, content: &Content) -> Reading {
     told.of_no_case(schema, views)
 }
 
-/// What the cases of a slot say of a value that none of them has claimed yet.
+/// What the cases of a role say of a value that none of them has claimed yet.
 #[derive(Default)]
 struct Told {
     /// The states of the cases that what was not read may yet decide for.
@@ -118,13 +118,13 @@ impl Told {
     }
 }
 
-/// Reads every slot as it is at the moment of the look: a value whose own moment is past is there no more, or reclaimable.
+/// Reads every value as it is at the moment of the look: one whose own moment is past is there no more, or reclaimable.
 pub fn read_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
     let read = |(role, seen_key): (usize, &SeenKey)| read_at(schema, role, &seen_key.content, seen.server_ms);
     seen.keys.iter().enumerate().map(read).collect()
 }
 
-/// Reads a slot at a time in milliseconds since the epoch; `None` where nobody knows the time.
+/// Reads a value at a time in milliseconds since the epoch; `None` where nobody knows the time.
 pub(crate) fn read_at(schema: &Schema, role: usize, content: &Content, now_ms: Option<u64>) -> Reading {
     let mut reading = read(schema, role, content);
     if let Reading::Value(value) = &mut reading

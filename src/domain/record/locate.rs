@@ -14,7 +14,7 @@ use crate::domain::schema::{Catalog, Schema};
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub(crate) key: Vec<u8>,
-    /// The Redis keys, in slot order.
+    /// The Redis keys, the lock's first.
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
     pub schemas: Arc<[Arc<Schema>]>,
@@ -82,7 +82,7 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
 
-/// The place a Redis key found by a scan belongs to, with the slot the Redis key is; `None` for a stranger's key.
+/// The place a Redis key found by a scan belongs to, with the Redis key's role there; `None` for a stranger's key.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let first = owners.next()?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::deadline::Deadline;
 
-/// The Redis keys of one record as they were at one moment, in slot order.
+/// The Redis keys of one record as they were at one moment, the lock's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The server's clock, in milliseconds since the epoch; `None` where it may not be asked.

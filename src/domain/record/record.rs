@@ -54,7 +54,7 @@ impl Record {
         }
     }
 
-    /// The slot of the lock, when a lock is there.
+    /// The Redis key of the lock as it was seen, when a lock is there.
     pub(crate) fn lock(&self) -> Option<&SeenKey> {
         let role = self.schema.lock_role();
         let one_key = self.schema.keys.len() == 1;
@@ -63,7 +63,7 @@ impl Record {
         held.then(|| &self.seen.keys[role])
     }
 
-    /// The slot of the result, when a result is there.
+    /// The Redis key of the result as it was seen, when a result is there.
     pub(crate) fn result(&self) -> Option<&SeenKey> {
         let role = self.schema.result_role();
         let one_key = self.schema.keys.len() == 1;

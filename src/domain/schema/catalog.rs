@@ -18,7 +18,7 @@ pub struct Catalog {
     /// The chosen ones, and behind each the same under its other prefixes.
     places: Vec<Arc<Schema>>,
     named: bool,
-    /// Every slot of every schema, the most specific templates first.
+    /// Every key of every schema, the most specific templates first.
     keys: Vec<OwnedKey>,
     /// The words that are results to some schema.
     result_words: Vec<Vec<u8>>,
@@ -121,7 +121,7 @@ impl Catalog {
         pattern
     }
 
-    /// The schemas a Redis key belongs to, each with the slot it is: those with the most specific of the templates
+    /// The schemas a Redis key belongs to, each with its role there: those with the most specific of the templates
     /// that fit. More than one when schemas share a template.
     pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
         self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.role))

@@ -82,12 +82,12 @@ impl Schema {
         self.origin == Origin::BuiltIn
     }
 
-    /// The index of the slot that holds the lock.
+    /// The role of the Redis key that holds the lock: an index into `keys`.
     pub fn lock_role(&self) -> usize {
         0
     }
 
-    /// The index of the slot that holds the result: the lock's own in a one-key layout.
+    /// The role of the Redis key that holds the result: the lock's own in a one-key layout.
     pub fn result_role(&self) -> usize {
         self.keys.len() - 1
     }
@@ -111,7 +111,7 @@ impl Schema {
         })
     }
 
-    /// The slot that a Redis key is, and the idempotency key in it: where templates of both slots fit, the longer one wins.
+    /// The role of a Redis key, and the idempotency key in it: where the templates of both roles fit, the longer one wins.
     pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let fitting = self.keys.iter().enumerate().filter_map(|(role, of_role)| {
             Some((of_role.template.specificity(), role, of_role.template.idempotency_key(redis_key)?))
@@ -121,7 +121,7 @@ impl Schema {
             .map(|(_, role, key)| (role, key))
     }
 
-    /// True when a key has Redis keys of its own: each is what its slot's template says, and no other slot's.
+    /// True when a key has Redis keys of its own: each is what its role's template says, and no other role's.
     pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
         let is_own = |(role, of_role): (usize, &RoleKey)| {
             self.role_of(&of_role.template.redis_key(key)).is_some_and(|(found, of)| found == role && of == key)
@@ -241,7 +241,7 @@ impl Schema {
         [&self.begin, &self.renew, &self.complete, &self.release].into_iter().flatten()
     }
 
-    /// Redis's name of the type of what the schema keeps in a slot.
+    /// Redis's name of the type of what the schema keeps at the Redis key of a role.
     pub(crate) fn type_at(&self, role: usize) -> &'static str {
         let mut types = self.values.iter().filter(|case| case.role == role).map(|case| case.encoding().other_type());
         types.next().flatten().unwrap_or("string")
@@ -273,7 +273,7 @@ impl Schema {
         words.max().unwrap_or(0).max(least)
     }
 
-    /// The index of the slot that a placeholder of this role stands for.
+    /// The index of the key that a placeholder of this role stands for.
     pub(crate) fn index_of(&self, role: Role) -> Option<usize> {
         role::index_of(&self.keys, role)
     }

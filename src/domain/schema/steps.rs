@@ -39,14 +39,14 @@ pub enum Action {
     Command(Vec<Template>),
 }
 
-/// One reply: how it is recognised, what it means, and in which state of the slots it comes.
+/// One reply: how it is recognised, what it means, and in which state of the Redis keys it comes.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub pattern: Pattern,
     /// The form that the reply's text has to have, by its index in [`super::Schema::values`].
     pub(crate) form: Option<usize>,
     pub means: Meaning,
-    /// The alternatives, any of which makes it come. Empty: never foreseen. One without slots: always.
+    /// The alternatives, any of which makes it come. Empty: never foreseen. One without keys: always.
     pub when: Vec<Condition>,
     /// What the client is told, e.g. `409 Conflict`.
     pub client: Option<String>,
@@ -68,7 +68,7 @@ impl Reply {
 /// What must hold for a reply to come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// The slots, which must all be as said.
+    /// What each of these Redis keys, named by its role, must be: all must be so.
     pub keys: Vec<(usize, KeyIs)>,
     /// True when the request's payload has to be another than the stored one.
     pub other_payload: bool,
@@ -78,7 +78,7 @@ pub struct Condition {
 pub enum KeyIs {
     Absent,
     Present,
-    /// A string that no value case of the slot fits.
+    /// A string that no value case of the role fits.
     Unreadable,
     WrongType,
     /// A value whose own moment is past, and which the next request takes over.
@@ -88,7 +88,7 @@ pub enum KeyIs {
 }
 
 impl KeyIs {
-    /// The state of a slot that a word of `when` names in this version of the format; `None` for the name of a value case.
+    /// The state of a Redis key that a word of `when` names in this version of the format; `None` for the name of a value case.
     pub(super) fn of_word(word: &str, format: u32) -> Option<Self> {
         match word {
             "absent" => Some(Self::Absent),

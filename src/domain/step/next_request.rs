@@ -30,7 +30,7 @@ pub enum Answer {
 
 as_str!(Answer);
 
-/// Walks the begin step's replies in order; the first one that comes in this state of the slots is the answer. A
+/// Walks the begin step's replies in order; the first one that comes in this state of the Redis keys is the answer. A
 /// state that no reply is foreseen for makes the service fail.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
     let Some(begin) = &schema.begin else {
@@ -49,7 +49,7 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
     NextRequest { answer, until, client: reply.client.clone() }
 }
 
-/// The reply of a step that is foreseen for these slots, and the condition that holds; `other_payload` for a request with
+/// The reply of a step that is foreseen for these readings, and the condition that holds; `other_payload` for a request with
 /// another payload than the stored one.
 pub(crate) fn foreseen<'a>(
     step: &'a Step,
@@ -92,7 +92,7 @@ mod tests {
     use crate::domain::record::decode;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, schemas, seen, text};
 
-    /// Everything a slot can be to a condition.
+    /// Everything a Redis key can be to a condition.
     fn contents() -> Vec<Content> {
         let texts = [
             "",
@@ -111,7 +111,7 @@ mod tests {
         texts.iter().map(text).chain(others).collect()
     }
 
-    /// What the next request gets when the slots hold this; slot 0 goes in 1 ms, slot 1 in 2 ms.
+    /// What the next request gets when the Redis keys hold this; the lock's goes in 1 ms, the result's in 2 ms.
     fn next(schema: &Schema, contents: &[Content]) -> NextRequest {
         let contents: Vec<_> = contents.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
         let seen = seen(schema, &contents);

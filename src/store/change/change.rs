@@ -6,7 +6,7 @@ use crate::store::backup::saved::About;
 /// A change to one Redis key of a record that must still be as it was seen.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The slot whose Redis key changes.
+    /// The role of the Redis key that changes.
     pub role: usize,
     /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,

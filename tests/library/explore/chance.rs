@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
         self.used = used;
     }
 
-    /// The TTL of a slot; `None` where the Redis key has none, or is not there.
+    /// The TTL of a role's Redis key; `None` where the key has none, or is not there.
     fn left(&mut self, role: usize) -> Option<u64> {
         u64::try_from(self.performer.pttl(role)).ok()
     }

@@ -1,4 +1,4 @@
-//! What a slot turned out to hold under a schema.
+//! What a Redis key turned out to hold under a schema.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// True when a `when` condition's word holds for the slot.
+    /// True when a `when` condition's word holds for the Redis key.
     pub fn is(&self, asked: &KeyIs) -> bool {
         match asked {
             KeyIs::Absent => self.is_absent(),

@@ -20,12 +20,12 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The index of the slot that a placeholder of this role stands for.
+    /// The index of the key that a placeholder of this role stands for.
     pub(super) fn index_of(&self, role: Role) -> Option<usize> {
         role::index_of(&self.keys, role)
     }
 
-    /// The index of the slot with a role, by the role's word.
+    /// The index of the key with a role, by the role's word.
     pub(super) fn index_named(&self, role: &str) -> Option<usize> {
         self.keys.iter().position(|key| key.role.as_str() == role)
     }
@@ -35,7 +35,7 @@ impl Names {
         self.broken.iter().any(|broken| broken == name)
     }
 
-    /// The index of the value case with a name, of those at a slot.
+    /// The index of the value case with a name, of those at a role.
     pub(super) fn value(&self, role: usize, name: &str) -> Option<usize> {
         self.values.iter().position(|case| case.role == role && case.name == name)
     }

@@ -146,7 +146,7 @@ fn condition(names: &Names, raw: &BTreeMap<String, String>) -> Checked<Condition
             Some(is) => Ok((index, is)),
             None if names.is_broken(word) => Ok((index, KeyIs::Present)),
             None => {
-                wrong(format!("`when` names `{word}`, which no [[value]] at that slot is called")).at(role.as_str())
+                wrong(format!("`when` names `{word}`, which no [[value]] at that role is called")).at(role.as_str())
             }
         }
     });

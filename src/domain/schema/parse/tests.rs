@@ -171,7 +171,7 @@ fn steps_calls_and_replies() {
     }
     wrong("word = \"OK\", means = \"acquired\"", "means = \"acquired\"", 46, "a reply has exactly one of word");
     wrong("nil = true", "nil = true, text = true", 47, "a reply has exactly one of word");
-    wrong("lock = \"absent\"", "lock = \"gone\"", 46, "`when` names `gone`, which no [[value]] at that slot is called");
+    wrong("lock = \"absent\"", "lock = \"gone\"", 46, "`when` names `gone`, which no [[value]] at that role is called");
     let held = "[{ lock = \"held\" }, {";
     wrong(held, "[\n{ lock = \"held\" },\n{ result = \"held\", ", 49, "`when` names `held`, which no");
     wrong("{ lock = \"present\"", "{ record = \"present\"", 47, "`when` names `record`, which [keys] does not have");

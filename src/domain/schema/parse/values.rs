@@ -12,7 +12,7 @@ use crate::domain::schema::opening::{Encoding, Opening};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::steps::KeyIs;
 
-/// A value case, whose slot is one of the schema's.
+/// A value case, whose role is one of the schema's.
 pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
     let role = role(names, &raw)?;
     let opening = opening::resolve(&raw)?;
@@ -51,7 +51,7 @@ pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
     })
 }
 
-/// The index of the slot that holds the value, when no other value of that slot has its name.
+/// The role of the Redis key that holds the value, when no other value of that role has its name.
 fn role(names: &Names, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
     if KeyIs::of_word(name, names.format).is_some() {
