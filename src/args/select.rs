@@ -141,8 +141,8 @@ impl FilterArgs {
     pub(crate) fn remark(&self, catalog: &Catalog) -> Option<String> {
         let pattern = self.key_glob.as_ref()?.as_bytes();
         let shown = escape::text(pattern);
-        let of_redis_key = catalog.chosen().iter().flat_map(|schema| &schema.slots).find_map(|slot| {
-            let rest = pattern.strip_prefix(slot.template.prefix()).filter(|_| !slot.template.prefix().is_empty())?;
+        let of_redis_key = catalog.chosen().iter().flat_map(|schema| &schema.keys).find_map(|key| {
+            let rest = pattern.strip_prefix(key.template.prefix()).filter(|_| !key.template.prefix().is_empty())?;
             Some(format!(
                 "--match compares idempotency keys, and {shown} looks like a Redis key: --match '{}' has its idempotency key",
                 escape::text(rest)

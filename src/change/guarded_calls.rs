@@ -20,8 +20,8 @@ pub struct ManualStep<'a> {
     pub request: Request<'a>,
     /// The value of a lock that is taken for the step, at the moment of the step's first call.
     pub hold: Option<Vec<u8>>,
-    /// The slot whose Redis key the audit log names.
-    pub slot: usize,
+    /// The role of the Redis key that the audit log names.
+    pub role: usize,
     pub question: &'static str,
     /// What is said after a step that was done.
     pub afterwards: Option<String>,
@@ -83,7 +83,7 @@ impl ManualStep<'_> {
     fn hold(&self) -> Option<Hold> {
         let schema = &self.report.record.schema;
         let ttl_ms = age::millis(schema.lock_ttl).max(1);
-        Some(Hold { slot: schema.lock_slot(), value: self.hold.clone()?, ttl_ms })
+        Some(Hold { role: schema.lock_role(), value: self.hold.clone()?, ttl_ms })
     }
 
     /// Takes back the lock that was taken for a step which then did not store.

@@ -113,7 +113,7 @@ impl Journal {
     }
 
     /// Notes that `what` was done to a record: a line for each Redis key that is another one `after`, or one for the Redis key
-    /// of this slot where nobody knows what is there.
+    /// of this role where nobody knows what is there.
     ///
     /// # Errors
     /// Partial: the change was made and could not be noted.
@@ -124,27 +124,27 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let Step { about, before, after, slot } = step;
-        let line = |slot: usize| Noted {
+        let Step { about, before, after, role } = step;
+        let line = |role: usize| Noted {
             schema: &about.schema,
             key: &about.key,
-            redis_key: &before.slots[slot].redis_key,
-            before: KeyIdentity::of(&before.slots[slot]).written(),
-            after: after.and_then(|after| KeyIdentity::of(&after.slots[slot]).written()),
+            redis_key: &before.keys[role].redis_key,
+            before: KeyIdentity::of(&before.keys[role]).written(),
+            after: after.and_then(|after| KeyIdentity::of(&after.keys[role]).written()),
         };
-        let is_other = |slot: &usize| after.is_some_and(|after| !before.slots[*slot].is_as(&after.slots[*slot]));
-        let mut changed: Vec<_> = (0..before.slots.len()).filter(is_other).collect();
+        let is_other = |role: &usize| after.is_some_and(|after| !before.keys[*role].is_as(&after.keys[*role]));
+        let mut changed: Vec<_> = (0..before.keys.len()).filter(is_other).collect();
         if changed.is_empty() {
-            changed.push(slot);
+            changed.push(role);
         }
         self.note(writer, changed.into_iter().map(line), what, now).await
     }
 
     /// Removes a record from the backup, for the step changed nothing.
     pub fn nothing_changed(&mut self, seen: &Observation) {
-        let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
+        let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
         if let Some(backup) = &mut self.backup {
-            backup.take_back(&there.map(|slot| slot.redis_key.as_slice()).collect::<Vec<_>>());
+            backup.take_back(&there.map(|key| key.redis_key.as_slice()).collect::<Vec<_>>());
         }
     }
 
@@ -169,12 +169,12 @@ pub struct Step<'a> {
     pub before: &'a Observation,
     /// `None` where nobody knows.
     pub after: Option<&'a Observation>,
-    pub slot: usize,
+    pub role: usize,
 }
 
 /// A change as the log has it, with what the action leaves; without an action nobody knows what that is.
 fn noted(change: &Change, action: Option<Action>) -> Noted<'_> {
-    let seen = || KeyIdentity::of(&change.seen.slots[change.slot]).written();
+    let seen = || KeyIdentity::of(&change.seen.keys[change.role]).written();
     let (before, after) = match action {
         Some(Action::Remove) => (None, Some(KeyIdentity::ABSENT)),
         Some(Action::ExpireAt(at)) => (seen(), seen().map(|seen| seen.expiring_about(at))),

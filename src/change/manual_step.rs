@@ -70,7 +70,7 @@ impl ManualStep<'_> {
                 // A reply that was lost leaves open what came since.
                 let told = result.as_ref().ok().filter(|result| result.reply.is_some());
                 let after = told.map(|result| &result.now.seen);
-                let step = Step { about: &about, before: &record.seen, after, slot: self.slot };
+                let step = Step { about: &about, before: &record.seen, after, role: self.role };
                 journal.note_step(writer, step, what, now).await
             }
             None => {

@@ -31,7 +31,7 @@ pub struct Deed {
 
 /// What can be done to the lock of a record.
 pub enum Verdict {
-    /// The change of this slot, where the record is still as it was seen; and what is shown of the lock.
+    /// The change of this role's Redis key, where the record is still as it was seen; and what is shown of the lock.
     Possible(usize, String),
     /// Nothing needs to be done, and why.
     Needless(String),
@@ -238,9 +238,9 @@ impl Is {
         match judge(record) {
             Verdict::Refused(why) => Self::Refused(why),
             Verdict::Needless(why) => Self::Needless(why),
-            Verdict::Possible(slot, shown) => {
+            Verdict::Possible(role, shown) => {
                 let about = About { schema: name.clone(), key: record.key.clone(), state: record.state.as_str() };
-                Self::Possible(Box::new(Change { slot, seen: record.seen.clone(), about }), shown)
+                Self::Possible(Box::new(Change { role, seen: record.seen.clone(), about }), shown)
             }
         }
     }

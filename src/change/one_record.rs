@@ -37,7 +37,7 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     // Where no record is there, a KEY that looks like a Redis key is taken for one.
     let there: Vec<_> = records.iter().filter(|record| !record.seen.is_absent()).cloned().collect();
     if there.len() > 1 {
-        let keys: Vec<_> = there.iter().map(|record| escape::text(&record.seen.slots[0].redis_key)).collect();
+        let keys: Vec<_> = there.iter().map(|record| escape::text(&record.seen.keys[0].redis_key)).collect();
         return Err(Stop::usage(format!("{} names two records: {}", escape::text(key), keys.join(" and ")))
             .hint("give the full Redis key of the one that is meant")
             .into());

@@ -62,7 +62,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         what: "begun",
         request,
         hold: None,
-        slot: schema.lock_slot(),
+        role: schema.lock_role(),
         question: "Begin with this key?",
         afterwards: owner.map(|owner| {
             let owner = escape::text(owner.as_bytes());
@@ -89,7 +89,7 @@ fn explain(context: &mut Context, report: &Report<'_>) {
         context.ui.status(&format!("The service will answer {}: this takes no lock.", report.predicted.as_str()));
         return;
     }
-    let redis_key = escape::text(&report.record.seen.slots[schema.lock_slot()].redis_key);
+    let redis_key = escape::text(&report.record.seen.keys[schema.lock_role()].redis_key);
     let owner = report.owner.map(|owner| format!(" for worker {}", escape::text(owner.as_bytes()))).unwrap_or_default();
     let ttl = duration::short(age::millis(schema.lock_ttl));
     context.ui.status(&format!(

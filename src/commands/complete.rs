@@ -110,7 +110,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         what: "completed",
         request: request.clone(),
         hold,
-        slot: schema.result_slot(),
+        role: schema.result_role(),
         question: "Store this response?",
         afterwards: None,
         vouched: tried.vouches_for(&manual::completed(&record, &request)),
@@ -161,7 +161,7 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
         context.ui.status(&format!("The service will refuse to store it{owner}."));
         return;
     }
-    let redis_key = escape::text(&record.seen.slots[schema.result_slot()].redis_key);
+    let redis_key = escape::text(&record.seen.keys[schema.result_role()].redis_key);
     let ttl = duration::short(age::millis(schema.result_ttl));
     let what = response_in_words(request.response);
     context.ui.status(&format!("Stores {what} at {redis_key} for {ttl}, as {} does.", schema.name));

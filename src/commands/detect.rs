@@ -8,7 +8,7 @@ use crate::args::{Output, RateArgs, SchemaArgs, SchemaFolderArgs};
 use crate::change::say_elsewhere;
 use crate::context::Context;
 use crate::domain::detect::{self, Confidence, Group};
-use crate::domain::record::SeenSlot;
+use crate::domain::record::SeenKey;
 use crate::domain::schema::Catalog;
 use crate::exit::Exit;
 use crate::render::detected::{self as render, Detected, Next};
@@ -57,7 +57,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if sampler.missed().is_some() { Exit::Partial } else { Exit::Done })
 }
 
-async fn samples(context: &Context, sampler: &mut Sampler) -> Result<Vec<SeenSlot>> {
+async fn samples(context: &Context, sampler: &mut Sampler) -> Result<Vec<SeenKey>> {
     let progress = context.ui.progress("keys looked at");
     let mut samples = Vec::new();
     while let Some(page) = sampler.next().await? {

@@ -82,19 +82,19 @@ fn deed(millis: u64) -> Deed {
 }
 
 fn judge(record: &Record, millis: u64) -> Verdict {
-    let slot = match extension::extendable(record) {
-        Ok(slot) => slot,
+    let role = match extension::extendable(record) {
+        Ok(role) => role,
         Err(why) => return Verdict::Refused(why),
     };
-    match extension::is_needless(record, slot, millis) {
+    match extension::is_needless(record, role, millis) {
         Some(Needless::ForEver) => {
             let why = "it has no expiry, so any TTL would be less: `idemctl sweep` is for such locks";
             Verdict::Refused(why.to_owned())
         }
         Some(Needless::Longer(left)) => Verdict::Needless(format!("stays: it has {} left", duration::short(left))),
         None => {
-            let left = record.seen.slots[slot].expiry.millis().map(duration::short).unwrap_or_default();
-            Verdict::Possible(slot, format!("{left} left"))
+            let left = record.seen.keys[role].expiry.millis().map(duration::short).unwrap_or_default();
+            Verdict::Possible(role, format!("{left} left"))
         }
     }
 }

@@ -78,9 +78,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             .hint(format!("where it is, say so: --schema {name}"))
             .into());
     }
-    let slot = unlock::removable(&record).map_err(|why| Stop::usage(format!("{}: {why}", escape::text(&key))))?;
+    let role = unlock::removable(&record).map_err(|why| Stop::usage(format!("{}: {why}", escape::text(&key))))?;
     if args.output == Output::Table {
-        explain(context, &record, slot)?;
+        explain(context, &record, role)?;
     }
     if let Some(expected) = &args.expect
         && !expected.holds(&record)
@@ -97,7 +97,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let writer = context.writer(&args.change.confirmed).await?;
     args.change.confirmed.confirm(context, "Remove this lock?", &writer.name())?;
-    unlock(context, &args, &writer, &record, slot).await
+    unlock(context, &args, &writer, &record, role).await
 }
 
 fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record, Stop> {
@@ -114,10 +114,10 @@ fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record,
     records.pop().ok_or_else(|| Stop::new(Exit::No, format!("{key}: no record on {server}")))
 }
 
-fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
+fn explain(context: &mut Context, record: &Record, role: usize) -> Result<()> {
     context.ui.page(record::page(record, context.ui.view(), false))?;
     context.ui.flush()?;
-    let redis_key = escape::text(&record.seen.slots[slot].redis_key);
+    let redis_key = escape::text(&record.seen.keys[role].redis_key);
     if record.state == State::Completed {
         context.ui.status(&format!("Removes {redis_key}. The result stays, and retries go on getting it."));
         return Ok(());
@@ -137,9 +137,9 @@ fn explain(context: &mut Context, record: &Record, slot: usize) -> Result<()> {
     Ok(())
 }
 
-async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Record, slot: usize) -> Result<Exit> {
+async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Record, role: usize) -> Result<Exit> {
     let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
-    let change = Change { slot, seen: record.seen.clone(), about };
+    let change = Change { role, seen: record.seen.clone(), about };
     let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
     let now = context.now();
     let (outcomes, ended) = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;

@@ -53,7 +53,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         what: "released",
         request: Request::new(&schema, &record.key, &owner, &response),
         hold: None,
-        slot: schema.lock_slot(),
+        role: schema.lock_role(),
         question: "Release this lock?",
         afterwards: None,
         vouched: true,
@@ -81,7 +81,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
 
 fn explain(context: &mut Context, report: &Report<'_>) {
     let record = report.record;
-    let redis_key = escape::text(&record.seen.slots[record.schema.lock_slot()].redis_key);
+    let redis_key = escape::text(&record.seen.keys[record.schema.lock_role()].redis_key);
     if report.predicted != Meaning::Released {
         let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
         context.ui.status(&format!("The service will refuse to release {redis_key}{owner}."));

@@ -268,7 +268,7 @@ impl Census<'_> {
 }
 
 fn redis_keys(record: &Record) -> Vec<Vec<u8>> {
-    record.seen.slots.iter().map(|slot| slot.redis_key.clone()).collect()
+    record.seen.keys.iter().map(|key| key.redis_key.clone()).collect()
 }
 
 fn write(context: &mut Context, file: &Path, text: &str) -> Result<()> {

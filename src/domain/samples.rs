@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::detect::Shelf;
 use super::record::decode;
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey};
 use crate::domain::schema;
 use crate::domain::schema::{Catalog, Origin, Prefixes, Schema, SchemaSource, Script};
 
@@ -98,20 +98,20 @@ pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
     Content::text(bytes.as_ref().to_vec())
 }
 
-/// The record of the idempotency key `k` with these slots, read at one second past the epoch.
-pub(crate) fn seen(schema: &Schema, slots: &[(Content, Expiry)]) -> Observation {
-    let slot = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| {
+/// The record of the idempotency key `k` with this at its Redis keys, read at one second past the epoch.
+pub(crate) fn seen(schema: &Schema, keys: &[(Content, Expiry)]) -> Observation {
+    let seen = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| {
         let deadline = expiry.millis().map_or(Deadline::Never, |left| Deadline::At(1_000_000 + left));
-        SeenSlot::new(&redis_key, content.clone(), *expiry, deadline)
+        SeenKey::new(&redis_key, content.clone(), *expiry, deadline)
     };
-    let slots = slots.iter().zip(schema.redis_keys(b"k")).map(slot).collect();
-    Observation { server_ms: Some(1_000_000), slots, atomic: true }
+    let keys = keys.iter().zip(schema.redis_keys(b"k")).map(seen).collect();
+    Observation { server_ms: Some(1_000_000), keys, atomic: true }
 }
 
 /// The same, decoded, without findings.
-pub(crate) fn record(schema_name: &str, slots: &[(Content, Expiry)]) -> Record {
+pub(crate) fn record(schema_name: &str, keys: &[(Content, Expiry)]) -> Record {
     let schema = Arc::new(schema(schema_name));
-    let seen = seen(&schema, slots);
+    let seen = seen(&schema, keys);
     let readings = decode::read_all(&schema, &seen);
     Record::new(schema, b"k".to_vec(), seen, readings)
 }

@@ -116,10 +116,10 @@ impl Here<'_> {
 
     /// What happens to the Redis keys without a worker.
     fn world(&mut self) -> Asked {
-        for slot in 0..self.table.slots() {
-            self.befalls(Fault::Expiry, Act::Expiry(slot), slot)?;
-            self.befalls(Fault::Evict, Act::Evict(slot), slot)?;
-            self.befalls(Fault::Persist, Act::Persist(slot), slot)?;
+        for role in 0..self.table.roles() {
+            self.befalls(Fault::Expiry, Act::Expiry(role), role)?;
+            self.befalls(Fault::Evict, Act::Evict(role), role)?;
+            self.befalls(Fault::Persist, Act::Persist(role), role)?;
         }
         match self.with(Fault::Failover) {
             Some(used) if self.state.behind != self.state.store => {
@@ -129,7 +129,7 @@ impl Here<'_> {
         }
     }
 
-    fn befalls(&mut self, fault: Fault, act: Act, slot: u8) -> Asked {
+    fn befalls(&mut self, fault: Fault, act: Act, role: u8) -> Asked {
         let Some(used) = self.with(fault) else { return Ok(()) };
         if self.is_idle(act) {
             return Ok(());
@@ -142,7 +142,7 @@ impl Here<'_> {
             return Ok(());
         }
         let behind = match fault {
-            Fault::Expiry => self.table.as_much_later(state.behind, state.store, slot),
+            Fault::Expiry => self.table.as_much_later(state.behind, state.store, role),
             _ => state.behind,
         };
         self.add(act, None, State { store, behind, used, ..*state })
@@ -151,10 +151,10 @@ impl Here<'_> {
     /// True for an act of nobody that is another's, or none of interest: TTLs that end together end once, and locks alone are
     /// worth taking a TTL from.
     fn is_idle(&self, act: Act) -> bool {
-        let ttl = |slot: u8| self.table.keys(self.state.store).ttl_ms(usize::from(slot));
+        let ttl = |role: u8| self.table.keys(self.state.store).ttl_ms(usize::from(role));
         match act {
-            Act::Expiry(slot) => (0..slot).any(|other| ttl(other) == ttl(slot)),
-            Act::Persist(slot) => !self.before.lock || usize::from(slot) != self.rules.program.services[0].lock_slot(),
+            Act::Expiry(role) => (0..role).any(|other| ttl(other) == ttl(role)),
+            Act::Persist(role) => !self.before.lock || usize::from(role) != self.rules.program.services[0].lock_role(),
             _ => false,
         }
     }

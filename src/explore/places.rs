@@ -39,7 +39,7 @@ pub(super) struct Ended {
 
 impl Table {
     pub(super) fn new(program: Rc<Program>, workers: u8, responses: Vec<(Vec<u8>, Author)>, ticks: bool) -> Self {
-        let slots = program.services.iter().map(|schema| schema.slots.len()).max().unwrap_or(1);
+        let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
         let mut table = Self {
             program,
             workers,
@@ -51,7 +51,7 @@ impl Table {
             facts: Vec::new(),
             worldly: HashMap::new(),
         };
-        table.number(Keys::absent(slots));
+        table.number(Keys::absent(roles));
         table
     }
 
@@ -59,8 +59,8 @@ impl Table {
         &self.stores[store as usize]
     }
 
-    pub(super) fn slots(&self) -> u8 {
-        u8::try_from(self.stores[0].slots.len()).unwrap_or(u8::MAX)
+    pub(super) fn roles(&self) -> u8 {
+        u8::try_from(self.stores[0].held.len()).unwrap_or(u8::MAX)
     }
 
     fn number(&mut self, keys: Keys) -> u32 {
@@ -148,9 +148,9 @@ impl Table {
         }
         let keys = self.keys(store);
         let changed = match act {
-            Act::Expiry(slot) => keys.ttl_ms(usize::from(slot)).map(|ttl| keys.after(ttl, self.ticks)),
-            Act::Evict(slot) => keys.slots[usize::from(slot)].is_some().then(|| keys.without(usize::from(slot))),
-            Act::Persist(slot) => keys.ttl_ms(usize::from(slot)).map(|_| keys.for_ever(usize::from(slot))),
+            Act::Expiry(role) => keys.ttl_ms(usize::from(role)).map(|ttl| keys.after(ttl, self.ticks)),
+            Act::Evict(role) => keys.held[usize::from(role)].is_some().then(|| keys.without(usize::from(role))),
+            Act::Persist(role) => keys.ttl_ms(usize::from(role)).map(|_| keys.for_ever(usize::from(role))),
             _ => None,
         };
         let led = changed.map(|keys| self.number(keys));
@@ -158,9 +158,9 @@ impl Table {
         led
     }
 
-    /// The state so much later as a slot's TTL says in another state.
-    pub(super) fn as_much_later(&mut self, store: u32, other: u32, slot: u8) -> u32 {
-        let passes = self.keys(other).ttl_ms(usize::from(slot)).unwrap_or(0);
+    /// The state so much later as the TTL of a role's Redis key says in another state.
+    pub(super) fn as_much_later(&mut self, store: u32, other: u32, role: u8) -> u32 {
+        let passes = self.keys(other).ttl_ms(usize::from(role)).unwrap_or(0);
         let later = self.keys(store).after(passes, self.ticks);
         self.number(later)
     }
@@ -189,7 +189,7 @@ impl Table {
             }
             if schema.compares_payloads() {
                 let other = self.request(store, service, self.workers + 1)?.heard.means;
-                let in_use = self.keys(store).slots.iter().any(Option::is_some);
+                let in_use = self.keys(store).held.iter().any(Option::is_some);
                 let is_served = other == Some(Meaning::Replay) || (other == Some(Meaning::Acquired) && in_use);
                 facts.mistaken = facts.mistaken.or(is_served.then_some(service));
             }
@@ -217,39 +217,39 @@ impl Table {
 
     /// True when a request that was turned away will be for ever: nothing ends, or its asking prolongs what would end.
     fn is_stuck(&mut self, store: u32, service: u8, turned_away: &Ended) -> Result<bool, Question> {
-        let slot = self.program.services[usize::from(service)].lock_slot();
+        let role = self.program.services[usize::from(service)].lock_role();
         let conflict = Some(Meaning::Conflict);
-        let Some(left) = self.keys(turned_away.store).ttl_ms(slot) else {
+        let Some(left) = self.keys(turned_away.store).ttl_ms(role) else {
             return Ok(self.request(turned_away.store, service, self.workers)?.heard.means == conflict);
         };
-        if left <= PATIENCE_MS || self.keys(store).ttl_ms(slot) != Some(left) {
-            return Ok(self.keys(store).ttl_ms(slot).is_some_and(|before| left > before));
+        if left <= PATIENCE_MS || self.keys(store).ttl_ms(role) != Some(left) {
+            return Ok(self.keys(store).ttl_ms(role).is_some_and(|before| left > before));
         }
         let later = self.keys(store).after(PATIENCE_MS, self.ticks);
         let later = self.number(later);
         let again = self.request(later, service, self.workers)?;
-        let prolongs = self.keys(again.store).ttl_ms(slot).is_none_or(|ttl| ttl > left - PATIENCE_MS);
+        let prolongs = self.keys(again.store).ttl_ms(role).is_none_or(|ttl| ttl > left - PATIENCE_MS);
         Ok(again.heard.means == conflict && prolongs)
     }
 
     /// True when the lock's Redis key has the same value in both states.
     pub(super) fn same_lock(&self, one: u32, other: u32) -> bool {
-        self.same(one, other, self.program.services[0].lock_slot())
+        self.same(one, other, self.program.services[0].lock_role())
     }
 
     /// True when the result's Redis key has the same value in both states.
     pub(super) fn same_result(&self, one: u32, other: u32) -> bool {
-        self.same(one, other, self.program.services[0].result_slot())
+        self.same(one, other, self.program.services[0].result_role())
     }
 
-    fn same(&self, one: u32, other: u32, slot: usize) -> bool {
-        let dump = |store: u32| self.keys(store).slots[slot].as_ref().map(|held| &held.dump);
+    fn same(&self, one: u32, other: u32, role: usize) -> bool {
+        let dump = |store: u32| self.keys(store).held[role].as_ref().map(|held| &held.dump);
         dump(one) == dump(other)
     }
 }
 
 fn is_locked(schema: &Schema, keys: &Keys) -> bool {
-    match decode::read(schema, schema.lock_slot(), &keys.content(schema.lock_slot())) {
+    match decode::read(schema, schema.lock_role(), &keys.content(schema.lock_role())) {
         Reading::Value(decoded) => schema.values[decoded.case].state == State::InProgress,
         _ => false,
     }

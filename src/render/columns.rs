@@ -94,7 +94,7 @@ impl Column {
             Self::Findings => Some(codes(record)),
             Self::Db => record.db.map(|db| db.to_string()),
             Self::RedisKeys => {
-                let keys: Vec<_> = record.seen.slots.iter().map(|slot| escape::text(&slot.redis_key)).collect();
+                let keys: Vec<_> = record.seen.keys.iter().map(|key| escape::text(&key.redis_key)).collect();
                 Some(keys.join(" "))
             }
         };

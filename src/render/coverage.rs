@@ -122,7 +122,7 @@ fn contradicted(coverage: &Coverage, of: TtlOf) -> Option<String> {
 }
 
 fn prefixes(schema: &Schema) -> String {
-    let prefixes: BTreeSet<_> = schema.slots.iter().map(|slot| escape::text(slot.template.prefix())).collect();
+    let prefixes: BTreeSet<_> = schema.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
     prefixes.into_iter().filter(|prefix| !prefix.is_empty()).collect::<Vec<_>>().join(" and ")
 }
 

@@ -83,7 +83,7 @@ pub fn fields(detected: &Detected) -> GroupFields {
         keys: *keys,
         schema: guess.map(|guess| guess.schema.name.clone()),
         prefix: guess.and_then(Guess::other_prefix).map(str::to_owned),
-        role: guess.map(|guess| guess.schema.slots[guess.slot].role.as_str()),
+        role: guess.map(|guess| guess.schema.keys[guess.role].role.as_str()),
         confidence: group.confidence.as_str(),
         evidence: group.evidence.clone(),
         states: group.states.iter().map(|(state, count)| ((*state).to_owned(), json!(count))).collect(),

@@ -9,7 +9,7 @@ use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::is_secret_header;
-use crate::domain::record::{Content, Expiry, Record, Response, SeenSlot};
+use crate::domain::record::{Content, Expiry, Record, Response, SeenKey};
 use crate::domain::schema::{State, TtlOf};
 
 /// A record as a page; `reveal` shows credentials in headers.
@@ -48,9 +48,9 @@ impl RecordPage {
     }
 
     fn keys(&mut self, record: &Record) {
-        let label = if record.seen.slots.len() > 1 { "Redis keys" } else { "Redis key" };
-        for (index, slot) in record.seen.slots.iter().enumerate() {
-            self.page.field(if index == 0 { label } else { "" }, &redis_key(record, slot));
+        let label = if record.seen.keys.len() > 1 { "Redis keys" } else { "Redis key" };
+        for (index, key) in record.seen.keys.iter().enumerate() {
+            self.page.field(if index == 0 { label } else { "" }, &redis_key(record, key));
         }
     }
 
@@ -65,7 +65,7 @@ impl RecordPage {
                 &record.owner().map_or_else(|| "unknown: the schema keeps none".to_owned(), escape::text),
             );
         }
-        if record.state == State::Unreadable && record.schema.slots.len() == 1 {
+        if record.state == State::Unreadable && record.schema.keys.len() == 1 {
             self.page.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
         } else if let Some(lock) = record.lock() {
             let left = match (record.has_lapsing_lock(), lock.expiry.millis()) {
@@ -138,25 +138,25 @@ impl RecordPage {
     }
 }
 
-fn redis_key(record: &Record, slot: &SeenSlot) -> String {
-    let there = match &slot.content {
+fn redis_key(record: &Record, key: &SeenKey) -> String {
+    let there = match &key.content {
         Content::Absent => " (absent)".to_owned(),
         Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),
         Content::Hash(hash) => format!(" (a hash of {} fields)", hash.count),
         Content::Other(kind) => format!(" (a {kind})"),
         Content::Text { .. } => String::new(),
     };
-    let role = match record.schema.slots.len() {
+    let role = match record.schema.keys.len() {
         1 => String::new(),
         _ => record
             .seen
-            .slots
+            .keys
             .iter()
-            .position(|seen| seen.redis_key == slot.redis_key)
-            .map(|index| format!(" [{}]", record.schema.slots[index].role.as_str()))
+            .position(|seen| seen.redis_key == key.redis_key)
+            .map(|role| format!(" [{}]", record.schema.keys[role].role.as_str()))
             .unwrap_or_default(),
     };
-    format!("{}{role}{there}", escape::text(&slot.redis_key))
+    format!("{}{role}{there}", escape::text(&key.redis_key))
 }
 
 fn time_left(expiry: Expiry, allowed: Option<Duration>) -> String {

@@ -13,7 +13,7 @@ use super::{columns, escape};
 use crate::domain::diagnosis::Finding;
 use crate::domain::moments::KeyPrint;
 use crate::domain::record::response::is_secret_header;
-use crate::domain::record::{Expiry, Record, SeenSlot, response};
+use crate::domain::record::{Expiry, Record, SeenKey, response};
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";
@@ -147,13 +147,13 @@ struct Headers {
 impl<'a> RecordJson<'a> {
     /// The fields of a record; `reveal` shows credentials in headers.
     pub fn of(record: &'a Record, reveal: bool) -> Self {
-        let ttl = |slot: Option<&SeenSlot>| slot.and_then(|slot| slot.expiry.millis());
+        let ttl = |key: Option<&SeenKey>| key.and_then(|key| key.expiry.millis());
         let next = &record.next_request;
         Self {
             schema: &record.schema.name,
             key: text(&record.key),
             key_base64: base64_unless_text(&record.key),
-            redis_keys: record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect(),
+            redis_keys: record.seen.keys.iter().map(|key| text(&key.redis_key)).collect(),
             db: record.db,
             state: record.state.as_str(),
             foreign_because: record.claim.foreign_because(),
@@ -174,7 +174,7 @@ impl<'a> RecordJson<'a> {
             error: record.error(),
             blob: record.blob(),
             atomic: record.seen.atomic,
-            identity: record.seen.slots.iter().map(KeyPrint::of).collect(),
+            identity: record.seen.keys.iter().map(KeyPrint::of).collect(),
             next_request: NextRequest {
                 answer: next.answer.as_str(),
                 until_ms: next.until.and_then(Expiry::millis),

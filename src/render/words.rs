@@ -74,7 +74,7 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
 }
 
 fn executes(record: &Record) -> &'static str {
-    let is_there = record.seen.slots.iter().any(|slot| slot.content != Content::Absent);
+    let is_there = record.seen.keys.iter().any(|key| key.content != Content::Absent);
     match record.lapsing().and_then(|(value, _)| value.lapsed) {
         Some(_) => " the operation: what is stored is past its own expiry",
         None if is_there => " the operation: what is stored does not stop the request",

@@ -54,13 +54,13 @@ pub(crate) async fn rehearse(
 
 /// Puts what was seen at the record's Redis keys there, and the lock that is taken for the step.
 async fn put_there(record: &Record, hold: Option<&[u8]>, wire: &mut Wire) -> Result<(), StoreError> {
-    for slot in &record.seen.slots {
-        let Content::Text { head, .. } = &slot.content else { continue };
-        set(&slot.redis_key, head, slot.expiry, wire).await?;
+    for key in &record.seen.keys {
+        let Content::Text { head, .. } = &key.content else { continue };
+        set(&key.redis_key, head, key.expiry, wire).await?;
     }
     if let Some(lock) = hold {
         let lives = record.schema.ttl(TtlOf::Lock).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
-        set(&record.seen.slots[record.schema.lock_slot()].redis_key, lock, lives, wire).await?;
+        set(&record.seen.keys[record.schema.lock_role()].redis_key, lock, lives, wire).await?;
     }
     Ok(())
 }

@@ -63,8 +63,8 @@ impl<'a> Prepared<'a> {
 enum Reads<'a> {
     /// As the schema says.
     Call(&'a Call),
-    /// As a GET of this slot.
-    Slot(usize),
+    /// As a GET of the Redis key of this role.
+    Key(usize),
     /// As a SET or SET NX that may take the lock.
     Lock,
     /// As a DEL of the lock.
@@ -88,20 +88,20 @@ impl<'a> Service<'a> {
 
     pub(super) fn begin(&self, request: &Request) -> Vec<Prepared<'a>> {
         // The result is read first: a reader of the lock first would miss a completion in between.
-        let slots: Vec<usize> = (0..self.schema.slots.len()).rev().collect();
-        let gets = |slots: &[usize]| slots.iter().map(|slot| self.get(request, *slot)).collect::<Vec<_>>();
+        let roles: Vec<usize> = (0..self.schema.keys.len()).rev().collect();
+        let gets = |roles: &[usize]| roles.iter().map(|role| self.get(request, *role)).collect::<Vec<_>>();
         match self.strategy {
             Strategy::Schema => self.calls(self.schema.begin_calls(), request),
             Strategy::CheckThenAct => {
-                let mut step = gets(&slots);
+                let mut step = gets(&roles);
                 step.push(self.set(request, false));
                 step
             }
             Strategy::SetNx => {
                 // A result of its own is looked up first, as the older releases of such layouts did.
-                let mut step = gets(&slots[..slots.len() - 1]);
+                let mut step = gets(&roles[..roles.len() - 1]);
                 step.push(self.set(request, true));
-                step.extend(gets(&slots));
+                step.extend(gets(&roles));
                 step
             }
         }
@@ -120,7 +120,7 @@ impl<'a> Service<'a> {
             (Some(step), _) => Some(self.calls(&step.calls, request)),
             (None, Strategy::Schema) => None,
             (None, _) => {
-                let del = pack([b"DEL", &self.redis_key(request, self.schema.lock_slot())[..]]);
+                let del = pack([b"DEL", &self.redis_key(request, self.schema.lock_role())[..]]);
                 Some(vec![Prepared::own(del, Reads::Gone)])
             }
         }
@@ -130,8 +130,8 @@ impl<'a> Service<'a> {
     pub(super) fn read(&self, prepared: &Prepared, reply: StepReply) -> Option<Answer> {
         match (&prepared.reads, reply) {
             (Reads::Call(call), reply) => answer(prepared.listener(self.schema), call, &reply),
-            (Reads::Slot(_) | Reads::Lock, StepReply::Nil) => None,
-            (Reads::Slot(slot), StepReply::Text(bytes)) => Some(self.stored(*slot, bytes)),
+            (Reads::Key(_) | Reads::Lock, StepReply::Nil) => None,
+            (Reads::Key(role), StepReply::Text(bytes)) => Some(self.stored(*role, bytes)),
             (Reads::Lock, StepReply::Text(_)) => Some(Answer::Acquired),
             (Reads::Gone, StepReply::Integer(removed)) => {
                 Some(if removed > 0 { Answer::Released } else { Answer::Refused })
@@ -140,9 +140,9 @@ impl<'a> Service<'a> {
         }
     }
 
-    fn stored(&self, slot: usize, bytes: Vec<u8>) -> Answer {
+    fn stored(&self, role: usize, bytes: Vec<u8>) -> Answer {
         let content = Content::text(bytes);
-        match decode::read(self.schema, slot, &content) {
+        match decode::read(self.schema, role, &content) {
             Reading::Value(decoded) => match (self.schema.values[decoded.case].state, content) {
                 (State::Completed, Content::Text { head, .. }) => Answer::Replay(Some(head)),
                 _ => Answer::Conflict,
@@ -191,14 +191,14 @@ impl<'a> Service<'a> {
         }
     }
 
-    fn get(&self, request: &Request, slot: usize) -> Prepared<'a> {
-        let get = pack([b"GET", &self.redis_key(request, slot)[..]]);
-        Prepared::own(get, Reads::Slot(slot))
+    fn get(&self, request: &Request, role: usize) -> Prepared<'a> {
+        let get = pack([b"GET", &self.redis_key(request, role)[..]]);
+        Prepared::own(get, Reads::Key(role))
     }
 
     fn set(&self, request: &Request, only_if_absent: bool) -> Prepared<'a> {
         let seconds = self.schema.lock_ttl.as_millis().div_ceil(1000).to_string().into_bytes();
-        let key = self.redis_key(request, self.schema.lock_slot());
+        let key = self.redis_key(request, self.schema.lock_role());
         let mut words = vec![b"SET".to_vec(), key, request.lock_value(), b"EX".to_vec(), seconds];
         if only_if_absent {
             words.push(b"NX".to_vec());
@@ -206,8 +206,8 @@ impl<'a> Service<'a> {
         Prepared::own(pack(words), Reads::Lock)
     }
 
-    fn redis_key(&self, request: &Request, slot: usize) -> Vec<u8> {
-        self.schema.slots[slot].template.redis_key(request.key)
+    fn redis_key(&self, request: &Request, role: usize) -> Vec<u8> {
+        self.schema.keys[role].template.redis_key(request.key)
     }
 }
 

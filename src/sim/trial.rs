@@ -1,7 +1,7 @@
 //! A schema's steps run on a private server, in every state that its Redis keys can be in: whether the replies are those that
 //! the schema lists, and what it foretells.
 
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Response, SeenSlot, decode};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Response, SeenKey, decode};
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::step::next_request::foreseen;
 use crate::domain::step::{Request, StepReply};
@@ -69,9 +69,9 @@ pub(crate) async fn try_steps(schema: &Schema, wire: &mut Wire) -> Result<Vec<St
 /// Every combination of what can stand at the Redis keys, those that the service itself writes first.
 fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<Thing>> {
     let mut states = vec![Vec::new()];
-    for slot in 0..schema.slots.len() {
+    for role in 0..schema.keys.len() {
         let with = |state: &Vec<Thing>| {
-            things(schema, slot, request).into_iter().map(|thing| [&state[..], &[thing]].concat()).collect::<Vec<_>>()
+            things(schema, role, request).into_iter().map(|thing| [&state[..], &[thing]].concat()).collect::<Vec<_>>()
         };
         states = states.iter().flat_map(with).collect();
     }
@@ -79,18 +79,18 @@ fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<Thing>> {
     states
 }
 
-fn things(schema: &Schema, slot: usize, request: &Request<'_>) -> Vec<Thing> {
+fn things(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<Thing> {
     let own = |name, content| Thing { name, content, is_own: true };
     let other = |name, content| Thing { name, content, is_own: false };
     let write = &schema.write;
     let mut things = vec![own("nothing", Content::Absent)];
-    if slot == schema.lock_slot() && write.lock_value.is_some() {
+    if role == schema.lock_role() && write.lock_value.is_some() {
         things.push(own("a lock", Content::text(request.lock_value())));
     }
-    if slot == schema.result_slot() && write.result_value.is_some() {
+    if role == schema.result_role() && write.result_value.is_some() {
         things.push(own("a result", Content::text(request.result_value())));
     }
-    if slot == schema.result_slot() && write.failed_value.is_some() {
+    if role == schema.result_role() && write.failed_value.is_some() {
         let failed = Request { error: Some("declined"), ..request.clone() }.result_value();
         things.push(own("a failed result", Content::text(failed)));
     }
@@ -155,11 +155,11 @@ async fn play(
 /// What the conditions of the replies foretell; `None` where they foretell nothing. What begin does not foretell fails.
 fn foretold(name: &str, step: &Step, state: &[Thing], request: &Request<'_>) -> Option<Meaning> {
     let schema = request.schema;
-    let slot = |(redis_key, thing): (Vec<u8>, &Thing)| {
-        SeenSlot::new(&redis_key, thing.content.clone(), Expiry::In(LIVES_MS), Deadline::Unknown)
+    let seen = |(redis_key, thing): (Vec<u8>, &Thing)| {
+        SeenKey::new(&redis_key, thing.content.clone(), Expiry::In(LIVES_MS), Deadline::Unknown)
     };
-    let slots = schema.redis_keys(KEY).into_iter().zip(state).map(slot).collect();
-    let seen = Observation { server_ms: Some(request.now_ms), slots, atomic: true };
+    let keys = schema.redis_keys(KEY).into_iter().zip(state).map(seen).collect();
+    let seen = Observation { server_ms: Some(request.now_ms), keys, atomic: true };
     let readings = decode::read_all(schema, &seen);
     let foreseen = foreseen(step, &readings, false).map(|(reply, _)| reply.means);
     if name == "begin" { foreseen.or(Some(Meaning::Fail)) } else { foreseen }
@@ -169,8 +169,8 @@ fn there(schema: &Schema, state: &[Thing]) -> String {
     if let [thing] = state {
         return format!("{} there", thing.name);
     }
-    let slots = schema.slots.iter().zip(state).map(|(slot, thing)| format!("{} at {}", thing.name, slot.role.as_str()));
-    slots.collect::<Vec<_>>().join(" and ")
+    let things = schema.keys.iter().zip(state).map(|(key, thing)| format!("{} at {}", thing.name, key.role.as_str()));
+    things.collect::<Vec<_>>().join(" and ")
 }
 
 /// A reply in words, without the digest that an error of a script ends with.

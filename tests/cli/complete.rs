@@ -67,9 +67,9 @@ impl Case {
         wire::play(&mut self.server.connect(), self.schema.begin.as_ref().unwrap(), &self.request(key)).means()
     }
 
-    /// The value and the milliseconds left of a slot.
-    fn held(&mut self, key: &str, slot: usize) -> (Option<Vec<u8>>, i64) {
-        let redis_key = self.schema.redis_keys(key.as_bytes()).swap_remove(slot);
+    /// The value and the milliseconds left of a role's Redis key.
+    fn held(&mut self, key: &str, role: usize) -> (Option<Vec<u8>>, i64) {
+        let redis_key = self.schema.redis_keys(key.as_bytes()).swap_remove(role);
         let value = redis::cmd("GET").arg(&redis_key).query(&mut self.connection).unwrap();
         let left = redis::cmd("PTTL").arg(&redis_key).query(&mut self.connection).unwrap();
         (value, left)
@@ -96,13 +96,13 @@ impl Case {
         let step = self.schema.complete.as_ref().unwrap();
         let stored = wire::play(&mut self.server.connect(), step, &self.request("theirs")).means();
         assert_eq!(stored, Meaning::Stored);
-        self.held("theirs", self.schema.result_slot())
+        self.held("theirs", self.schema.result_role())
     }
 
     #[track_caller]
     fn assert_as_the_service_stores_it(&mut self, key: &str) {
         let name = self.schema.name.clone();
-        let (result, lock) = (self.schema.result_slot(), self.schema.lock_slot());
+        let (result, lock) = (self.schema.result_role(), self.schema.lock_role());
         let ((ours, left), (theirs, their_left)) = (self.held(key, result), self.by_the_service());
         let timeless = |value: &Option<Vec<u8>>| value.as_deref().map(without_times);
         assert_eq!(timeless(&ours), timeless(&theirs), "{name}");
@@ -167,18 +167,18 @@ fn a_result_is_replaced_on_request_alone_and_can_be_restored() {
         let request = Request { response: &wrong, ..case.request("k") };
         let stored = wire::play(&mut case.server.connect(), case.schema.complete.as_ref().unwrap(), &request).means();
         assert_eq!(stored, Meaning::Stored);
-        let slot = case.schema.result_slot();
-        let before = case.held("k", slot);
+        let role = case.schema.result_role();
+        let before = case.held("k", role);
         case.complete("k", case.owner()).exits(2).says("--replace");
-        let (value, left) = case.held("k", slot);
+        let (value, left) = case.held("k", role);
         assert!(value == before.0 && NEARLY_A_DAY.contains(&left) && left <= before.1, "{left}");
         let run = case.complete("k", &[&["--replace"], case.owner()].concat()).exits(0);
         case.assert_as_the_service_stores_it("k");
         let backup = run.stderr.split("backup: ").nth(1).unwrap().lines().next().unwrap();
-        let redis_key = case.schema.redis_keys(b"k").swap_remove(slot);
+        let redis_key = case.schema.redis_keys(b"k").swap_remove(role);
         case.server.send::<()>(&[b"DEL", &redis_key]);
         case.server.idemctl(&["restore", backup, "--yes"]).exits(0);
-        assert_eq!(case.held("k", slot).0, before.0, "{}", case.schema.name);
+        assert_eq!(case.held("k", role).0, before.0, "{}", case.schema.name);
     }
 }
 

@@ -31,8 +31,8 @@ fn changes(library: &Library, count: usize, head: usize) -> Vec<Change> {
 }
 
 fn change(seen: Observation) -> Change {
-    let key = seen.slots[0].redis_key.clone();
-    Change { slot: 0, seen, about: About { schema: "express".to_owned(), key, state: "in-progress" } }
+    let key = seen.keys[0].redis_key.clone();
+    Change { role: 0, seen, about: About { schema: "express".to_owned(), key, state: "in-progress" } }
 }
 
 /// How many calls changed something.

@@ -65,7 +65,7 @@ fn begin_answers_what_is_foreseen_in_every_state() {
 /// The first reply of a step whose condition holds: what complete and release are foreseen to say.
 fn foreseen<'a>(step: &'a Step, readings: &[Reading]) -> Option<&'a Reply> {
     let holds = |reply: &&Reply| {
-        reply.when.iter().any(|condition| condition.slots.iter().all(|(slot, asked)| readings[*slot].is(asked)))
+        reply.when.iter().any(|condition| condition.keys.iter().all(|(role, asked)| readings[*role].is(asked)))
     };
     step.calls.iter().flat_map(|call| &call.replies).find(holds)
 }
@@ -185,7 +185,7 @@ fn begin_answers_what_is_foreseen_on_any_json_or_a_part_of_it() {
                 .map(|(text, cut, is_cut)| if is_cut { text[..cut.index(text.len())].to_vec() } else { text })
                 .collect();
             for schema in &schemas {
-                let state = |text: &Vec<u8>| schema.slots.iter().map(|_| (Held::Text(text.clone()), true)).collect();
+                let state = |text: &Vec<u8>| schema.keys.iter().map(|_| (Held::Text(text.clone()), true)).collect();
                 let cases = cases(&server, &library, schema, texts.iter().map(state).collect());
                 let mut connection = server.connect();
                 for case in &cases {

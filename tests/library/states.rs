@@ -106,11 +106,11 @@ impl Held {
     }
 }
 
-/// A slot's state: what it holds, and for how long.
-pub(crate) type Slot = (Held, bool);
+/// The state of a Redis key: what it holds, and for how long.
+pub(crate) type KeyState = (Held, bool);
 
-/// Everything a slot of this schema may hold.
-fn slot_states(schema: &Schema) -> Vec<Held> {
+/// Everything a Redis key of this schema may hold.
+fn key_states(schema: &Schema) -> Vec<Held> {
     let response = response();
     let writer = Request::new(schema, b"any", HOLDER, &response);
     let mut texts: Vec<_> = wire::STRAY.iter().chain(STRINGS).map(|text| text.to_vec()).collect();
@@ -120,10 +120,10 @@ fn slot_states(schema: &Schema) -> Vec<Held> {
     [Held::Nothing].into_iter().chain(texts.into_iter().map(Held::Text)).chain(types).collect()
 }
 
-/// Every state a record of this schema may be in: all that its slots may hold, each with each, with and without TTL.
-pub(crate) fn record_states(schema: &Schema) -> Vec<Vec<Slot>> {
-    let each = slot_states(schema);
-    if schema.slots.len() == 1 {
+/// Every state a record of this schema may be in: all that its Redis keys may hold, each with each, with and without TTL.
+pub(crate) fn record_states(schema: &Schema) -> Vec<Vec<KeyState>> {
+    let each = key_states(schema);
+    if schema.keys.len() == 1 {
         return [true, false]
             .iter()
             .flat_map(|expires| each.iter().map(|held| vec![(held.clone(), *expires)]))
@@ -151,13 +151,13 @@ pub(crate) fn response() -> Response {
 /// One record in one state on the server, as idemctl reads it.
 pub(crate) struct Case {
     pub(crate) key: Vec<u8>,
-    pub(crate) state: Vec<Slot>,
+    pub(crate) state: Vec<KeyState>,
     pub(crate) seen: Observation,
     pub(crate) readings: Vec<Reading>,
 }
 
 /// Puts every state on the server, each under a key of its own, and reads it through the library.
-pub(crate) fn cases(server: &Server, library: &Library, schema: &Schema, states: Vec<Vec<Slot>>) -> Vec<Case> {
+pub(crate) fn cases(server: &Server, library: &Library, schema: &Schema, states: Vec<Vec<KeyState>>) -> Vec<Case> {
     let keys: Vec<_> = (0..states.len()).map(|index| format!("case-{index}").into_bytes()).collect();
     let mut connection = server.connect();
     for (keys, states) in keys.chunks(500).zip(states.chunks(500)) {
@@ -169,15 +169,15 @@ pub(crate) fn cases(server: &Server, library: &Library, schema: &Schema, states:
     }
     let records: Vec<_> = keys.iter().map(|key| schema.redis_keys(key)).collect();
     let seen = library.observe(&records);
-    let case = |((key, state), seen): ((Vec<u8>, Vec<Slot>), Observation)| {
+    let case = |((key, state), seen): ((Vec<u8>, Vec<KeyState>), Observation)| {
         let readings =
-            seen.slots.iter().enumerate().map(|(slot, seen)| decode::read(schema, slot, &seen.content)).collect();
+            seen.keys.iter().enumerate().map(|(role, seen)| decode::read(schema, role, &seen.content)).collect();
         Case { key, state, seen, readings }
     };
     keys.into_iter().zip(states).zip(seen).map(case).collect()
 }
 
-fn put(pipeline: &mut redis::Pipeline, schema: &Schema, key: &[u8], state: &[Slot]) {
+fn put(pipeline: &mut redis::Pipeline, schema: &Schema, key: &[u8], state: &[KeyState]) {
     for ((held, expires), redis_key) in state.iter().zip(schema.redis_keys(key)) {
         pipeline.cmd("DEL").arg(&redis_key).ignore();
         held.put(pipeline, &redis_key);

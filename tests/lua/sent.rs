@@ -97,7 +97,7 @@ fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::Action) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
     let about = About { schema: "any".to_owned(), key: b"any".to_vec(), state: "in-progress" };
-    let (outcomes, ended) = library.wait(library.writer().apply(&[Change { slot: 0, seen, about }], action, None));
+    let (outcomes, ended) = library.wait(library.writer().apply(&[Change { role: 0, seen, about }], action, None));
     ended.unwrap();
     assert_eq!(outcomes, [Outcome::Done]);
 }

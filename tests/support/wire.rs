@@ -197,7 +197,7 @@ impl Library {
         self.runtime.block_on(work)
     }
 
-    /// Reads records whole, the Redis keys of each in slot order.
+    /// Reads records whole, the Redis keys of each with the lock's first.
     pub fn observe(&self, records: &[Vec<Vec<u8>>]) -> Vec<Observation> {
         let mut reader = self.link.reader();
         let mut seen = Vec::with_capacity(records.len());

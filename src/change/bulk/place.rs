@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::domain::record::{Candidate, Claim, Identity, Record, SeenSlot};
+use crate::domain::record::{Candidate, Claim, Identity, Record, SeenKey};
 
 /// How long a look counts as the one right before the change.
 const FRESH: Duration = Duration::from_secs(1);
@@ -33,8 +33,7 @@ impl Place {
 
     /// True when the look is the one that a change may be compared with, right now.
     pub fn is_fresh(&self) -> bool {
-        let is_told =
-            |record: &Record| record.claim != Claim::SoFar && record.seen.slots.iter().all(SeenSlot::is_sharp);
+        let is_told = |record: &Record| record.claim != Claim::SoFar && record.seen.keys.iter().all(SeenKey::is_sharp);
         matches!(&self.kept, Kept::Record(record) if is_told(record)) && self.at.elapsed() < FRESH
     }
 }

@@ -23,15 +23,15 @@ impl Removal {
     /// The changes that make up `action` on a record.
     pub(super) fn of<G>(record: Record, chosen: &Chosen<G>, action: Action) -> Self {
         let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.as_str() };
-        let is_there = |slot: &&usize| record.seen.slots[**slot].content != Content::Absent;
-        let mut there: VecDeque<_> = chosen.slots.iter().filter(is_there).copied().collect();
+        let is_there = |role: &&usize| record.seen.keys[**role].content != Content::Absent;
+        let mut there: VecDeque<_> = chosen.roles.iter().filter(is_there).copied().collect();
         let (mut seen, last) = (record.seen, there.pop_back());
         let mut steps = VecDeque::with_capacity(there.len() + 1);
-        for slot in there {
-            steps.push_back(Change { slot, seen: seen.clone(), about: about.clone() });
-            seen.slots[slot].content = Content::Absent;
+        for role in there {
+            steps.push_back(Change { role, seen: seen.clone(), about: about.clone() });
+            seen.keys[role].content = Content::Absent;
         }
-        steps.extend(last.map(|slot| Change { slot, seen, about }));
+        steps.extend(last.map(|role| Change { role, seen, about }));
         Self { action, steps, any_done: false }
     }
 

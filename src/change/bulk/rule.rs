@@ -52,8 +52,8 @@ pub struct Chosen<G> {
     pub group: G,
     /// How old the record, or its lock, is.
     pub age: Option<Age>,
-    /// The slots whose Redis keys change, in this order.
-    pub slots: Vec<usize>,
+    /// The roles of the Redis keys that change, in this order.
+    pub roles: Vec<usize>,
     /// The change of these Redis keys; `None` for a lock that ends sooner by itself than with the change.
     pub action: Option<Action>,
     /// True for a lock that ends by itself: it is changed only after word of its owner's death.

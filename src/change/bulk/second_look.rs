@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::place::{Kept, Place};
 use super::rule::{Chosen, Rule};
 use crate::domain::change::outcome::Account;
-use crate::domain::record::{Candidate, Claim, Comparison, Identity, Observation, Record, SeenSlot, locate};
+use crate::domain::record::{Candidate, Claim, Comparison, Identity, Observation, Record, SeenKey, locate};
 use crate::store::{Reader, Seen, StoreError};
 
 /// Bytes of values that are read whole at a time: memory stays flat.
@@ -120,7 +120,7 @@ pub(super) async fn sharpen<'a>(
     rule: &impl Rule,
     records: impl Iterator<Item = &'a mut Record>,
 ) -> Result<()> {
-    let is_blurred = |record: &&mut Record| !record.seen.slots.iter().all(SeenSlot::is_sharp);
+    let is_blurred = |record: &&mut Record| !record.seen.keys.iter().all(SeenKey::is_sharp);
     let mut blurred: Vec<_> = records.filter(is_blurred).collect();
     let places: Vec<_> =
         blurred.iter().map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen))).collect();

@@ -149,7 +149,7 @@ impl<'a> Source<'a> {
                 let is_absent = |found: &&Found| found.unread.is_none() && !found.records.iter().any(is_scanned);
                 found.iter().filter(is_absent).for_each(|found| coverage.named.add_absent(&found.key));
                 let mut known = HashSet::new();
-                let is_new = |record: &Record| known.insert(record.seen.slots[0].redis_key.clone());
+                let is_new = |record: &Record| known.insert(record.seen.keys[0].redis_key.clone());
                 let records = found.into_iter().flat_map(|found| found.records).filter(is_scanned).filter(is_new);
                 Ok(Some(records.filter(|record| coverage.claims(record)).collect()))
             }

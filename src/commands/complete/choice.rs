@@ -60,7 +60,7 @@ impl Choice {
             }
             now => now.unwrap_or_default(),
         };
-        let before = match &record.seen.slots[schema.result_slot()].content {
+        let before = match &record.seen.keys[schema.result_role()].content {
             Content::Text { head, .. } => Some(&head[..]),
             _ => None,
         };

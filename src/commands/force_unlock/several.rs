@@ -57,14 +57,14 @@ pub(super) async fn unlock(
 
 fn judge(record: &Record) -> Verdict {
     match unlock::removable(record) {
-        Ok(slot) => Verdict::Possible(slot, shown(record, slot)),
+        Ok(role) => Verdict::Possible(role, shown(record, role)),
         Err(why) => Verdict::Refused(why),
     }
 }
 
 /// How long the lock is held and lives, and whose it is.
-fn shown(record: &Record, slot: usize) -> String {
-    let left = match record.seen.slots[slot].expiry {
+fn shown(record: &Record, role: usize) -> String {
+    let left = match record.seen.keys[role].expiry {
         Expiry::Never => "no expiry".to_owned(),
         expiry => format!("{} left", words::expiry(expiry)),
     };

@@ -23,7 +23,7 @@ pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Stop>
     let mut keys: Vec<Vec<u8>> = Vec::new();
     for schema in catalog.chosen() {
         let Some(hash) = schema.key_hash.map(|hash| hash.of(&body)) else { continue };
-        if let Some(groups) = schema.slots[0].template.groups() {
+        if let Some(groups) = schema.keys[0].template.groups() {
             let message =
                 format!("--request-body: a key of {} is {groups}, and the body tells {{key}} alone", schema.name);
             return Err(Stop::usage(message).hint(format!("it is {hash}: name the rest, or --find {hash}")));

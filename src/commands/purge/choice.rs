@@ -141,12 +141,12 @@ impl Rule for Choice {
             Judged::Fails => return Verdict::Passed,
             Judged::Unproven(missing) => return Verdict::Unproven(missing),
         }
-        let lock = record.schema.lock_slot();
-        let others = (0..record.seen.slots.len()).filter(|slot| *slot != lock);
+        let lock = record.schema.lock_role();
+        let others = (0..record.seen.keys.len()).filter(|role| *role != lock);
         Verdict::Chosen(Chosen {
             group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,
-            slots: std::iter::once(lock).chain(others).collect(),
+            roles: std::iter::once(lock).chain(others).collect(),
             action: Some(Action::Remove),
             ends_by_itself: false,
         })

@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use crate::args::SchemaFolderArgs;
 use crate::context::{Context, interruptible};
 use crate::domain::draft::{DECIDE, draft};
-use crate::domain::record::{Content, SeenSlot};
+use crate::domain::record::{Content, SeenKey};
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::schemas::{self, Files};
@@ -59,25 +59,25 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// The Redis keys of the operator, as they are on the server.
-async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenSlot>> {
+async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenKey>> {
     let reader = context.reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
     let seen = interruptible(async { Ok(reader.peek(&records, Head::Bytes(MOST)).await?) }).await?;
     let mut samples = Vec::with_capacity(keys.len());
     for (key, seen) in keys.iter().zip(seen) {
-        let slot = seen?.slots.into_iter().next().filter(|slot| slot.content != Content::Absent);
+        let seen = seen?.keys.into_iter().next().filter(|seen| seen.content != Content::Absent);
         let shown = escape::text(key.as_bytes());
-        let Some(slot) = slot else {
+        let Some(seen) = seen else {
             let message = format!("`{shown}` is no schema's name, and no Redis key of {}", reader.name());
             return Err(Stop::new(Exit::No, message).hint("`idemctl schema list` names the schemas").into());
         };
-        if !matches!(slot.content, Content::Text { .. }) {
+        if !matches!(seen.content, Content::Text { .. }) {
             let message = format!("`{shown}` is no string, and a draft is made from strings");
             return Err(Stop::usage(message)
                 .hint("copy a schema whose records are like yours: --from SCHEMA, such as idempotent-api for hashes")
                 .into());
         }
-        samples.push(slot);
+        samples.push(seen);
     }
     Ok(samples)
 }

@@ -96,14 +96,14 @@ impl Orphans {
     fn chosen(&self, record: &Record, orphan: Orphan) -> Chosen<&'static str> {
         let action = match self.action {
             ActionArg::Unlock => Some(Action::Remove),
-            ActionArg::Expire if orphan::expires_anyway(record, orphan.slot) => None,
+            ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => None,
             ActionArg::Expire => Some(Action::ExpireIn(age::millis(record.schema.lock_ttl))),
         };
         let ends_by_itself = orphan::may_be_held(record, orphan);
         Chosen {
             group: orphan.code.as_str(),
             age: orphan::age(record),
-            slots: vec![orphan.slot],
+            roles: vec![orphan.role],
             action,
             ends_by_itself,
         }

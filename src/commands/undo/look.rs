@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::units::{KeyChange, Unit};
 use crate::change::restore::{Ending, Row};
-use crate::domain::record::{Expiry, KeyIdentity, Observation, SeenSlot, locate};
+use crate::domain::record::{Expiry, KeyIdentity, Observation, SeenKey, locate};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
 use crate::store::backup::{About, BackupReader, Held};
@@ -65,9 +65,9 @@ impl Place {
 
 impl Looked {
     fn of(unit: &Unit, place: Place, record: Observation) -> Result<Self> {
-        let is_part = |slot: &&SeenSlot| unit.changes.iter().any(|change| change.redis_key == slot.redis_key);
-        let slots: Vec<_> = record.slots.iter().filter(is_part).cloned().collect();
-        let part = Observation { slots, ..record.clone() };
+        let is_part = |key: &&SeenKey| unit.changes.iter().any(|change| change.redis_key == key.redis_key);
+        let keys: Vec<_> = record.keys.iter().filter(is_part).cloned().collect();
+        let part = Observation { keys, ..record.clone() };
         let state =
             place.schema.map_or("", |schema| locate::read_as(&schema, &unit.key, record.clone()).state.as_str());
         let about = About { schema: unit.schema.clone(), key: unit.key.clone(), state };
@@ -87,7 +87,7 @@ impl Looked {
             (_, Some(former)) => (Ending::Restored, Some(self.left(former))),
         };
         let About { schema, key, state } = &self.about;
-        (Row { outcome: "", redis_key: &self.part.slots[index].redis_key, schema, key, state, left }, ending)
+        (Row { outcome: "", redis_key: &self.part.keys[index].redis_key, schema, key, state, left }, ending)
     }
 
     fn left(&self, former: &Former) -> Expiry {
@@ -100,11 +100,11 @@ impl Looked {
 
 /// Only a record all of which is still what the operation left goes back.
 fn goes(unit: &Unit, now: &Observation) -> Result<Goes> {
-    let mut former = Vec::with_capacity(now.slots.len());
-    for slot in &now.slots {
-        let Some(change) = unit.changes.iter().find(|change| change.redis_key == slot.redis_key) else { continue };
+    let mut former = Vec::with_capacity(now.keys.len());
+    for key in &now.keys {
+        let Some(change) = unit.changes.iter().find(|change| change.redis_key == key.redis_key) else { continue };
         let Some(after) = &change.after else { return Ok(Goes::Stays(Ending::Untold)) };
-        if !after.is_still(slot) {
+        if !after.is_still(key) {
             return Ok(Goes::Stays(Ending::Changed));
         }
         match before(change, after, now.server_ms)? {

@@ -76,7 +76,7 @@ impl TurnBack<'_> {
 }
 
 fn tell(context: &mut Context, rows: &mut Rows, looked: &Looked) {
-    for index in 0..looked.part.slots.len() {
+    for index in 0..looked.part.keys.len() {
         let (row, ending) = looked.row(index);
         rows.add_one(context, row, ending);
     }
@@ -118,9 +118,9 @@ fn goes_away(looked: &Looked) -> bool {
 }
 
 fn removal(looked: &Looked) -> Option<Change> {
-    let goes = looked.part.slots.first()?;
-    let slot = looked.record.slots.iter().position(|slot| slot.redis_key == goes.redis_key)?;
-    Some(Change { slot, seen: looked.record.clone(), about: looked.about.clone() })
+    let goes = looked.part.keys.first()?;
+    let role = looked.record.keys.iter().position(|key| key.redis_key == goes.redis_key)?;
+    Some(Change { role, seen: looked.record.clone(), about: looked.about.clone() })
 }
 
 /// Takes one record back; false when the record is no longer what the look saw.
@@ -150,7 +150,7 @@ async fn turn_back(
         }
     };
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
-    journal.note_step(writer, Step { about, before: part, after, slot: 0 }, what, now).await?;
+    journal.note_step(writer, Step { about, before: part, after, role: 0 }, what, now).await?;
     match made {
         Ok(Guard::Lost { why, .. }) => Err(unknown(writer, looked, &why).into()),
         _ => Ok(true),
@@ -158,7 +158,7 @@ async fn turn_back(
 }
 
 fn unknown(writer: &Writer, looked: &Looked, why: &StoreError) -> StoreError {
-    let keys = looked.part.slots.iter().map(|slot| format!("{:?}", bstr::BStr::new(&slot.redis_key)));
+    let keys = looked.part.keys.iter().map(|key| format!("{:?}", bstr::BStr::new(&key.redis_key)));
     let what = format!("the return of {}", keys.collect::<Vec<_>>().join(" and "));
     StoreError::OutcomeUnknown { target: writer.name(), what, why: why.to_string() }
 }

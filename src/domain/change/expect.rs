@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::record::{Content, Deadline, Record, SeenSlot};
+use crate::domain::record::{Content, Deadline, Record, SeenKey};
 
 /// The word for a lock without expiry.
 const NO_EXPIRY: &str = "none";
@@ -85,7 +85,7 @@ pub(crate) fn token(record: &Record) -> Option<String> {
     Some(format!("sha256:{}@{moment}", hash(lock)?))
 }
 
-fn hash(lock: &SeenSlot) -> Option<String> {
+fn hash(lock: &SeenKey) -> Option<String> {
     match &lock.content {
         Content::Text { head, .. } if lock.content.is_whole() => Some(sha256_hex(head)),
         _ => None,

@@ -12,7 +12,7 @@ pub(crate) enum Needless {
     Longer(u64),
 }
 
-/// The slot of the lock that may be extended.
+/// The role of the lock that may be extended.
 ///
 /// # Errors
 /// Why no lock of the record may be: there is none, or the value is another program's.
@@ -21,7 +21,7 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
         return Err(format!("it is not {}'s lock: {why}", record.schema.name));
     }
     match record.state {
-        State::InProgress => Ok(record.schema.lock_slot()),
+        State::InProgress => Ok(record.schema.lock_role()),
         State::Completed => Err("it is completed: no lock is held".to_owned()),
         State::Absent => Err("there is no record".to_owned()),
         State::Unreadable => Err("its value cannot be read, so nobody knows that it is a lock".to_owned()),
@@ -29,8 +29,8 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
 }
 
 /// Whether a lock lives at least this many milliseconds as it is.
-pub(crate) fn is_needless(record: &Record, slot: usize, millis: u64) -> Option<Needless> {
-    match record.seen.slots[slot].expiry {
+pub(crate) fn is_needless(record: &Record, role: usize, millis: u64) -> Option<Needless> {
+    match record.seen.keys[role].expiry {
         Expiry::Never => Some(Needless::ForEver),
         Expiry::In(left) if left >= millis => Some(Needless::Longer(left)),
         Expiry::In(_) => None,

@@ -18,7 +18,7 @@ pub(crate) const INCLUDABLE: [FindingCode; 3] =
 pub(crate) struct Orphan {
     /// The finding that makes it one, the first of those sought.
     pub(crate) code: FindingCode,
-    pub(crate) slot: usize,
+    pub(crate) role: usize,
 }
 
 /// What a record is to a sweep.
@@ -35,11 +35,11 @@ pub(crate) enum Told {
 /// only a schema's default makes one.
 pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Told {
     let has_lock = record.schema.has_locks();
-    let unlockable = unlock::removable(record).ok().filter(|slot| has_lock && *slot == record.schema.lock_slot());
-    let Some(slot) = unlockable.filter(|_| !record.is_undecided()) else { return Told::Nothing };
+    let unlockable = unlock::removable(record).ok().filter(|role| has_lock && *role == record.schema.lock_role());
+    let Some(role) = unlockable.filter(|_| !record.is_undecided()) else { return Told::Nothing };
     let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
     if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {
-        return Told::Orphan(Orphan { code: proven.code, slot });
+        return Told::Orphan(Orphan { code: proven.code, role });
     }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress
@@ -62,8 +62,8 @@ pub(crate) fn age(record: &Record) -> Option<Age> {
 
 /// True when the lock goes by itself no later than with a lock TTL of its own: giving it one would make it stay
 /// longer, and again with each sweep.
-pub(crate) fn expires_anyway(record: &Record, slot: usize) -> bool {
-    match record.seen.slots[slot].expiry {
+pub(crate) fn expires_anyway(record: &Record, role: usize) -> bool {
+    match record.seen.keys[role].expiry {
         Expiry::Never => false,
         Expiry::In(left) => left <= age::millis(record.schema.lock_ttl),
     }
@@ -76,10 +76,10 @@ pub(crate) fn expires_anyway(record: &Record, slot: usize) -> bool {
 ///
 /// Whether a live worker may be behind a lock beside a result is a matter of the schema: [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
-    let expires = matches!(record.seen.slots[orphan.slot].expiry, Expiry::In(_));
+    let expires = matches!(record.seen.keys[orphan.role].expiry, Expiry::In(_));
     let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
-        FindingCode::Overdue if is_stated => expires_anyway(record, orphan.slot),
+        FindingCode::Overdue if is_stated => expires_anyway(record, orphan.role),
         FindingCode::Overdue => expires,
         FindingCode::LeftoverLock => expires && !fencing::keeps_locks_from_results(&record.schema),
         _ => false,
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_lock_that_ends_by_itself_may_be_held() {
         let beside = |schema: &str, expiry: Expiry| record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))]);
-        let may = |record: &Record, code| may_be_held(record, Orphan { code, slot: 0 });
+        let may = |record: &Record, code| may_be_held(record, Orphan { code, role: 0 });
         let consumer = |expiry| beside("event-consumer", expiry);
         let (left, overdue) = (FindingCode::LeftoverLock, FindingCode::Overdue);
         for (record, code, expected, why) in [

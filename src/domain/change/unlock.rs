@@ -3,11 +3,11 @@
 use crate::domain::record::{Claim, Content, Reading, Record};
 use crate::domain::schema::State;
 
-/// The slot to remove: the lock, also one left beside a result, or a value that cannot be read.
+/// The role of the Redis key to remove: the lock, also one left beside a result, or a value that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
-    let lock = record.schema.lock_slot();
-    if let Some(slot) = record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_))) {
-        let wanted = record.schema.type_at(slot);
+    let lock = record.schema.lock_role();
+    if let Some(role) = record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_))) {
+        let wanted = record.schema.type_at(role);
         return Err(format!("another program uses this Redis key, which holds no {wanted}: find that program first"));
     }
     if let Claim::ResultOf(other) = &record.claim {
@@ -26,7 +26,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         State::Unreadable => {
             let unread = record.readings.iter().position(|reading| reading.unread().is_some());
             unread
-                .filter(|slot| record.seen.slots[*slot].content != Content::Absent)
+                .filter(|role| record.seen.keys[*role].content != Content::Absent)
                 .ok_or_else(|| "nothing of it can be removed".to_owned())
         }
     }

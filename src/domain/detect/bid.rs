@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::placing::{Named, Place, Placed, Shelf, place};
 use super::points;
-use crate::domain::record::{Reading, SeenSlot, decode};
+use crate::domain::record::{Reading, SeenKey, decode};
 use crate::domain::schema::{PrefixPlace, Schema};
 
 /// Samples by which a schema is left out that reads none of them.
@@ -13,7 +13,7 @@ const PROBES: usize = 50;
 /// A schema that may have written some of a group's values.
 pub(super) struct Bid {
     pub(super) placed: Placed,
-    pub(super) slot: usize,
+    pub(super) role: usize,
     /// The samples whose values have the schema's forms, as indexes, and the case of each.
     pub(super) own: Vec<(usize, usize)>,
     /// The samples of which too little was read.
@@ -34,7 +34,7 @@ impl Bid {
 
     /// Those of the points that the names of the Redis keys give.
     pub(super) fn points_of_keys(&self) -> f64 {
-        points::of_keys(self.schema(), self.slot, self.placed.is_default)
+        points::of_keys(self.schema(), self.role, self.placed.is_default)
     }
 
     /// Those of these samples that the schema reads.
@@ -47,7 +47,7 @@ impl Bid {
 /// Samples whose Redis keys are named alike.
 #[derive(Clone, Copy)]
 pub(super) struct Lot<'a> {
-    pub(super) samples: &'a [SeenSlot],
+    pub(super) samples: &'a [SeenKey],
     /// The indexes of those that are meant.
     pub(super) among: &'a [usize],
     /// What their Redis keys begin with.
@@ -58,15 +58,15 @@ pub(super) struct Lot<'a> {
 
 /// The bids of all schemas for these samples.
 pub(super) fn bids(shelf: &dyn Shelf, lot: Lot<'_>) -> Vec<Bid> {
-    let slots = shelf.all().iter().flat_map(|schema| (0..schema.slots.len()).map(move |slot| (schema, slot)));
-    slots.filter_map(|(schema, slot)| bid(shelf, schema, slot, lot)).collect()
+    let roles = shelf.all().iter().flat_map(|schema| (0..schema.keys.len()).map(move |role| (schema, role)));
+    roles.filter_map(|(schema, role)| bid(shelf, schema, role, lot)).collect()
 }
 
-fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, lot: Lot<'_>) -> Option<Bid> {
+fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, lot: Lot<'_>) -> Option<Bid> {
     let Lot { samples, among, leader, named } = lot;
-    let reader = reader(shelf, schema, slot, leader);
+    let reader = reader(shelf, schema, role, leader);
     let step = among.len().div_ceil(PROBES).max(1);
-    let reads = |sample: &usize| decode::read(&reader, slot, &samples[*sample].content);
+    let reads = |sample: &usize| decode::read(&reader, role, &samples[*sample].content);
     let is_maybe = |reading: &Reading| reading.is_own() || *reading == Reading::Undecided;
     if !among.iter().step_by(step).map(reads).any(|reading| is_maybe(&reading)) {
         return None;
@@ -83,13 +83,13 @@ fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, lot: Lot<'_>) -> Op
     if redis_keys.is_empty() {
         return None;
     }
-    let placed = place(shelf, schema, slot, Place { leader, redis_keys: &redis_keys, named })?;
-    Some(Bid { placed, slot, own, open })
+    let placed = place(shelf, schema, role, Place { leader, redis_keys: &redis_keys, named })?;
+    Some(Bid { placed, role, own, open })
 }
 
 /// The schema as its values are read: text of any kind is nobody's where the Redis key has no words.
-fn reader(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, leader: &[u8]) -> Arc<Schema> {
-    let is_bare = !schema.slots[slot].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
+fn reader(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, leader: &[u8]) -> Arc<Schema> {
+    let is_bare = !schema.keys[role].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
     let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
     prefix.and_then(|prefix| shelf.with_prefix(&schema.name, prefix)).unwrap_or_else(|| Arc::clone(schema))
 }

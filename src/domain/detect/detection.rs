@@ -9,7 +9,7 @@ use super::group::{Confidence, Group, Guess, Other};
 use super::pattern::{Pattern, patterns};
 use super::placing::{Named, Shelf};
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenSlot, locate};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey, locate};
 use crate::domain::schema::{Schema, TtlOf};
 
 /// The part of a group that has to be read for the group to be somebody's.
@@ -35,7 +35,7 @@ const MOST: f64 = 0.5;
 const SOME: f64 = 0.2;
 
 /// The groups of these Redis keys, the largest first.
-pub fn detect(samples: &[SeenSlot], shelf: &dyn Shelf) -> Vec<Group> {
+pub fn detect(samples: &[SeenKey], shelf: &dyn Shelf) -> Vec<Group> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (sample, seen) in samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent) {
         by_type.entry(kind(&seen.content)).or_default().push(sample);
@@ -73,7 +73,7 @@ fn kind(content: &Content) -> &str {
 
 /// What the groups of one pattern are told by.
 struct Panel<'a> {
-    samples: &'a [SeenSlot],
+    samples: &'a [SeenKey],
     shelf: &'a dyn Shelf,
     kind: &'a str,
     pattern: &'a Pattern,
@@ -139,7 +139,7 @@ impl Panel<'_> {
         let cases = bid.own.iter().filter(|(sample, _)| own.binary_search(sample).is_ok()).map(|(_, case)| *case);
         let guess = Guess {
             schema: Arc::clone(bid.schema()),
-            slot: bid.slot,
+            role: bid.role,
             is_default: bid.placed.is_default,
             cases: cases.collect(),
         };
@@ -223,19 +223,19 @@ fn in_part(bid: &Bid, taken: &[usize], among: &[usize]) -> Option<Other> {
 }
 
 /// The record of a Redis key, as far as this one Redis key tells.
-fn record(guess: &Guess, seen: &SeenSlot) -> Record {
-    let key = guess.schema.slots[guess.slot].template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);
-    let slots = guess.schema.redis_keys(key).into_iter().enumerate().map(|(slot, redis_key)| match slot {
-        slot if slot == guess.slot => seen.clone(),
-        _ => SeenSlot::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
+fn record(guess: &Guess, seen: &SeenKey) -> Record {
+    let key = guess.schema.keys[guess.role].template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);
+    let keys = guess.schema.redis_keys(key).into_iter().enumerate().map(|(role, redis_key)| match role {
+        role if role == guess.role => seen.clone(),
+        _ => SeenKey::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
     });
-    let seen = Observation { server_ms: None, slots: slots.collect(), atomic: true };
+    let seen = Observation { server_ms: None, keys: keys.collect(), atomic: true };
     let mut record = locate::read_as(&guess.schema, key, seen);
     record.findings = findings(&record, &Thresholds::default(), None);
     record
 }
 
-/// The groups, where those of one slot of one schema are one: idempotency keys are named in many ways.
+/// The groups, where those of one role in one schema are one: idempotency keys are named in many ways.
 fn together(groups: Vec<Group>) -> Vec<Group> {
     let mut all: Vec<Group> = Vec::new();
     for group in groups {
@@ -250,8 +250,8 @@ fn together(groups: Vec<Group>) -> Vec<Group> {
 
 fn is_one(a: &Group, b: &Group) -> bool {
     let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
-    let is_slot = one.schema.name == other.schema.name && one.slot == other.slot;
-    is_slot && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
+    let is_role = one.schema.name == other.schema.name && one.role == other.role;
+    is_role && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
 }
 
 impl Group {
@@ -260,7 +260,7 @@ impl Group {
         if self.pattern != other.pattern
             && let Some(guess) = &self.guess
         {
-            self.pattern = guess.schema.slots[guess.slot].template.display().replace("{key}", "*");
+            self.pattern = guess.schema.keys[guess.role].template.display().replace("{key}", "*");
         }
         self.sampled += other.sampled;
         for (state, count) in other.states {

@@ -22,7 +22,7 @@ const LONGEST_TOKEN: usize = 64;
 /// What the values and keys say for the schema.
 pub(super) fn of(guess: &Guess) -> Vec<String> {
     let cases: Vec<_> = guess.cases.iter().map(|case| &guess.schema.values[*case]).collect();
-    let template = &guess.schema.slots[guess.slot].template;
+    let template = &guess.schema.keys[guess.role].template;
     let key = template.has_prefix().then(|| format!("the keys are {}", template.display()));
     words(&cases).into_iter().chain(fields(&cases)).chain(any_text(&cases)).chain(key).collect()
 }
@@ -92,12 +92,12 @@ pub(super) fn nearest(shelf: &dyn Shelf, lot: Lot<'_>) -> Option<Other> {
     let asked = &among[..among.len().min(ASKED)];
     let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
     shelf.all().iter().find_map(|schema| {
-        (0..schema.slots.len()).find_map(|slot| {
-            let read = |sample: &usize| decode::read(schema, slot, &samples[*sample].content);
+        (0..schema.keys.len()).find_map(|role| {
+            let read = |sample: &usize| decode::read(schema, role, &samples[*sample].content);
             let why =
                 asked.iter().map(read).find_map(|reading| Some(reading.decoded()?.form.strangeness()?.to_owned()))?;
-            let placed = place(shelf, schema, slot, Place { leader, redis_keys: &redis_keys, named })?;
-            let has_words = placed.schema.slots[slot].template.specificity() > placed.schema.prefix.text.len();
+            let placed = place(shelf, schema, role, Place { leader, redis_keys: &redis_keys, named })?;
+            let has_words = placed.schema.keys[role].template.specificity() > placed.schema.prefix.text.len();
             has_words.then(|| Other { schema: schema.name.clone(), why: format!("comes nearest, but {why}") })
         })
     })

@@ -52,7 +52,7 @@ impl Confidence {
 pub(crate) struct Guess {
     /// The schema, with the prefix that these keys have.
     pub(crate) schema: Arc<Schema>,
-    pub(crate) slot: usize,
+    pub(crate) role: usize,
     /// True when the prefix is the schema's own.
     pub(crate) is_default: bool,
     /// The forms that the values have, as indexes into the schema's.

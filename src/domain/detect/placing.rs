@@ -37,12 +37,12 @@ pub(super) struct Place<'a> {
     pub(super) named: &'a Named,
 }
 
-/// The schema with the prefix under which one of its slots has these Redis keys.
-pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, at: Place<'_>) -> Option<Placed> {
+/// The schema with the prefix under which these Redis keys have one of its roles.
+pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, at: Place<'_>) -> Option<Placed> {
     let Place { leader, redis_keys, named } = at;
     let default = || Placed { schema: Arc::clone(schema), is_default: true };
     let has_all = |schema: &Schema| {
-        let template = &schema.slots[slot].template;
+        let template = &schema.keys[role].template;
         redis_keys.iter().all(|redis_key| template.idempotency_key(redis_key).is_some())
     };
     let is_default = has_all(schema);
@@ -53,8 +53,8 @@ pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, slot: usize, at: Pl
     let others = || prefixes(leader).into_iter().filter_map(|prefix| shelf.with_prefix(&schema.name, &prefix));
     let other = |schema| Some(Placed { schema, is_default: false });
     // A prefix that takes all of the words in front leaves none of them to the idempotency key.
-    let is_whole = |schema: &Arc<Schema>| schema.slots[slot].template.prefix() == leader && has_all(schema);
-    let own_is_whole = is_default && schema.slots[slot].template.prefix() == leader;
+    let is_whole = |schema: &Arc<Schema>| schema.keys[role].template.prefix() == leader && has_all(schema);
+    let own_is_whole = is_default && schema.keys[role].template.prefix() == leader;
     match others().find(is_whole).filter(|_| !own_is_whole) {
         Some(schema) => other(schema),
         None if is_default => Some(default()),
@@ -83,12 +83,12 @@ mod tests {
     use super::*;
     use crate::domain::samples;
 
-    fn placed(name: &str, slot: usize, leader: &str, keys: &[&str]) -> Option<(String, bool)> {
+    fn placed(name: &str, role: usize, leader: &str, keys: &[&str]) -> Option<(String, bool)> {
         let shelf = samples::shelf();
         let schema = shelf.all().iter().find(|schema| schema.name == name).cloned().unwrap();
         let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
         let at = Place { leader: leader.as_bytes(), redis_keys: &keys, named: &Named::new() };
-        let placed = place(&shelf, &schema, slot, at)?;
+        let placed = place(&shelf, &schema, role, at)?;
         Some((placed.schema.prefix.text.clone(), placed.is_default))
     }
 

@@ -27,10 +27,10 @@ pub(super) fn of_value(case: &ValueCase) -> f64 {
     word + values.sum::<f64>() + FIELD * count(fields)
 }
 
-/// Points of Redis keys at this slot of a schema, whose prefix is the one that the schema is read with here. `is_default`
+/// Points of Redis keys with this role in a schema, whose prefix is the one that the schema is read with here. `is_default`
 /// says that the schema has this prefix by itself.
-pub(super) fn of_keys(schema: &Schema, slot: usize, is_default: bool) -> f64 {
-    let words = schema.slots[slot].template.specificity().saturating_sub(schema.prefix.text.len());
+pub(super) fn of_keys(schema: &Schema, role: usize, is_default: bool) -> f64 {
+    let words = schema.keys[role].template.specificity().saturating_sub(schema.prefix.text.len());
     let is_in_front = is_default || schema.prefix.text.is_empty();
     match words {
         0 if is_default && !schema.prefix.text.is_empty() => KEY,

@@ -36,8 +36,8 @@ pub(super) struct Case<'a> {
 impl Case<'_> {
     /// How long what stands there stays, as the end of a sentence.
     pub(super) fn how_long(&self) -> &'static str {
-        let mut there = self.record.seen.slots.iter().filter(|slot| slot.content != Content::Absent);
-        if there.any(|slot| slot.expiry == Expiry::Never) { "for ever: it has no expiry" } else { "until it expires" }
+        let mut there = self.record.seen.keys.iter().filter(|key| key.content != Content::Absent);
+        if there.any(|key| key.expiry == Expiry::Never) { "for ever: it has no expiry" } else { "until it expires" }
     }
 }
 

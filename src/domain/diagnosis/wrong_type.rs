@@ -6,11 +6,11 @@ use crate::domain::record::{Evidence, Reading};
 use crate::domain::step::Answer;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
-    let (slot, kind) = case.record.readings.iter().enumerate().find_map(|(slot, reading)| match reading {
-        Reading::WrongType(kind) => Some((slot, kind)),
+    let (role, kind) = case.record.readings.iter().enumerate().find_map(|(role, reading)| match reading {
+        Reading::WrongType(kind) => Some((role, kind)),
         _ => None,
     })?;
-    let wanted = case.record.schema.type_at(slot);
+    let wanted = case.record.schema.type_at(role);
     let retries = match case.record.next_request.answer {
         Answer::Fail => "every step of the service fails on it",
         Answer::Unknown => "what the service makes of it nobody knows",

@@ -8,15 +8,15 @@ use serde_json::Value;
 use super::case::{Case, Sample, Test, cases};
 use super::{common_template, fields, states};
 use crate::domain::duration;
-use crate::domain::record::{Content, Expiry, SeenSlot};
+use crate::domain::record::{Content, Expiry, SeenKey};
 use crate::domain::schema::State;
 
 /// What stands where a person has to decide: no field of a schema takes this word.
 pub(crate) const DECIDE: &str = "DECIDE";
 
 /// The text of a schema of this name for these strings.
-pub(crate) fn draft(name: &str, seen: &[SeenSlot]) -> String {
-    let keys: Vec<_> = seen.iter().map(|slot| &slot.redis_key[..]).collect();
+pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
+    let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
     let template = common_template::template(&keys);
     let cases = cases(seen.iter().map(sample).collect());
     let mut text = format!(
@@ -43,13 +43,13 @@ pub(crate) fn draft(name: &str, seen: &[SeenSlot]) -> String {
     text
 }
 
-fn sample(slot: &SeenSlot) -> Sample {
-    let head = match &slot.content {
+fn sample(key: &SeenKey) -> Sample {
+    let head = match &key.content {
         Content::Text { head, .. } => &head[..],
         _ => &[],
     };
     let json = serde_json::from_slice(head).ok().filter(Value::is_object);
-    Sample { text: String::from_utf8_lossy(head).into_owned(), json, expiry: slot.expiry }
+    Sample { text: String::from_utf8_lossy(head).into_owned(), json, expiry: key.expiry }
 }
 
 fn ttls(text: &mut String, cases: &[Case]) {

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 
-/// One thing that happens. Workers, slots and services count from 0.
+/// One thing that happens. Workers, roles and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
     /// A worker sends its next call and gets the reply.
@@ -14,11 +14,11 @@ pub enum Act {
     /// A worker's handler fails.
     Fail(u8),
     Crash(u8),
-    /// The TTL of a slot ends.
+    /// The TTL of a role's Redis key ends.
     Expiry(u8),
     Evict(u8),
     Failover,
-    /// The TTL of a slot is taken away.
+    /// The TTL of a role's Redis key is taken away.
     Persist(u8),
     /// One more request of a service begins, when all else is over.
     Next(u8),
@@ -63,10 +63,10 @@ impl Act {
             Self::Effect(worker) => (2, worker),
             Self::Fail(worker) => (3, worker),
             Self::Crash(worker) => (4, worker),
-            Self::Expiry(slot) => (5, slot),
-            Self::Evict(slot) => (6, slot),
+            Self::Expiry(role) => (5, role),
+            Self::Evict(role) => (6, role),
             Self::Failover => (7, 0),
-            Self::Persist(slot) => (8, slot),
+            Self::Persist(role) => (8, role),
             Self::Next(service) => (9, service),
             Self::Other(service) => (10, service),
         };

@@ -43,7 +43,7 @@ fn says_the_same(schema: &Schema, response: &[u8], carried: &[u8]) -> bool {
     if response == carried || !schema.write.dates_results() {
         return response == carried;
     }
-    let read = |text: &[u8]| decode::read(schema, schema.result_slot(), &Content::text(text.to_vec()));
+    let read = |text: &[u8]| decode::read(schema, schema.result_role(), &Content::text(text.to_vec()));
     let (one, other) = (read(response), read(carried));
     let said = |reading: &Reading| reading.decoded().map(|value| (value.response.clone(), value.error.clone()));
     said(&one).is_some_and(|(response, _)| response.is_some()) && said(&one) == said(&other)

@@ -2,22 +2,22 @@
 
 use super::held::Keys;
 use super::trace;
-use crate::domain::record::{Observation, Reading, SeenSlot, decode};
+use crate::domain::record::{Observation, Reading, SeenKey, decode};
 use crate::domain::schema::{Schema, State};
 
 /// Of a state of the exploration.
 pub(crate) fn of_keys(schema: &Schema, keys: &Keys) -> String {
-    let slot = |slot: usize| match trace::role(schema, keys, slot) {
+    let one = |role: usize| match trace::held_at(schema, keys, role) {
         None => "nothing".to_owned(),
-        Some(role) => format!("{} {}", role.as_str(), ends(keys.ttl_ms(slot).is_some())),
+        Some(held) => format!("{} {}", held.as_str(), ends(keys.ttl_ms(role).is_some())),
     };
-    (0..schema.slots.len()).map(slot).collect::<Vec<_>>().join(" + ")
+    (0..schema.keys.len()).map(one).collect::<Vec<_>>().join(" + ")
 }
 
 /// Of what was read.
 pub(crate) fn of_seen(schema: &Schema, seen: &Observation) -> String {
-    let slot = |(slot, seen): (usize, &SeenSlot)| {
-        let role = match decode::read(schema, slot, &seen.content) {
+    let one = |(role, seen): (usize, &SeenKey)| {
+        let held = match decode::read(schema, role, &seen.content) {
             Reading::Absent => return "nothing".to_owned(),
             Reading::Value(decoded) => match schema.values[decoded.case].state {
                 State::InProgress => "lock",
@@ -26,9 +26,9 @@ pub(crate) fn of_seen(schema: &Schema, seen: &Observation) -> String {
             },
             _ => "record",
         };
-        format!("{role} {}", ends(seen.expiry.millis().is_some()))
+        format!("{held} {}", ends(seen.expiry.millis().is_some()))
     };
-    seen.slots.iter().enumerate().map(slot).collect::<Vec<_>>().join(" + ")
+    seen.keys.iter().enumerate().map(one).collect::<Vec<_>>().join(" + ")
 }
 
 fn ends(ends: bool) -> &'static str {

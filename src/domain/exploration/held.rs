@@ -5,10 +5,10 @@ use crate::domain::record::Content;
 /// TTLs count in steps of this many milliseconds, rounded up: what a call takes on the server is no part of a state.
 const GRAIN_MS: u64 = 100;
 
-/// A record's Redis keys in slot order, and how far time has passed.
+/// What stands at a record's Redis keys, the lock's first, and how far time has passed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Keys {
-    pub slots: Vec<Option<Held>>,
+    pub held: Vec<Option<Held>>,
     /// Milliseconds since the exploration's beginning, where scripts ask for the time; else 0.
     pub clock_ms: u64,
 }
@@ -33,27 +33,27 @@ impl Held {
 
 impl Keys {
     /// Nothing stands at so many Redis keys.
-    pub fn absent(slots: usize) -> Self {
-        Self { slots: vec![None; slots], clock_ms: 0 }
+    pub fn absent(keys: usize) -> Self {
+        Self { held: vec![None; keys], clock_ms: 0 }
     }
 
-    pub fn content(&self, slot: usize) -> Content {
-        self.slots.get(slot).and_then(Option::as_ref).map_or(Content::Absent, |held| held.content.clone())
+    pub fn content(&self, role: usize) -> Content {
+        self.held.get(role).and_then(Option::as_ref).map_or(Content::Absent, |held| held.content.clone())
     }
 
-    pub fn ttl_ms(&self, slot: usize) -> Option<u64> {
-        self.slots.get(slot)?.as_ref()?.ttl_ms
+    pub fn ttl_ms(&self, role: usize) -> Option<u64> {
+        self.held.get(role)?.as_ref()?.ttl_ms
     }
 
     /// What is there after so many milliseconds; `ticks` where scripts see the time pass.
     pub fn after(&self, ms: u64, ticks: bool) -> Self {
         let mut keys = self.clone();
-        for slot in &mut keys.slots {
-            if slot.as_ref().and_then(|held| held.ttl_ms).is_some_and(|ttl| ttl <= ms) {
-                *slot = None;
+        for held in &mut keys.held {
+            if held.as_ref().and_then(|held| held.ttl_ms).is_some_and(|ttl| ttl <= ms) {
+                *held = None;
             }
         }
-        keys.slots.iter_mut().flatten().filter_map(|held| held.ttl_ms.as_mut()).for_each(|ttl| *ttl -= ms);
+        keys.held.iter_mut().flatten().filter_map(|held| held.ttl_ms.as_mut()).for_each(|ttl| *ttl -= ms);
         if ticks {
             keys.clock_ms += ms;
         }
@@ -61,16 +61,16 @@ impl Keys {
     }
 
     /// The same without one of the keys.
-    pub fn without(&self, slot: usize) -> Self {
+    pub fn without(&self, role: usize) -> Self {
         let mut keys = self.clone();
-        keys.slots[slot] = None;
+        keys.held[role] = None;
         keys
     }
 
     /// The same where one of the keys lives for ever.
-    pub fn for_ever(&self, slot: usize) -> Self {
+    pub fn for_ever(&self, role: usize) -> Self {
         let mut keys = self.clone();
-        if let Some(held) = &mut keys.slots[slot] {
+        if let Some(held) = &mut keys.held[role] {
             held.ttl_ms = None;
         }
         keys
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn time_ends_what_lives_shorter_and_shortens_the_rest() {
-        let keys = Keys { slots: vec![held(30_000), held(86_400_000), held(-1)], clock_ms: 0 };
+        let keys = Keys { held: vec![held(30_000), held(86_400_000), held(-1)], clock_ms: 0 };
         let later = keys.after(30_000, true);
-        assert_eq!((later.slots[0].clone(), later.ttl_ms(1), later.ttl_ms(2)), (None, Some(86_370_000), None));
-        assert!(later.slots[2].is_some());
+        assert_eq!((later.held[0].clone(), later.ttl_ms(1), later.ttl_ms(2)), (None, Some(86_370_000), None));
+        assert!(later.held[2].is_some());
         assert_eq!((later.clock_ms, keys.after(1, false).clock_ms), (30_000, 0));
     }
 }

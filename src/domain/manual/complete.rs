@@ -78,8 +78,8 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<
     }
     let lock = request.lock_value();
     let mut readings = record.readings.clone();
-    readings[schema.lock_slot()] = decode::read(schema, schema.lock_slot(), &Content::text(lock.clone()));
-    let held = readings[schema.lock_slot()].decoded();
+    readings[schema.lock_role()] = decode::read(schema, schema.lock_role(), &Content::text(lock.clone()));
+    let held = readings[schema.lock_role()].decoded();
     let Some(held) = held.filter(|held| schema.values[held.case].state == State::InProgress) else {
         return Err(
             "a lock with this owner and fingerprint cannot be read back: leave out quotes and backslashes".into()
@@ -107,8 +107,8 @@ mod tests {
     const SOON: Expiry = Expiry::In(9_000);
 
     fn absent(schema: &str) -> Record {
-        let slots = [(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))];
-        record(schema, &slots[..crate::domain::samples::schema(schema).slots.len()])
+        let nothing = [(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))];
+        record(schema, &nothing[..crate::domain::samples::schema(schema).keys.len()])
     }
 
     fn held(record: &Record, owner: &str) -> Result<Option<String>, String> {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn another_programs_value_is_never_replaced() {
-        let other = |schema, slots: &[(Content, Expiry)]| of_record(&record(schema, slots), ALL);
+        let other = |schema, keys: &[(Content, Expiry)]| of_record(&record(schema, keys), ALL);
         let hash = (Content::Other("hash".to_owned()), SOON);
         assert_eq!(other("go-chi", std::slice::from_ref(&hash)), Err(Refusal::WrongType));
         assert_eq!(other("event-consumer", &[hash, (text("1"), SOON)]), Err(Refusal::WrongType));

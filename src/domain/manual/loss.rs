@@ -10,9 +10,9 @@ use crate::domain::step::kept::unknown_fields;
 /// A step that sends no whole result leaves the rest to the service's own script.
 pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String> {
     let schema = &record.schema;
-    let slot = schema.lock_slot();
-    let Content::Text { head: before, .. } = &record.seen.slots[slot].content else { return Vec::new() };
-    if slot != schema.result_slot() || !schema.sends_result_value() {
+    let role = schema.lock_role();
+    let Content::Text { head: before, .. } = &record.seen.keys[role].content else { return Vec::new() };
+    if role != schema.result_role() || !schema.sends_result_value() {
         return Vec::new();
     }
     let result = request.result_value();
@@ -31,9 +31,9 @@ pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String>
 /// The place of the payload's hash in the value of before, where the result does not have that hash.
 fn lost_fingerprint(record: &Record, result: &[u8]) -> Option<String> {
     let schema = &record.schema;
-    let before = record.readings[schema.lock_slot()].decoded()?;
+    let before = record.readings[schema.lock_role()].decoded()?;
     let stored = before.fingerprint.as_ref()?;
-    let after = decode::read(schema, schema.result_slot(), &Content::text(result.to_vec()));
+    let after = decode::read(schema, schema.result_role(), &Content::text(result.to_vec()));
     let kept = after.decoded().and_then(|value| value.fingerprint.as_ref());
     (kept != Some(stored)).then(|| schema.values[before.case].fields.fingerprint.clone()).flatten()
 }

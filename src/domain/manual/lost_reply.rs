@@ -13,20 +13,20 @@ pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &str) -> Option
 
 /// Complete: the result that was sent is there, was not there before, and the lock is over.
 pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
-    let slot = now.schema.result_slot();
-    let (was, is) = (&before.seen.slots[slot], &now.seen.slots[slot]);
+    let role = now.schema.result_role();
+    let (was, is) = (&before.seen.keys[role], &now.seen.keys[role]);
     let sent = Content::text(request.result_value());
     let same = is.content == sent || {
         // A script may put the time in.
-        let sent = decode::read(&now.schema, slot, &sent);
-        matches!((sent.decoded(), now.readings[slot].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
+        let sent = decode::read(&now.schema, role, &sent);
+        matches!((sent.decoded(), now.readings[role].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
     };
     let longer = match (was.expiry, is.expiry) {
         (Expiry::In(was), Expiry::In(is)) => is > was,
         (was, is) => was != is,
     };
     let anew = was.content != is.content || longer;
-    let lock_over = slot == now.schema.lock_slot() || now.lock().is_none();
+    let lock_over = role == now.schema.lock_role() || now.lock().is_none();
     (same && anew && lock_over).then_some(Meaning::Stored)
 }
 

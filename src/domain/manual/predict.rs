@@ -1,6 +1,6 @@
 //! What a step will answer, and what record the step will leave, told without running the step.
 
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Record, SeenSlot, age, decode};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Record, SeenKey, age, decode};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::Request;
 use crate::domain::step::next_request::foreseen;
@@ -23,8 +23,8 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
 pub(crate) fn predict_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
-        let slot = record.schema.lock_slot();
-        readings[slot] = decode::read(&record.schema, slot, &Content::text(lock.to_vec()));
+        let role = record.schema.lock_role();
+        readings[role] = decode::read(&record.schema, role, &Content::text(lock.to_vec()));
     }
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
@@ -49,13 +49,13 @@ fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
 pub(crate) fn completed(record: &Record, request: &Request<'_>) -> Record {
     let schema = &record.schema;
     let ttl = age::millis(schema.result_ttl).div_ceil(1_000).saturating_mul(1_000);
-    let slot = |(index, seen): (usize, &SeenSlot)| {
-        let is_result = index == schema.result_slot();
+    let left = |(role, seen): (usize, &SeenKey)| {
+        let is_result = role == schema.result_role();
         let content = if is_result { Content::text(request.result_value()) } else { Content::Absent };
-        SeenSlot::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
+        SeenKey::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
     };
-    let slots: Vec<_> = record.seen.slots.iter().enumerate().map(slot).collect();
-    let seen = Observation { server_ms: record.seen.server_ms, slots, atomic: true };
+    let keys: Vec<_> = record.seen.keys.iter().enumerate().map(left).collect();
+    let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };
     let readings = decode::read_all(schema, &seen);
     Record::new(schema.clone(), record.key.clone(), seen, readings)
 }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_schema_replays_what_was_completed() {
         for schema in schemas() {
-            let nothing = vec![(Content::Absent, Expiry::In(0)); schema.slots.len()];
+            let nothing = vec![(Content::Absent, Expiry::In(0)); schema.keys.len()];
             let record = record(&schema.name, &nothing);
             let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
             let request = Request::new(&schema, b"k", "w", &response);

@@ -3,7 +3,7 @@
 use crc::{CRC_64_XZ, Crc, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::domain::record::{Content, Deadline, Hash, SeenSlot};
+use crate::domain::record::{Content, Deadline, Hash, SeenKey};
 
 /// Sixteen bytes at a time, for every record of a list goes through.
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
@@ -33,18 +33,18 @@ fn is_exact(within: &u64) -> bool {
 
 impl KeyPrint {
     /// `None` for a Redis key that is not there.
-    pub(crate) fn of(slot: &SeenSlot) -> Option<Self> {
-        let (crc64, read) = match &slot.content {
+    pub(crate) fn of(key: &SeenKey) -> Option<Self> {
+        let (crc64, read) = match &key.content {
             Content::Absent => return None,
             Content::Other(_) => (None, 0),
             Content::Text { head, .. } => (Some(CRC.checksum(head)), head.len() as u64),
-            Content::Hash(hash) => (Some(of_fields(hash)), slot.content.read_bytes() as u64),
+            Content::Hash(hash) => (Some(of_fields(hash)), key.content.read_bytes() as u64),
         };
-        let within_ms = match slot.deadline {
+        let within_ms = match key.deadline {
             Deadline::Between(earliest, latest) => latest.saturating_sub(earliest) / 2 + 1,
             _ => 0,
         };
-        Some(Self { crc64, read, whole: slot.content.is_whole(), expires_at_ms: slot.deadline.millis(), within_ms })
+        Some(Self { crc64, read, whole: key.content.is_whole(), expires_at_ms: key.deadline.millis(), within_ms })
     }
 }
 

@@ -32,10 +32,10 @@ impl Sighting {
             schema: record.schema.name.clone(),
             key: text(&record.key),
             key_base64: (!is_text).then(|| STANDARD.encode(&record.key)),
-            redis_keys: record.seen.slots.iter().map(|slot| text(&slot.redis_key)).collect(),
+            redis_keys: record.seen.keys.iter().map(|key| text(&key.redis_key)).collect(),
             state: record.state.as_str().to_owned(),
             owner: record.owner().map(text),
-            identity: Some(record.seen.slots.iter().map(KeyPrint::of).collect()),
+            identity: Some(record.seen.keys.iter().map(KeyPrint::of).collect()),
         }
     }
 

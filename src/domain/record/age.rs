@@ -37,19 +37,19 @@ as_str!(AgeSource);
 /// The age of a record, or `None` where nothing tells: a key without expiry, or one with more time left than its
 /// schema gives.
 pub(crate) fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observation) -> Option<Age> {
-    let (slot, ttl, source) = match state {
-        State::InProgress => (schema.lock_slot(), TtlOf::Lock, AgeSource::LockTtl),
-        State::Completed => (schema.result_slot(), TtlOf::Result, AgeSource::ResultTtl),
+    let (role, ttl, source) = match state {
+        State::InProgress => (schema.lock_role(), TtlOf::Lock, AgeSource::LockTtl),
+        State::Completed => (schema.result_role(), TtlOf::Result, AgeSource::ResultTtl),
         State::Absent | State::Unreadable => return None,
     };
-    let written = readings[slot].decoded().and_then(|value| match state {
+    let written = readings[role].decoded().and_then(|value| match state {
         State::Completed => value.completed_ms.or(value.created_ms),
         _ => value.created_ms,
     });
     if let (Some(written), Some(now)) = (written, seen.server_ms) {
         return Some(Age { millis: now.saturating_sub(written), source: AgeSource::Record, evidence: Evidence::Known });
     }
-    let Expiry::In(left) = seen.slots[slot].expiry else { return None };
+    let Expiry::In(left) = seen.keys[role].expiry else { return None };
     let millis = millis(schema.ttl(ttl)?).checked_sub(left)?;
     Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
 }

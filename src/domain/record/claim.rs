@@ -16,7 +16,7 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// What the readings of a record's slots say.
+    /// What the readings of a record's Redis keys say.
     pub(crate) fn of(schema: &Schema, readings: &[Reading]) -> Self {
         if let Some(why) = readings.iter().find_map(Reading::foreign_because) {
             return Self::Foreign(why.to_owned());

@@ -1,4 +1,4 @@
-//! Telling a slot's value: which of the schema's cases it is, and what it holds.
+//! Telling the value of a Redis key: which of the schema's cases it is, and what it holds.
 
 mod fields;
 mod fit;
@@ -13,21 +13,21 @@ mod views;
 use self::fields::{Source, decode};
 use self::fit::{Fit, fits};
 use self::views::Views;
-use super::observation::{Content, Observation, SeenSlot};
+use super::observation::{Content, Observation, SeenKey};
 use crate::domain::schema::{Encoding, Schema, State, ValueCase};
 
 pub(crate) use self::form::Form;
 pub use self::reading::{Decoded, Reading};
 pub use self::stored::Stored;
 
-pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
+pub fn read(schema: &Schema, role: usize, content: &Content) -> Reading {
     let head = match content {
         Content::Absent => return Reading::Absent,
         Content::Text { head, .. } => &head[..],
         Content::Hash(_) | Content::Other(_) => &[],
     };
     let kind = content.other_type();
-    let is_of_type = |case: &ValueCase| case.slot == slot && case.encoding().other_type() == kind;
+    let is_of_type = |case: &ValueCase| case.role == role && case.encoding().other_type() == kind;
     let cases = || schema.values.iter().enumerate().filter(|(_, case)| is_of_type(case));
     if cases().next().is_none() {
         return Reading::WrongType(kind.unwrap_or("string").to_owned());
@@ -66,7 +66,7 @@ pub fn read(schema: &Schema, slot: usize, content: &Content) -> Reading {
     told.of_no_case(schema, views)
 }
 
-/// What the cases of a slot say of a value that none of them has claimed yet.
+/// What the cases of a role say of a value that none of them has claimed yet.
 #[derive(Default)]
 struct Told {
     /// The states of the cases that what was not read may yet decide for.
@@ -118,15 +118,15 @@ impl Told {
     }
 }
 
-/// Reads every slot as it is at the moment of the look: a value whose own moment is past is there no more, or reclaimable.
+/// Reads every value as it is at the moment of the look: one whose own moment is past is there no more, or reclaimable.
 pub fn read_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
-    let read = |(slot, seen_slot): (usize, &SeenSlot)| read_at(schema, slot, &seen_slot.content, seen.server_ms);
-    seen.slots.iter().enumerate().map(read).collect()
+    let read = |(role, seen_key): (usize, &SeenKey)| read_at(schema, role, &seen_key.content, seen.server_ms);
+    seen.keys.iter().enumerate().map(read).collect()
 }
 
-/// Reads a slot at a time in milliseconds since the epoch; `None` where nobody knows the time.
-pub(crate) fn read_at(schema: &Schema, slot: usize, content: &Content, now_ms: Option<u64>) -> Reading {
-    let mut reading = read(schema, slot, content);
+/// Reads a value at a time in milliseconds since the epoch; `None` where nobody knows the time.
+pub(crate) fn read_at(schema: &Schema, role: usize, content: &Content, now_ms: Option<u64>) -> Reading {
+    let mut reading = read(schema, role, content);
     if let Reading::Value(value) = &mut reading
         && let (Some(expires_ms), Some(now_ms)) = (value.expires_ms, now_ms)
         && let Some(expires_at) = &schema.values[value.case].expires_at
@@ -137,16 +137,16 @@ pub(crate) fn read_at(schema: &Schema, slot: usize, content: &Content, now_ms: O
 }
 
 /// True when a closed form of the schema reads what stands at one of its Redis keys as a result.
-pub(crate) fn is_closed_result(schema: &Schema, slot: usize, content: &Content) -> bool {
+pub(crate) fn is_closed_result(schema: &Schema, role: usize, content: &Content) -> bool {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let may_be = |case: &ValueCase| match &case.tests.equals {
         Some(equals) => head == &equals[..],
         None => case.closed.is_some() && (is_object || !case.reads_json_as_it_stands()),
     };
-    let results = || schema.values.iter().filter(|case| case.slot == slot && case.state == State::Completed);
+    let results = || schema.values.iter().filter(|case| case.role == role && case.state == State::Completed);
     results().any(may_be)
-        && match read(schema, slot, content) {
+        && match read(schema, role, content) {
             Reading::Value(value) => {
                 let case = &schema.values[value.case];
                 case.state == State::Completed && case.is_closed() && !value.form.is_foreign()

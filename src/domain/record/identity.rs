@@ -7,7 +7,7 @@
 
 use super::deadline::Deadline;
 use super::key_identity::{KeyIdentity, Print};
-use super::observation::{Observation, SeenSlot};
+use super::observation::{Observation, SeenKey};
 
 /// What a record was when it was looked at, as small as records can be told apart, whatever the size of their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Comparison {
 impl Identity {
     /// The identity of a record as it was seen. What was read of a value in part is compared in part.
     pub(crate) fn of(seen: &Observation) -> Self {
-        Self(seen.slots.iter().map(KeyIdentity::of).collect())
+        Self(seen.keys.iter().map(KeyIdentity::of).collect())
     }
 
     /// The most bytes of a value that were read: a look to compare with has to read as many.
@@ -36,20 +36,20 @@ impl Identity {
 
     /// Compares with the record as it is now, of whose values at least as much was read.
     pub(crate) fn compare(&self, now: &Observation) -> Comparison {
-        let pairs = || self.0.iter().zip(&now.slots);
-        if self.0.len() != now.slots.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
+        let pairs = || self.0.iter().zip(&now.keys);
+        if self.0.len() != now.keys.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
             return Comparison::Changed;
         }
         let same_deadline =
-            |(seen, now): (&KeyIdentity, &SeenSlot)| seen.value == Print::Absent || seen.deadline.is_same(now.deadline);
+            |(seen, now): (&KeyIdentity, &SeenKey)| seen.value == Print::Absent || seen.deadline.is_same(now.deadline);
         if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
     }
 
     /// True when the record changed as far as both looks can tell: a deadline that one of them did not tell counts as the
     /// same. Good for showing, and for a look that is to be sharpened; never for a change.
     pub(crate) fn differs(&self, now: &Observation) -> bool {
-        let pairs = || self.0.iter().zip(&now.slots);
-        let is_unknown = |(seen, now): (&KeyIdentity, &SeenSlot)| {
+        let pairs = || self.0.iter().zip(&now.keys);
+        let is_unknown = |(seen, now): (&KeyIdentity, &SeenKey)| {
             seen.value != Print::Absent && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
         };
         match self.compare(now) {
@@ -64,10 +64,9 @@ impl Observation {
     /// True when a later look shows the record that was seen, all of which was read; of what is no string both looks have to
     /// tell the checksum.
     pub fn is_still(&self, later: &Self) -> bool {
-        let is_told =
-            |slot: &SeenSlot| slot.content.is_whole() && (slot.content.other_type().is_none() || slot.is_sharp());
-        let is_told = |slots: &[SeenSlot]| slots.iter().all(is_told);
-        is_told(&self.slots) && is_told(&later.slots) && Identity::of(self).compare(later) == Comparison::Same
+        let is_told = |key: &SeenKey| key.content.is_whole() && (key.content.other_type().is_none() || key.is_sharp());
+        let is_told = |keys: &[SeenKey]| keys.iter().all(is_told);
+        is_told(&self.keys) && is_told(&later.keys) && Identity::of(self).compare(later) == Comparison::Same
     }
 }
 
@@ -79,18 +78,18 @@ mod tests {
     use crate::domain::record::{Content, Expiry};
     use crate::domain::samples::{schema, seen, text};
 
-    fn observation(slots: &[(Content, Deadline)]) -> Observation {
-        let slots: Vec<_> = slots.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
-        seen(&schema("event-consumer"), &slots)
+    fn observation(keys: &[(Content, Deadline)]) -> Observation {
+        let keys: Vec<_> = keys.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
+        seen(&schema("event-consumer"), &keys)
     }
 
     fn compare(first: &[(Content, Deadline)], now: &[(Content, Deadline)]) -> Comparison {
         let (mut before, mut after) = (observation(first), observation(now));
-        for (slot, (_, deadline)) in before.slots.iter_mut().zip(first) {
-            slot.deadline = *deadline;
+        for (key, (_, deadline)) in before.keys.iter_mut().zip(first) {
+            key.deadline = *deadline;
         }
-        for (slot, (_, deadline)) in after.slots.iter_mut().zip(now) {
-            slot.deadline = *deadline;
+        for (key, (_, deadline)) in after.keys.iter_mut().zip(now) {
+            key.deadline = *deadline;
         }
         Identity::of(&before).compare(&after)
     }
@@ -122,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_look_to_compare_with_reads_as_much_of_each_value_as_was_read() {
-        let read = |slots: &[(Content, Deadline)]| Identity::of(&observation(slots)).read_bytes();
+        let read = |keys: &[(Content, Deadline)]| Identity::of(&observation(keys)).read_bytes();
         assert_eq!(read(&[(text("four"), Deadline::Never), (text("longest"), Deadline::Never)]), 7);
         assert_eq!(read(&[(text("longest"), Deadline::Never), GONE]), 7);
         assert_eq!(read(&[GONE, GONE]), 0);
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_deadline_that_nobody_told_is_no_difference_to_show_and_enough_to_stop_a_change() {
-        let observation = |deadline| slot(text("1"), deadline);
+        let observation = |deadline| one_key(text("1"), deadline);
         for (first, now) in [(Deadline::Unknown, Deadline::At(9)), (Deadline::At(9), Deadline::Unknown)] {
             let (first, now) = (Identity::of(&observation(first)), observation(now));
             assert!(!first.differs(&now) && first.compare(&now) == Comparison::Renewed);
@@ -158,22 +157,22 @@ mod tests {
         assert!(Identity::of(&observation(Deadline::At(9))).differs(&observation(Deadline::At(8))));
     }
 
-    fn slot(content: Content, deadline: Deadline) -> Observation {
+    fn one_key(content: Content, deadline: Deadline) -> Observation {
         let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
-        seen.slots[0].deadline = deadline;
+        seen.keys[0].deadline = deadline;
         seen
     }
 
     #[test]
     fn only_the_record_that_was_seen_is_still_there() {
-        let was = slot(text("a"), Deadline::At(500));
+        let was = one_key(text("a"), Deadline::At(500));
         assert!(was.is_still(&was));
         for now in [
-            slot(text("a"), Deadline::At(501)),
-            slot(text("a"), Deadline::Never),
-            slot(text("b"), Deadline::At(500)),
-            slot(Content::Absent, Deadline::Never),
-            slot(Content::Other("hash".into()), Deadline::At(500)),
+            one_key(text("a"), Deadline::At(501)),
+            one_key(text("a"), Deadline::Never),
+            one_key(text("b"), Deadline::At(500)),
+            one_key(Content::Absent, Deadline::Never),
+            one_key(Content::Other("hash".into()), Deadline::At(500)),
         ] {
             assert!(!was.is_still(&now), "{now:?}");
         }
@@ -181,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_was_read_in_part_is_never_known_to_be_the_same() {
-        let part = slot(Content::Text { head: b"a".to_vec(), length: Some(2) }, Deadline::Never);
+        let part = one_key(Content::Text { head: b"a".to_vec(), length: Some(2) }, Deadline::Never);
         assert!(!part.is_still(&part));
     }
 
@@ -195,8 +194,8 @@ mod tests {
     #[test]
     fn a_checksum_tells_what_the_beginning_does_not() {
         let long = |checksum| {
-            let mut long = slot(Content::Text { head: b"a".to_vec(), length: Some(9) }, Deadline::Never);
-            long.slots[0].checksum = checksum;
+            let mut long = one_key(Content::Text { head: b"a".to_vec(), length: Some(9) }, Deadline::Never);
+            long.keys[0].checksum = checksum;
             long
         };
         let compare = |first, now| Identity::of(&long(first)).compare(&long(now));
@@ -209,8 +208,8 @@ mod tests {
     #[test]
     fn a_checksum_tells_what_is_no_string() {
         let hash = |checksum| {
-            let mut hash = slot(Content::Other("hash".into()), Deadline::At(9));
-            hash.slots[0].checksum = checksum;
+            let mut hash = one_key(Content::Other("hash".into()), Deadline::At(9));
+            hash.keys[0].checksum = checksum;
             hash
         };
         let compare = |first, now| Identity::of(&hash(first)).compare(&hash(now));

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::deadline::Deadline;
 use super::dump_type::type_of_dump;
-use super::observation::{Content, SeenSlot};
+use super::observation::{Content, SeenKey};
 use crate::domain::hex::{hex, unhex};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +36,8 @@ impl KeyIdentity {
     pub(crate) const ABSENT: Self = Self { value: Print::Absent, deadline: Deadline::Never };
 
     /// What was seen of a Redis key. What was read of a value in part is compared in part.
-    pub(crate) fn of(slot: &SeenSlot) -> Self {
-        Self { value: Print::of(slot, usize::MAX), deadline: slot.deadline }
+    pub(crate) fn of(key: &SeenKey) -> Self {
+        Self { value: Print::of(key, usize::MAX), deadline: key.deadline }
     }
 
     /// The same value, which expires about this moment: the order of somebody who had TIME told before.
@@ -64,7 +64,7 @@ impl KeyIdentity {
     }
 
     /// True when the Redis key expires at this moment now.
-    pub(crate) fn ends_as(&self, now: &SeenSlot) -> bool {
+    pub(crate) fn ends_as(&self, now: &SeenKey) -> bool {
         self.deadline.is_same(now.deadline)
     }
 
@@ -83,7 +83,7 @@ impl KeyIdentity {
     }
 
     /// True when this is all that is there now: what nobody knows is no sameness.
-    pub(crate) fn is_still(&self, now: &SeenSlot) -> bool {
+    pub(crate) fn is_still(&self, now: &SeenKey) -> bool {
         let is_told = match (&self.value, &now.content) {
             (Print::Text { checksum: Some(_), .. }, Content::Text { .. }) => now.checksum.is_some(),
             (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {
@@ -103,21 +103,21 @@ impl KeyIdentity {
 
 impl Print {
     /// Of at most `most` bytes from the beginning, for the look to compare with may have read no more.
-    pub(super) fn of(slot: &SeenSlot, most: usize) -> Self {
-        match &slot.content {
+    pub(super) fn of(key: &SeenKey, most: usize) -> Self {
+        match &key.content {
             Content::Absent => Self::Absent,
-            Content::Hash(_) => Self::Other { kind: "hash".to_owned(), checksum: slot.checksum },
-            Content::Other(kind) => Self::Other { kind: kind.clone(), checksum: slot.checksum },
+            Content::Hash(_) => Self::Other { kind: "hash".to_owned(), checksum: key.checksum },
+            Content::Other(kind) => Self::Other { kind: kind.clone(), checksum: key.checksum },
             Content::Text { head, length } => {
                 let head = &head[..head.len().min(most)];
                 let digest = Sha256::digest(head).into();
-                Self::Text { read: head.len(), length: *length, checksum: slot.checksum, digest }
+                Self::Text { read: head.len(), length: *length, checksum: key.checksum, digest }
             }
         }
     }
 
     /// True when this is what is there now, as far as both looks know.
-    pub(super) fn is_of(&self, now: &SeenSlot) -> bool {
+    pub(super) fn is_of(&self, now: &SeenKey) -> bool {
         let Self::Text { read, length, checksum, digest } = self else {
             return match (self, Self::of(now, usize::MAX)) {
                 (Self::Other { kind, checksum }, Self::Other { kind: kind_now, checksum: checksum_now }) => {
@@ -223,8 +223,8 @@ mod tests {
     use super::*;
     use crate::domain::record::Expiry;
 
-    fn slot(content: Content, deadline: Deadline) -> SeenSlot {
-        SeenSlot::new(b"idem:k", content, Expiry::Never, deadline)
+    fn seen(content: Content, deadline: Deadline) -> SeenKey {
+        SeenKey::new(b"idem:k", content, Expiry::Never, deadline)
     }
 
     fn through_the_log(identity: &KeyIdentity) -> KeyIdentity {
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_log_holds_no_byte_of_a_value() {
-        let identity = KeyIdentity::of(&slot(Content::text(b"secret".to_vec()), Deadline::At(9)));
+        let identity = KeyIdentity::of(&seen(Content::text(b"secret".to_vec()), Deadline::At(9)));
         let written = serde_json::to_value(&identity).unwrap();
         let fields: Vec<_> = written.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(fields, ["type", "sha256", "bytes", "expires_at_ms"]);
@@ -246,53 +246,53 @@ mod tests {
     /// Rule: what comes back is compared by type, bytes and the moment of expiry, and what nobody knows is no sameness.
     #[test]
     fn only_what_the_change_left_is_still_there() {
-        let was = through_the_log(&KeyIdentity::of(&slot(Content::text(b"a".to_vec()), Deadline::At(500))));
+        let was = through_the_log(&KeyIdentity::of(&seen(Content::text(b"a".to_vec()), Deadline::At(500))));
         let part = || Content::Text { head: b"a".to_vec(), length: None };
-        assert!(was.is_still(&slot(Content::text(b"a".to_vec()), Deadline::At(500))));
+        assert!(was.is_still(&seen(Content::text(b"a".to_vec()), Deadline::At(500))));
         for now in [
-            slot(Content::text(b"b".to_vec()), Deadline::At(500)),
-            slot(Content::text(b"ab".to_vec()), Deadline::At(500)),
-            slot(Content::text(b"a".to_vec()), Deadline::At(501)),
-            slot(Content::text(b"a".to_vec()), Deadline::Never),
-            slot(Content::Other("hash".to_owned()), Deadline::At(500)),
-            slot(Content::Absent, Deadline::Never),
-            slot(part(), Deadline::At(500)),
+            seen(Content::text(b"b".to_vec()), Deadline::At(500)),
+            seen(Content::text(b"ab".to_vec()), Deadline::At(500)),
+            seen(Content::text(b"a".to_vec()), Deadline::At(501)),
+            seen(Content::text(b"a".to_vec()), Deadline::Never),
+            seen(Content::Other("hash".to_owned()), Deadline::At(500)),
+            seen(Content::Absent, Deadline::Never),
+            seen(part(), Deadline::At(500)),
         ] {
             assert!(!was.is_still(&now), "{now:?}");
         }
-        assert!(KeyIdentity::ABSENT.is_still(&slot(Content::Absent, Deadline::Never)));
-        assert!(!KeyIdentity::ABSENT.is_still(&slot(part(), Deadline::Never)));
+        assert!(KeyIdentity::ABSENT.is_still(&seen(Content::Absent, Deadline::Never)));
+        assert!(!KeyIdentity::ABSENT.is_still(&seen(part(), Deadline::Never)));
     }
 
     #[test]
     fn what_was_brought_back_is_known_by_the_checksum_of_its_dump_alone() {
         let was = through_the_log(&KeyIdentity::of_dump(b"\0payload-checksum", Some(500)));
-        let mut now = slot(Content::text(b"anything".to_vec()), Deadline::At(500));
+        let mut now = seen(Content::text(b"anything".to_vec()), Deadline::At(500));
         assert!(!was.is_still(&now), "nobody asked for the checksum");
         for (checksum, same) in [(*b"checksum", true), (*b"another!", false)] {
             now.checksum = Some(checksum);
             assert_eq!(was.is_still(&now), same);
         }
         let hash = through_the_log(&KeyIdentity::of_dump(b"\x10payload-checksum", Some(500)));
-        let of = |kind: &str, checksum| SeenSlot { checksum, ..slot(Content::Other(kind.into()), Deadline::At(500)) };
+        let of = |kind: &str, checksum| SeenKey { checksum, ..seen(Content::Other(kind.into()), Deadline::At(500)) };
         assert!(hash.is_still(&of("hash", Some(*b"checksum"))) && !hash.is_still(&of("set", Some(*b"checksum"))));
     }
 
     #[test]
     fn an_ordered_moment_is_met_within_the_slack_of_a_reading() {
-        let lock = slot(Content::text(b"a".to_vec()), Deadline::At(500));
+        let lock = seen(Content::text(b"a".to_vec()), Deadline::At(500));
         let was = through_the_log(&KeyIdentity::of(&lock).expiring_about(9_000));
         for (at, same) in [(8_997, false), (8_998, true), (9_000, true), (9_002, true), (9_003, false)] {
-            assert_eq!(was.is_still(&slot(Content::text(b"a".to_vec()), Deadline::At(at))), same, "{at}");
+            assert_eq!(was.is_still(&seen(Content::text(b"a".to_vec()), Deadline::At(at))), same, "{at}");
         }
-        assert_eq!(KeyIdentity::of(&slot(Content::text(b"a".to_vec()), Deadline::Unknown)).written(), None);
+        assert_eq!(KeyIdentity::of(&seen(Content::text(b"a".to_vec()), Deadline::Unknown)).written(), None);
     }
 
     proptest! {
         #[test]
         fn what_is_written_reads_the_same(bytes in prop::collection::vec(any::<u8>(), 0..40), at in any::<u32>()) {
             for deadline in [Deadline::Never, Deadline::At(at.into())] {
-                let identity = KeyIdentity::of(&slot(Content::text(bytes.clone()), deadline));
+                let identity = KeyIdentity::of(&seen(Content::text(bytes.clone()), deadline));
                 prop_assert_eq!(through_the_log(&identity), identity);
             }
         }

@@ -14,7 +14,7 @@ use crate::domain::schema::{Catalog, Schema};
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub(crate) key: Vec<u8>,
-    /// The Redis keys, in slot order.
+    /// The Redis keys, the lock's first.
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
     pub schemas: Arc<[Arc<Schema>]>,
@@ -45,7 +45,7 @@ impl Candidate {
 impl From<Record> for Candidate {
     /// Where a record was found, to look at it again.
     fn from(record: Record) -> Self {
-        let redis_keys = record.seen.slots.into_iter().map(|slot| slot.redis_key).collect();
+        let redis_keys = record.seen.keys.into_iter().map(|key| key.redis_key).collect();
         Self { key: record.key, redis_keys, schemas: Arc::from([record.schema]), is_owned: true }
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for schema in catalog.places() {
-        let full = schema.slot_of(text).map(|(_, key)| key);
+        let full = schema.role_of(text).map(|(_, key)| key);
         for key in full.into_iter().chain([text]).filter(|key| schema.takes_key(key)) {
             let redis_keys = schema.redis_keys(key);
             if (catalog.is_named() || owns_all(catalog, schema, &redis_keys)) == is_owned {
@@ -82,11 +82,11 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
 
-/// The place a Redis key found by a scan belongs to, with the slot the Redis key is; `None` for a stranger's key.
+/// The place a Redis key found by a scan belongs to, with the Redis key's role there; `None` for a stranger's key.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let first = owners.next()?;
-    let key = first.schema.slots[first.slot].template.key_in(redis_key)?.to_vec();
+    let key = first.schema.keys[first.role].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let is_alike = |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
     // Templates that differ may still come to the same Redis keys.
@@ -96,7 +96,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
         None => Arc::clone(&first.alike),
         Some(_) => first.alike.iter().cloned().chain(others).collect(),
     };
-    Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.slot))
+    Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.role))
 }
 
 /// The records at a candidate's Redis keys: one for each of its schemas that claims the value; when none does, one for
@@ -230,8 +230,8 @@ fn claim(catalog: &Catalog, record: &Record, foreign: Option<&Foreign>) -> Optio
         Some(value) => !record.schema.values[value.case].is_closed() || value.form.is_foreign(),
         None => reading.unread().is_some(),
     };
-    let slot = record.schema.lock_slot();
-    if let Some(lock) = record.lock().filter(|_| is_lock(&record.readings[slot]))
+    let role = record.schema.lock_role();
+    if let Some(lock) = record.lock().filter(|_| is_lock(&record.readings[role]))
         && let Some(other) = catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content)
     {
         return Some(Claim::ResultOf(other.name.clone()));
@@ -252,8 +252,8 @@ fn is_readable(readings: &[Reading]) -> bool {
 /// The other schema whose value this is: one that reads what this schema cannot, or the newer release that cannot
 /// read what this one wrote (unless the operator named the older one, and so knows).
 fn foreign(catalog: &Catalog, schema: &Schema, readings: &[Reading], seen: &Observation) -> Option<Foreign> {
-    if let Some(slot) = readings.iter().position(|reading| reading.unread().is_some()) {
-        let seen = &seen.slots[slot];
+    if let Some(role) = readings.iter().position(|reading| reading.unread().is_some()) {
+        let seen = &seen.keys[role];
         let writer = catalog
             .all()
             .iter()
@@ -262,20 +262,20 @@ fn foreign(catalog: &Catalog, schema: &Schema, readings: &[Reading], seen: &Obse
     }
     let newer = schema.older_release_of.as_deref().filter(|_| !catalog.is_named())?;
     let newer = catalog.all().iter().find(|other| other.name == newer)?;
-    let unread = seen.slots.iter().any(|slot| {
-        slot.content != Content::Absent
-            && has_template(newer, &slot.redis_key).is_some()
-            && !reads_there(newer, &slot.redis_key, &slot.content)
+    let unread = seen.keys.iter().any(|key| {
+        key.content != Content::Absent
+            && has_template(newer, &key.redis_key).is_some()
+            && !reads_there(newer, &key.redis_key, &key.content)
     });
     unread.then(|| Foreign::OlderReleaseOf(newer.name.clone()))
 }
 
 fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
-    schema.slots.iter().position(|slot| slot.template.idempotency_key(redis_key).is_some())
+    schema.keys.iter().position(|key| key.template.idempotency_key(redis_key).is_some())
 }
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
-    has_template(schema, redis_key).is_some_and(|slot| decode::read(schema, slot, content).is_own())
+    has_template(schema, redis_key).is_some_and(|role| decode::read(schema, role, content).is_own())
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) use identity::{Comparison, Identity};
 pub(crate) use json::Json;
 pub(crate) use key_identity::KeyIdentity;
 pub(crate) use locate::Candidate;
-pub(crate) use observation::{Content, Expiry, Field, Hash, Observation, SeenSlot};
+pub(crate) use observation::{Content, Expiry, Field, Hash, Observation, SeenKey};
 pub use record::Record;
 pub(crate) use response::Response;
 pub(crate) use stranger::Stranger;

@@ -4,31 +4,31 @@ use std::time::Duration;
 
 use super::deadline::Deadline;
 
-/// The Redis keys of one record as they were at one moment, in slot order.
+/// The Redis keys of one record as they were at one moment, the lock's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The server's clock, in milliseconds since the epoch; `None` where it may not be asked.
     pub(crate) server_ms: Option<u64>,
     /// One entry a Redis key.
-    pub slots: Vec<SeenSlot>,
+    pub keys: Vec<SeenKey>,
     /// False when the two keys of a record were not read at one moment.
     pub(crate) atomic: bool,
 }
 
 impl Observation {
     pub(crate) fn is_absent(&self) -> bool {
-        self.slots.iter().all(|slot| slot.content == Content::Absent)
+        self.keys.iter().all(|key| key.content == Content::Absent)
     }
 
     /// True when the look did not tell when one of the Redis keys expires.
     pub(crate) fn has_unknown_deadline(&self) -> bool {
-        self.slots.iter().any(|slot| slot.content != Content::Absent && slot.deadline == Deadline::Unknown)
+        self.keys.iter().any(|key| key.content != Content::Absent && key.deadline == Deadline::Unknown)
     }
 }
 
 /// One Redis key as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenSlot {
+pub struct SeenKey {
     pub redis_key: Vec<u8>,
     pub content: Content,
     /// How long it stays, from the moment of the look on.
@@ -42,7 +42,7 @@ pub struct SeenSlot {
     pub(crate) memory: Option<u64>,
 }
 
-impl SeenSlot {
+impl SeenKey {
     pub(crate) fn new(redis_key: &[u8], content: Content, expiry: Expiry, deadline: Deadline) -> Self {
         Self { redis_key: redis_key.to_vec(), content, expiry, deadline, checksum: None, idle: None, memory: None }
     }
@@ -211,28 +211,28 @@ mod tests {
     use super::*;
     use crate::domain::samples::{schema, seen};
 
-    fn slot(content: Content, deadline: Deadline) -> Observation {
+    fn one_key(content: Content, deadline: Deadline) -> Observation {
         let mut seen = seen(&schema("go-chi"), &[(content, Expiry::Never)]);
-        seen.slots[0].deadline = deadline;
+        seen.keys[0].deadline = deadline;
         seen
     }
 
     #[test]
     fn a_change_is_compared_with_what_was_read_well_enough() {
         let part = |length, checksum, deadline| {
-            let mut seen = slot(Content::Text { head: b"a".to_vec(), length }, deadline);
-            seen.slots[0].checksum = checksum;
-            seen.slots[0].is_sharp()
+            let mut seen = one_key(Content::Text { head: b"a".to_vec(), length }, deadline);
+            seen.keys[0].checksum = checksum;
+            seen.keys[0].is_sharp()
         };
         let sum = Some([0; 8]);
         assert!(part(Some(1), None, Deadline::At(1)) && part(Some(2), sum, Deadline::Never));
         assert!(!part(Some(2), None, Deadline::At(1)) && !part(None, sum, Deadline::At(1)));
         assert!(!part(Some(1), None, Deadline::Unknown) && !part(Some(1), None, Deadline::Between(1, 60)));
-        assert!(slot(Content::Absent, Deadline::Unknown).slots[0].is_sharp());
-        let mut hash = slot(Content::Other("hash".into()), Deadline::Never);
-        assert!(!hash.slots[0].is_sharp());
-        hash.slots[0].checksum = sum;
-        assert!(hash.slots[0].is_sharp());
+        assert!(one_key(Content::Absent, Deadline::Unknown).keys[0].is_sharp());
+        let mut hash = one_key(Content::Other("hash".into()), Deadline::Never);
+        assert!(!hash.keys[0].is_sharp());
+        hash.keys[0].checksum = sum;
+        assert!(hash.keys[0].is_sharp());
     }
 
     #[test]

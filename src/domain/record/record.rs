@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::age::{self, Age};
 use super::claim::Claim;
 use super::decode::{Decoded, Reading, Stored};
-use super::observation::{Content, Expiry, Observation, SeenSlot};
+use super::observation::{Content, Expiry, Observation, SeenKey};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Encoding, ExpiresAt, Schema, State};
@@ -54,30 +54,30 @@ impl Record {
         }
     }
 
-    /// The slot of the lock, when a lock is there.
-    pub(crate) fn lock(&self) -> Option<&SeenSlot> {
-        let slot = self.schema.lock_slot();
-        let one_key = self.schema.slots.len() == 1;
-        let is_there = self.schema.has_locks() && self.seen.slots[slot].content != Content::Absent;
+    /// The Redis key of the lock as it was seen, when a lock is there.
+    pub(crate) fn lock(&self) -> Option<&SeenKey> {
+        let role = self.schema.lock_role();
+        let one_key = self.schema.keys.len() == 1;
+        let is_there = self.schema.has_locks() && self.seen.keys[role].content != Content::Absent;
         let held = is_there && (!one_key || self.state != State::Completed);
-        held.then(|| &self.seen.slots[slot])
+        held.then(|| &self.seen.keys[role])
     }
 
-    /// The slot of the result, when a result is there.
-    pub(crate) fn result(&self) -> Option<&SeenSlot> {
-        let slot = self.schema.result_slot();
-        let one_key = self.schema.slots.len() == 1;
+    /// The Redis key of the result as it was seen, when a result is there.
+    pub(crate) fn result(&self) -> Option<&SeenKey> {
+        let role = self.schema.result_role();
+        let one_key = self.schema.keys.len() == 1;
         let is_one = one_key && self.schema.has_locks();
-        let stored = self.seen.slots[slot].content != Content::Absent && (!is_one || self.state == State::Completed);
-        stored.then(|| &self.seen.slots[slot])
+        let stored = self.seen.keys[role].content != Content::Absent && (!is_one || self.state == State::Completed);
+        stored.then(|| &self.seen.keys[role])
     }
 
     /// The expiry that decides how long the record stays in its state.
     pub fn expiry(&self) -> Option<Expiry> {
-        self.deciding().map(|slot| slot.expiry)
+        self.deciding().map(|key| key.expiry)
     }
 
-    fn deciding(&self) -> Option<&SeenSlot> {
+    fn deciding(&self) -> Option<&SeenKey> {
         if self.state == State::Completed { self.result() } else { self.lock().or_else(|| self.result()) }
     }
 
@@ -89,17 +89,17 @@ impl Record {
 
     /// Bytes of all values together, where every value's length is known.
     pub(crate) fn size_bytes(&self) -> Option<u64> {
-        self.seen.slots.iter().map(|slot| slot.content.size()).sum()
+        self.seen.keys.iter().map(|key| key.content.size()).sum()
     }
 
     /// Memory of all Redis keys together, where the server says it for every one.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
-        self.present().map(|slot| slot.memory).sum()
+        self.present().map(|key| key.memory).sum()
     }
 
     /// Time since any of the Redis keys was touched, where the server says it.
     pub(crate) fn idle(&self) -> Option<Duration> {
-        self.present().filter_map(|slot| slot.idle).min()
+        self.present().filter_map(|key| key.idle).min()
     }
 
     pub fn owner(&self) -> Option<&[u8]> {
@@ -120,7 +120,7 @@ impl Record {
 
     /// True when the lock ends by what it holds, whatever TTL its Redis key has.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
-        self.readings[self.schema.lock_slot()].decoded().is_some_and(|value| value.expires_ms.is_some())
+        self.readings[self.schema.lock_role()].decoded().is_some_and(|value| value.expires_ms.is_some())
     }
 
     pub fn response(&self) -> Option<Response> {
@@ -173,8 +173,8 @@ impl Record {
         }
     }
 
-    fn present(&self) -> impl Iterator<Item = &SeenSlot> {
-        self.seen.slots.iter().filter(|slot| slot.content != Content::Absent)
+    fn present(&self) -> impl Iterator<Item = &SeenKey> {
+        self.seen.keys.iter().filter(|key| key.content != Content::Absent)
     }
 
     fn values(&self) -> impl Iterator<Item = &Decoded> {

@@ -3,12 +3,12 @@
 use super::claim::Claim;
 use super::decode;
 use super::locate::Candidate;
-use super::observation::{Content, Observation, SeenSlot};
+use super::observation::{Content, Observation, SeenKey};
 use crate::domain::schema::Schema;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
-    pub(crate) seen: SeenSlot,
+    pub(crate) seen: SeenKey,
     /// The schema that comes nearest, and what parts the value from the schema's forms.
     pub(crate) nearest: Option<(String, String)>,
 }
@@ -16,24 +16,24 @@ pub struct Stranger {
 /// The Redis keys of a place that exist, where no schema took them for a record.
 pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<Stranger> {
     let nearest = candidate.schemas.iter().find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
-    let there = seen.slots.iter().filter(|slot| slot.content != Content::Absent);
-    there.map(|slot| Stranger { seen: outline(slot), nearest: nearest.clone() }).collect()
+    let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
+    there.map(|key| Stranger { seen: outline(key), nearest: nearest.clone() }).collect()
 }
 
 /// A Redis key without its value's bytes, which may be many.
-fn outline(slot: &SeenSlot) -> SeenSlot {
-    let content = match &slot.content {
+fn outline(key: &SeenKey) -> SeenKey {
+    let content = match &key.content {
         Content::Text { length, .. } => Content::Text { head: Vec::new(), length: *length },
         Content::Hash(_) => Content::Other("hash".to_owned()),
         other => other.clone(),
     };
-    SeenSlot { content, ..SeenSlot::new(&slot.redis_key, Content::Absent, slot.expiry, slot.deadline) }
+    SeenKey { content, ..SeenKey::new(&key.redis_key, Content::Absent, key.expiry, key.deadline) }
 }
 
 /// What parts the values at a schema's Redis keys from the schema's forms.
 fn parts(schema: &Schema, seen: &Observation) -> Option<String> {
-    let read = |(slot, seen): (usize, &SeenSlot)| decode::read(schema, slot, &seen.content);
-    let readings: Vec<_> = seen.slots.iter().enumerate().map(read).collect();
+    let read = |(role, seen): (usize, &SeenKey)| decode::read(schema, role, &seen.content);
+    let readings: Vec<_> = seen.keys.iter().enumerate().map(read).collect();
     Claim::of(schema, &readings).foreign_because()
 }
 

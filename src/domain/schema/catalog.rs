@@ -18,8 +18,8 @@ pub struct Catalog {
     /// The chosen ones, and behind each the same under its other prefixes.
     places: Vec<Arc<Schema>>,
     named: bool,
-    /// Every slot of every schema, the most specific templates first.
-    slots: Vec<OwnedSlot>,
+    /// Every key of every schema, the most specific templates first.
+    keys: Vec<OwnedKey>,
     /// The words that are results to some schema.
     result_words: Vec<Vec<u8>>,
     /// True when a result of some schema is told from other values by more than how JSON begins.
@@ -28,17 +28,17 @@ pub struct Catalog {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct OwnedSlot {
+pub(crate) struct OwnedKey {
     pub(crate) schema: Arc<Schema>,
-    pub(crate) slot: usize,
+    pub(crate) role: usize,
     /// The scanned schemas with the very same templates, this one included: kept here, for a walk asks once a Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
     scanned: bool,
 }
 
-impl OwnedSlot {
+impl OwnedKey {
     fn template(&self) -> &KeyTemplate {
-        &self.schema.slots[self.slot].template
+        &self.schema.keys[self.role].template
     }
 }
 
@@ -64,8 +64,8 @@ impl Catalog {
         let results = || all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
         let result_words = results().filter_map(|case| case.tests.equals.clone()).collect();
         let has_wrapped_results = results().any(|case| case.closed.is_some() && !case.reads_json_as_it_stands());
-        let (slots, extended) = (slots(&everywhere, &places, named), Extended::default());
-        Ok(Self { slots, result_words, has_wrapped_results, places, chosen, all, named, extended })
+        let (keys, extended) = (owned_keys(&everywhere, &places, named), Extended::default());
+        Ok(Self { keys, result_words, has_wrapped_results, places, chosen, all, named, extended })
     }
 
     /// With the locks that operators gave more time.
@@ -110,7 +110,7 @@ impl Catalog {
     /// keyspace serves them all: their longest common literal beginning and a star.
     pub(crate) fn scan_pattern(&self) -> Vec<u8> {
         let scanned = self.scanned();
-        let mut prefixes = scanned.iter().flat_map(|schema| &schema.slots).map(|slot| slot.template.prefix());
+        let mut prefixes = scanned.iter().flat_map(|schema| &schema.keys).map(|key| key.template.prefix());
         let first = prefixes.next().unwrap_or_default();
         let common = prefixes.fold(first, |common, prefix| {
             let shared = common.iter().zip(prefix).take_while(|(a, b)| a == b).count();
@@ -121,15 +121,15 @@ impl Catalog {
         pattern
     }
 
-    /// The schemas a Redis key belongs to, each with the slot it is: those with the most specific of the templates
+    /// The schemas a Redis key belongs to, each with its role there: those with the most specific of the templates
     /// that fit. More than one when schemas share a template.
     pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        self.owning_slots(redis_key).map(|owner| (&owner.schema, owner.slot))
+        self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.role))
     }
 
     /// The owners of a Redis key, those alone that a scan looks for.
-    pub(crate) fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
-        self.owning_slots(redis_key).filter(|owner| owner.scanned)
+    pub(crate) fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedKey> {
+        self.owning_keys(redis_key).filter(|owner| owner.scanned)
     }
 
     /// The first schema besides this one of which a closed form reads what stands at a Redis key as a result.
@@ -143,12 +143,12 @@ impl Catalog {
         if !self.may_be_result(content) {
             return None;
         }
-        let reads = |owner: &&OwnedSlot| {
+        let reads = |owner: &&OwnedKey| {
             owner.schema.name != schema.name
                 && owner.template().idempotency_key(redis_key).is_some()
-                && decode::is_closed_result(&owner.schema, owner.slot, content)
+                && decode::is_closed_result(&owner.schema, owner.role, content)
         };
-        self.slots.iter().find(reads).map(|owner| &owner.schema)
+        self.keys.iter().find(reads).map(|owner| &owner.schema)
     }
 
     fn may_be_result(&self, content: &Content) -> bool {
@@ -157,12 +157,12 @@ impl Catalog {
         is_object || self.has_wrapped_results || self.result_words.iter().any(|word| word == head)
     }
 
-    fn owning_slots(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedSlot> {
-        let fits = move |owner: &&OwnedSlot| owner.template().idempotency_key(redis_key).is_some();
-        let mut slots = self.slots.iter();
-        let first = slots.find(fits);
+    fn owning_keys(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedKey> {
+        let fits = move |owner: &&OwnedKey| owner.template().idempotency_key(redis_key).is_some();
+        let mut keys = self.keys.iter();
+        let first = keys.find(fits);
         let best = first.map_or(0, |owner| owner.template().specificity());
-        let as_specific = slots.take_while(move |owner| owner.template().specificity() == best);
+        let as_specific = keys.take_while(move |owner| owner.template().specificity() == best);
         first.into_iter().chain(as_specific.filter(fits))
     }
 }
@@ -181,20 +181,20 @@ fn everywhere(all: &[Arc<Schema>]) -> Vec<Arc<Schema>> {
     all.iter().flat_map(with_others).collect()
 }
 
-fn slots(all: &[Arc<Schema>], chosen: &[Arc<Schema>], named: bool) -> Vec<OwnedSlot> {
+fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], named: bool) -> Vec<OwnedKey> {
     let is_scanned =
         |schema: &Arc<Schema>| walks(schema, named) && chosen.iter().any(|chosen| chosen.name == schema.name);
     let of = |schema: &Arc<Schema>| {
         let alike: Arc<[_]> =
             all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();
         let scanned = is_scanned(schema);
-        let slot = |slot| OwnedSlot { schema: Arc::clone(schema), slot, alike: Arc::clone(&alike), scanned };
-        (0..schema.slots.len()).map(slot).collect::<Vec<_>>()
+        let owned = |role| OwnedKey { schema: Arc::clone(schema), role, alike: Arc::clone(&alike), scanned };
+        (0..schema.keys.len()).map(owned).collect::<Vec<_>>()
     };
-    let mut slots: Vec<_> = all.iter().flat_map(of).collect();
+    let mut keys: Vec<_> = all.iter().flat_map(of).collect();
     // A stable sort: among equals the schemas keep their order.
-    slots.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
-    slots
+    keys.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
+    keys
 }
 
 #[cfg(test)]
@@ -254,7 +254,7 @@ mod tests {
     fn overlapping_templates_go_to_the_most_specific_one() {
         let catalog = catalog(&[], None);
         let owners = |key: &str| catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>();
-        let is = |name: &str, slot| (name.to_owned(), slot);
+        let is = |name: &str, role| (name.to_owned(), role);
         assert_eq!(owners("idem:k"), [is("express", 0)]);
         assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
         assert_eq!(owners("idem:done:k"), [is("event-consumer", 1)]);
@@ -268,18 +268,18 @@ mod tests {
         #[test]
         fn a_redis_key_has_one_owning_template(redis_key in any_key(), prefix in prop::option::of(Just("pay:"))) {
             let catalog = catalog(&[], prefix);
-            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, slot)| &schema.slots[slot].template).collect();
+            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, role)| &schema.keys[role].template).collect();
             prop_assert!(templates.iter().all(|template| *template == templates[0]));
         }
 
         #[test]
         fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in any_key()) {
             let catalog = catalog(&[], None);
-            let specificity = |(schema, slot): (&Arc<Schema>, usize)| schema.slots[slot].template.specificity();
+            let specificity = |(schema, role): (&Arc<Schema>, usize)| schema.keys[role].template.specificity();
             let best = catalog.owners(&redis_key).next().map_or(0, specificity);
-            for slot in catalog.all().iter().flat_map(|schema| &schema.slots) {
-                let fits = slot.template.idempotency_key(&redis_key).is_some();
-                prop_assert!(!fits || slot.template.specificity() <= best);
+            for key in catalog.all().iter().flat_map(|schema| &schema.keys) {
+                let fits = key.template.idempotency_key(&redis_key).is_some();
+                prop_assert!(!fits || key.template.specificity() <= best);
             }
         }
 

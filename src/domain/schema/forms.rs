@@ -1,4 +1,4 @@
-//! The forms that a slot's value can have, and how they are told apart.
+//! The forms that the value of a Redis key can have, and how they are told apart.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -99,13 +99,13 @@ pub(crate) enum Past {
 
 as_str!(Past);
 
-/// One kind of value that a slot can hold: how to tell it, what it says of the record.
+/// One kind of value that a Redis key can hold: how to tell it, what it says of the record.
 #[derive(Debug, Clone)]
 pub struct ValueCase {
     /// The name that `when` conditions use.
     pub(crate) name: String,
-    /// Which slot (an index into [`super::Schema::slots`]).
-    pub(crate) slot: usize,
+    /// The role of the Redis key that holds it: an index into [`super::Schema::keys`].
+    pub(crate) role: usize,
     pub(crate) opening: Opening,
     /// What must hold for the value to be of this case.
     pub(crate) tests: Where,

@@ -34,7 +34,7 @@ pub(crate) use opening::{Codec, Encoding, Opening, Pipeline};
 pub(crate) use prefix::{PrefixPlace, Prefixes};
 pub(crate) use role::Role;
 pub use steps::{Action, Call, Meaning, Pattern, Reply, Step};
-pub(crate) use steps::{Condition, First, SlotIs};
+pub(crate) use steps::{Condition, First, KeyIs};
 pub use ttl::TtlOf;
 pub(crate) use value_template::Template;
 pub(crate) use write_format::{HeaderNames, Keeps};

@@ -10,7 +10,7 @@ use super::forms::ValueCase;
 use super::key_hash::KeyHash;
 use super::opening::Encoding;
 use super::prefix::Prefix;
-use super::role::{self, Role, SlotKey};
+use super::role::{self, Role, RoleKey};
 use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{FOR_EVER, TtlOf};
 use super::value_template::{Place, Template};
@@ -34,13 +34,13 @@ pub struct Schema {
     /// The schema of the newer release that shares this one's Redis keys, where there is one.
     pub(crate) older_release_of: Option<String>,
     /// The Redis keys of a record, the lock's first: one (`record`) or two (`lock`, `result`).
-    pub slots: Vec<SlotKey>,
+    pub keys: Vec<RoleKey>,
     /// True when a deployment can put a prefix before its keys.
     pub takes_prefix: bool,
     /// The prefix of the Redis keys, and where the prefix stands.
     pub(crate) prefix: Prefix,
     /// The same Redis keys under prefixes that the service has used besides: records are read there, and none is written.
-    pub(crate) other_places: Vec<(Prefix, Vec<SlotKey>)>,
+    pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
     /// How the service makes a key of a request's body, where it does.
     pub(crate) key_hash: Option<KeyHash>,
     /// `FOR_EVER` where the service gives its locks no TTL.
@@ -74,7 +74,7 @@ impl Schema {
 
     /// False for a schema of results alone.
     pub(crate) fn has_locks(&self) -> bool {
-        self.slots[self.lock_slot()].role != Role::Result
+        self.keys[self.lock_role()].role != Role::Result
     }
 
     /// True when the schema is compiled in, and no folder of the operator's.
@@ -82,14 +82,14 @@ impl Schema {
         self.origin == Origin::BuiltIn
     }
 
-    /// The index of the slot that holds the lock.
-    pub fn lock_slot(&self) -> usize {
+    /// The role of the Redis key that holds the lock: an index into `keys`.
+    pub fn lock_role(&self) -> usize {
         0
     }
 
-    /// The index of the slot that holds the result: the lock's own in a one-key layout.
-    pub fn result_slot(&self) -> usize {
-        self.slots.len() - 1
+    /// The role of the Redis key that holds the result: the lock's own in a one-key layout.
+    pub fn result_role(&self) -> usize {
+        self.keys.len() - 1
     }
 
     /// Lets a field stand, perhaps null, in every closed form on whose levels it is.
@@ -103,35 +103,35 @@ impl Schema {
 
     /// This schema under each of the other prefixes.
     pub(crate) fn elsewhere(&self) -> impl Iterator<Item = Self> {
-        self.other_places.iter().map(|(prefix, slots)| Self {
-            slots: slots.clone(),
+        self.other_places.iter().map(|(prefix, keys)| Self {
+            keys: keys.clone(),
             prefix: prefix.clone(),
             other_places: Vec::new(),
             ..self.clone()
         })
     }
 
-    /// The slot that a Redis key is, and the idempotency key in it: where templates of both slots fit, the longer one wins.
-    pub(crate) fn slot_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        let fitting = self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            Some((slot.template.specificity(), index, slot.template.idempotency_key(redis_key)?))
+    /// The role of a Redis key, and the idempotency key in it: where the templates of both roles fit, the longer one wins.
+    pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
+        let fitting = self.keys.iter().enumerate().filter_map(|(role, of_role)| {
+            Some((of_role.template.specificity(), role, of_role.template.idempotency_key(redis_key)?))
         });
         fitting
-            .max_by_key(|(specificity, index, _)| (*specificity, std::cmp::Reverse(*index)))
-            .map(|(_, index, key)| (index, key))
+            .max_by_key(|(specificity, role, _)| (*specificity, std::cmp::Reverse(*role)))
+            .map(|(_, role, key)| (role, key))
     }
 
-    /// True when a key has Redis keys of its own: each is what its slot's template says, and no other slot's.
+    /// True when a key has Redis keys of its own: each is what its role's template says, and no other role's.
     pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
-        let is_slots = |(index, slot): (usize, &SlotKey)| {
-            self.slot_of(&slot.template.redis_key(key)).is_some_and(|(found, of)| found == index && of == key)
+        let is_own = |(role, of_role): (usize, &RoleKey)| {
+            self.role_of(&of_role.template.redis_key(key)).is_some_and(|(found, of)| found == role && of == key)
         };
-        !key.is_empty() && self.slots.iter().enumerate().all(is_slots)
+        !key.is_empty() && self.keys.iter().enumerate().all(is_own)
     }
 
-    /// The Redis keys of an idempotency key, in slot order.
+    /// The Redis keys of an idempotency key, the lock's first.
     pub fn redis_keys(&self, key: &[u8]) -> Vec<Vec<u8>> {
-        self.slots.iter().map(|slot| slot.template.redis_key(key)).collect()
+        self.keys.iter().map(|of_role| of_role.template.redis_key(key)).collect()
     }
 
     /// This schema with shorter TTLs, none longer than `most`: for the steps that are sent, and for the answers expected.
@@ -193,12 +193,12 @@ impl Schema {
 
     /// True when both keep their records at the same Redis keys.
     pub(crate) fn has_templates_of(&self, other: &Self) -> bool {
-        self.slots.iter().map(|slot| &slot.template).eq(other.slots.iter().map(|slot| &slot.template))
+        self.keys.iter().map(|key| &key.template).eq(other.keys.iter().map(|key| &key.template))
     }
 
     /// True when every Redis key starts with literal bytes.
     pub fn has_prefix(&self) -> bool {
-        self.slots.iter().all(|slot| slot.template.has_prefix())
+        self.keys.iter().all(|key| key.template.has_prefix())
     }
 
     /// True when the begin step is one script, so that only one request can win by construction.
@@ -241,9 +241,9 @@ impl Schema {
         [&self.begin, &self.renew, &self.complete, &self.release].into_iter().flatten()
     }
 
-    /// Redis's name of the type of what the schema keeps in a slot.
-    pub(crate) fn type_at(&self, slot: usize) -> &'static str {
-        let mut types = self.values.iter().filter(|case| case.slot == slot).map(|case| case.encoding().other_type());
+    /// Redis's name of the type of what the schema keeps at the Redis key of a role.
+    pub(crate) fn type_at(&self, role: usize) -> &'static str {
+        let mut types = self.values.iter().filter(|case| case.role == role).map(|case| case.encoding().other_type());
         types.next().flatten().unwrap_or("string")
     }
 
@@ -273,9 +273,9 @@ impl Schema {
         words.max().unwrap_or(0).max(least)
     }
 
-    /// The index of the slot that a placeholder of this role stands for.
-    pub(crate) fn slot(&self, role: Role) -> Option<usize> {
-        role::slot_of(&self.slots, role)
+    /// The index of the key that a placeholder of this role stands for.
+    pub(crate) fn index_of(&self, role: Role) -> Option<usize> {
+        role::index_of(&self.keys, role)
     }
 }
 

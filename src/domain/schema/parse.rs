@@ -91,9 +91,9 @@ fn resolve(
     all(check_head(&raw))?;
     let hash = all(key_hash(&raw.keys).at("keys"))?;
     let mut places = all(keys::resolve(&raw, prefixes).at("keys"))?;
-    let (prefix, slots) = places.remove(0);
+    let (prefix, keys) = places.remove(0);
     let mut names =
-        Names { format: raw.format, scripts, slots, values: Vec::new(), broken: Vec::new(), unset: Vec::new() };
+        Names { format: raw.format, scripts, keys, values: Vec::new(), broken: Vec::new(), unset: Vec::new() };
     let states: Vec<_> = raw.value.iter().map(|value| value.state).collect();
     let mut found = forms(&mut names, raw.value);
     let mut hear = |wrong: Vec<Wrong>| found.extend(wrong);
@@ -112,7 +112,7 @@ fn resolve(
         name: raw.name,
         summary: raw.summary,
         older_release_of: raw.older_release_of,
-        slots: names.slots,
+        keys: names.keys,
         takes_prefix: prefix.place.refusal().is_none(),
         prefix,
         other_places: places,

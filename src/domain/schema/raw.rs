@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for Alternatives {
     type Value = Vec<BTreeMap<String, String>>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a table of slots, or a list of such tables")
+        formatter.write_str("a table of roles, or a list of such tables")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {

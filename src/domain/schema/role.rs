@@ -19,14 +19,15 @@ pub enum Role {
 
 as_str!(Role);
 
+/// One Redis key of a record. Where a role is a number it is the index of such a key in [`super::Schema::keys`].
 #[derive(Debug, Clone)]
-pub struct SlotKey {
+pub struct RoleKey {
     pub(crate) role: Role,
     pub(crate) template: KeyTemplate,
 }
 
-/// The index of the slot that a placeholder of this role stands for: where one Redis key holds lock and result, that one.
-pub(crate) fn slot_of(slots: &[SlotKey], role: Role) -> Option<usize> {
-    let of = |role| slots.iter().position(|slot: &SlotKey| slot.role == role);
+/// The index of the key that a placeholder of this role stands for: where one Redis key holds lock and result, that one.
+pub(crate) fn index_of(keys: &[RoleKey], role: Role) -> Option<usize> {
+    let of = |role| keys.iter().position(|key: &RoleKey| key.role == role);
     of(role).or_else(|| of(Role::Record))
 }

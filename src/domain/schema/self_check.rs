@@ -1,7 +1,7 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
 use super::{Schema, State};
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenSlot, Stored, decode};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode};
 use crate::domain::step::{Answer, Request, next_request};
 
 /// Something that does not fit together.
@@ -28,20 +28,20 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     let mut found = Vec::new();
     let (writes_lock, writes_result) = (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
     if writes_lock {
-        found.extend(reads_as(schema, schema.lock_slot(), &lock, State::InProgress, "lock_value"));
+        found.extend(reads_as(schema, schema.lock_role(), &lock, State::InProgress, "lock_value"));
         found.extend(keeps_owner(schema, &lock));
-        found.extend(keeps_fingerprint(schema, schema.lock_slot(), &lock, "lock_value"));
+        found.extend(keeps_fingerprint(schema, schema.lock_role(), &lock, "lock_value"));
     }
     if writes_result {
-        found.extend(reads_as(schema, schema.result_slot(), &result, State::Completed, "result_value"));
-        found.extend(keeps_fingerprint(schema, schema.result_slot(), &result, "result_value"));
+        found.extend(reads_as(schema, schema.result_role(), &result, State::Completed, "result_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_role(), &result, "result_value"));
         found.extend(keeps_body(schema, &result));
         found.extend(keeps_response(&request));
     }
     if schema.write.failed_value.is_some() {
         let failed = Content::text(Request { error: Some(ERROR), ..request.clone() }.result_value());
-        found.extend(reads_as(schema, schema.result_slot(), &failed, State::Completed, "failed_value"));
-        found.extend(keeps_fingerprint(schema, schema.result_slot(), &failed, "failed_value"));
+        found.extend(reads_as(schema, schema.result_role(), &failed, State::Completed, "failed_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_role(), &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
     }
 
@@ -51,18 +51,18 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     if schema.begin.is_none() {
         return found;
     }
-    let nothing = vec![Content::Absent; schema.slots.len()];
-    let with = |slot: usize, content: &Content| {
-        let mut slots = nothing.clone();
-        slots[slot] = content.clone();
-        slots
+    let nothing = vec![Content::Absent; schema.keys.len()];
+    let with = |role: usize, content: &Content| {
+        let mut contents = nothing.clone();
+        contents[role] = content.clone();
+        contents
     };
     found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
     if writes_lock {
-        found.extend(leads_to(schema, with(schema.lock_slot(), &lock), Answer::Conflict, "a lock is held"));
+        found.extend(leads_to(schema, with(schema.lock_role(), &lock), Answer::Conflict, "a lock is held"));
     }
     if writes_result {
-        found.extend(leads_to(schema, with(schema.result_slot(), &result), Answer::Replay, "a result is stored"));
+        found.extend(leads_to(schema, with(schema.result_role(), &result), Answer::Replay, "a result is stored"));
     }
     found
 }
@@ -72,12 +72,12 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
     let schema = request.schema;
     let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
     let values = [
-        ("lock_value", schema.lock_slot(), request.lock_value(), later.lock_value()),
-        ("result_value", schema.result_slot(), request.result_value(), later.result_value()),
+        ("lock_value", schema.lock_role(), request.lock_value(), later.lock_value()),
+        ("result_value", schema.result_role(), request.result_value(), later.result_value()),
     ];
-    let constant = |(about, slot, now, then): (&'static str, usize, Vec<u8>, Vec<u8>)| {
+    let constant = |(about, role, now, then): (&'static str, usize, Vec<u8>, Vec<u8>)| {
         let (now, then) =
-            (decode::read(schema, slot, &Content::text(now)), decode::read(schema, slot, &Content::text(then)));
+            (decode::read(schema, role, &Content::text(now)), decode::read(schema, role, &Content::text(then)));
         let (now, then) = (now.decoded()?, then.decoded()?);
         let times = [
             ("created_at", now.created_ms, then.created_ms),
@@ -93,8 +93,8 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
     values.into_iter().filter_map(constant).collect()
 }
 
-fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
-    let got = match decode::read(schema, slot, content) {
+fn reads_as(schema: &Schema, role: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
+    let got = match decode::read(schema, role, content) {
         Reading::Value(decoded) if schema.values[decoded.case].state == wanted => {
             return decoded.form.strangeness().map(|why| Mismatch {
                 about,
@@ -113,7 +113,7 @@ fn reads_as(schema: &Schema, slot: usize, content: &Content, wanted: State, abou
 }
 
 fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
-    let reading = decode::read(schema, schema.lock_slot(), lock);
+    let reading = decode::read(schema, schema.lock_role(), lock);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.owner.as_ref()?;
     let message = match decoded.owner.as_deref() {
@@ -125,8 +125,8 @@ fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
 }
 
 /// Only where the fingerprint is written: a service may keep one that idemctl does not know.
-fn keeps_fingerprint(schema: &Schema, slot: usize, content: &Content, about: &'static str) -> Option<Mismatch> {
-    let reading = decode::read(schema, slot, content);
+fn keeps_fingerprint(schema: &Schema, role: usize, content: &Content, about: &'static str) -> Option<Mismatch> {
+    let reading = decode::read(schema, role, content);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.fingerprint.as_ref()?;
     let message = lost(content, FINGERPRINT, decoded.fingerprint.as_deref(), "the fingerprint", "fields.fingerprint")?;
@@ -134,7 +134,7 @@ fn keeps_fingerprint(schema: &Schema, slot: usize, content: &Content, about: &'s
 }
 
 fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
-    let reading = decode::read(schema, schema.result_slot(), failed);
+    let reading = decode::read(schema, schema.result_role(), failed);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.error.as_ref()?;
     let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
@@ -167,7 +167,7 @@ fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
 }
 
 fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
-    let reading = decode::read(schema, schema.result_slot(), result);
+    let reading = decode::read(schema, schema.result_role(), result);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.body.as_ref()?;
     let body = decoded.response.as_ref().map(Stored::body).unwrap_or_default();
@@ -180,13 +180,13 @@ fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
     })
 }
 
-fn leads_to(schema: &Schema, slots: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
+fn leads_to(schema: &Schema, contents: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
     let seen = Observation {
         server_ms: None,
         atomic: true,
-        slots: slots
+        keys: contents
             .into_iter()
-            .map(|content| SeenSlot::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
+            .map(|content| SeenKey::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
             .collect(),
     };
     let answer = next_request::of(schema, &decode::read_all(schema, &seen), &seen).answer;

@@ -39,14 +39,14 @@ pub enum Action {
     Command(Vec<Template>),
 }
 
-/// One reply: how it is recognised, what it means, and in which state of the slots it comes.
+/// One reply: how it is recognised, what it means, and in which state of the Redis keys it comes.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub pattern: Pattern,
     /// The form that the reply's text has to have, by its index in [`super::Schema::values`].
     pub(crate) form: Option<usize>,
     pub means: Meaning,
-    /// The alternatives, any of which makes it come. Empty: never foreseen. One without slots: always.
+    /// The alternatives, any of which makes it come. Empty: never foreseen. One without keys: always.
     pub when: Vec<Condition>,
     /// What the client is told, e.g. `409 Conflict`.
     pub client: Option<String>,
@@ -55,8 +55,8 @@ pub struct Reply {
 impl Reply {
     /// True when the reply is of a value whose own moment is past.
     pub(crate) fn is_for_lapsed(&self) -> bool {
-        let is_past = |(_, is): &(usize, SlotIs)| matches!(is, SlotIs::Absent | SlotIs::Reclaimable);
-        !self.when.is_empty() && self.when.iter().all(|condition| condition.slots.iter().any(is_past))
+        let is_past = |(_, is): &(usize, KeyIs)| matches!(is, KeyIs::Absent | KeyIs::Reclaimable);
+        !self.when.is_empty() && self.when.iter().all(|condition| condition.keys.iter().any(is_past))
     }
 
     /// True when the reply comes only to a request whose payload is another than the stored one.
@@ -68,17 +68,17 @@ impl Reply {
 /// What must hold for a reply to come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// The slots, which must all be as said.
-    pub slots: Vec<(usize, SlotIs)>,
+    /// What each of these Redis keys, named by its role, must be: all must be so.
+    pub keys: Vec<(usize, KeyIs)>,
     /// True when the request's payload has to be another than the stored one.
     pub other_payload: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SlotIs {
+pub enum KeyIs {
     Absent,
     Present,
-    /// A string that no value case of the slot fits.
+    /// A string that no value case of the role fits.
     Unreadable,
     WrongType,
     /// A value whose own moment is past, and which the next request takes over.
@@ -87,8 +87,8 @@ pub enum SlotIs {
     Value(usize),
 }
 
-impl SlotIs {
-    /// The state of a slot that a word of `when` names in this version of the format; `None` for the name of a value case.
+impl KeyIs {
+    /// The state of a Redis key that a word of `when` names in this version of the format; `None` for the name of a value case.
     pub(super) fn of_word(word: &str, format: u32) -> Option<Self> {
         match word {
             "absent" => Some(Self::Absent),

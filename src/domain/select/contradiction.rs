@@ -1,6 +1,6 @@
 //! Default TTLs that the records of a deployment contradict.
 
-use crate::domain::record::{Evidence, Expiry, Record, SeenSlot, age};
+use crate::domain::record::{Evidence, Expiry, Record, SeenKey, age};
 use crate::domain::schema::{State, TtlOf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +22,12 @@ impl Contradictions {
     pub(crate) fn note(&mut self, record: &Record) {
         let may_tell = record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock();
         let lock = record.lock().filter(|_| may_tell);
-        self.note_slot(record, TtlOf::Lock, lock);
-        self.note_slot(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
+        self.note_key(record, TtlOf::Lock, lock);
+        self.note_key(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
     }
 
-    fn note_slot(&mut self, record: &Record, of: TtlOf, slot: Option<&SeenSlot>) {
-        let (Some(Expiry::In(left)), Some(default)) = (slot.map(|slot| slot.expiry), record.schema.ttl(of)) else {
+    fn note_key(&mut self, record: &Record, of: TtlOf, key: Option<&SeenKey>) {
+        let (Some(Expiry::In(left)), Some(default)) = (key.map(|key| key.expiry), record.schema.ttl(of)) else {
             return;
         };
         let default_ms = age::millis(default);

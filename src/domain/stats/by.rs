@@ -43,9 +43,9 @@ impl By {
 }
 
 fn prefix(record: &Record) -> Option<Vec<u8>> {
-    let slot = record.lock().or_else(|| record.result())?;
-    let end = slot.redis_key.rfind_byte(b':').map(|at| at + 1).or_else(|| slot.redis_key.rfind(&record.key));
-    end.map(|end| slot.redis_key[..end].to_vec())
+    let seen = record.lock().or_else(|| record.result())?;
+    let end = seen.redis_key.rfind_byte(b':').map(|at| at + 1).or_else(|| seen.redis_key.rfind(&record.key));
+    end.map(|end| seen.redis_key[..end].to_vec())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::next_request::foreseen;
 use crate::domain::record::decode::Form;
 use crate::domain::record::{Decoded, Reading};
-use crate::domain::schema::{Action, Call, Condition, Meaning, Schema, SlotIs, State, Step};
+use crate::domain::schema::{Action, Call, Condition, KeyIs, Meaning, Schema, State, Step};
 
 /// The fate of the old worker's completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,11 @@ impl LateWorker {
 /// What a schema's complete step does for a worker whose lock is gone; `None` where the schema does not describe the step.
 pub fn of(schema: &Schema) -> Option<LateWorker> {
     let complete = schema.complete.as_ref()?;
-    let absent = vec![Reading::Absent; schema.slots.len()];
+    let absent = vec![Reading::Absent; schema.keys.len()];
     let mut retaken = absent.clone();
-    let held = schema.values.iter().position(|case| case.slot == schema.lock_slot() && case.state == State::InProgress);
+    let held = schema.values.iter().position(|case| case.role == schema.lock_role() && case.state == State::InProgress);
     if let Some(case) = held {
-        retaken[schema.lock_slot()] = Reading::Value(Box::new(Decoded {
+        retaken[schema.lock_role()] = Reading::Value(Box::new(Decoded {
             case,
             form: Form::Own,
             owner: None,
@@ -57,8 +57,8 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
 pub fn keeps_locks_from_results(schema: &Schema) -> bool {
     let (Some(begin), Some(complete)) = (&schema.begin, &schema.complete) else { return false };
     let is_one_script = |step: &Step| matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }]);
-    let result = schema.result_slot();
-    let needs_no_result = |condition: &Condition| condition.slots.contains(&(result, SlotIs::Absent));
+    let result = schema.result_role();
+    let needs_no_result = |condition: &Condition| condition.keys.contains(&(result, KeyIs::Absent));
     let acquired = begin.calls.iter().flat_map(|call| &call.replies);
     let mut acquired = acquired.filter(|reply| reply.means == Meaning::Acquired).peekable();
     let takes_none = acquired.peek().is_some()

@@ -25,7 +25,7 @@ pub(super) fn unnamed(schema: &Schema, before: &[u8], written: &[u8]) -> Vec<u8>
 /// The fields that stand in a value at the lock's Redis key beside those that its form names, each with its JSON text.
 pub(crate) fn unknown_fields(schema: &Schema, value: &[u8]) -> Vec<(String, Vec<u8>)> {
     let Ok(Json::Object(members)) = json_prefix::parse(value, true) else { return Vec::new() };
-    let reading = decode::read(schema, schema.lock_slot(), &Content::text(value.to_vec()));
+    let reading = decode::read(schema, schema.lock_role(), &Content::text(value.to_vec()));
     let form = reading.decoded().map(|value| value.case);
     let cases = || schema.values.iter().enumerate().filter(|(case, _)| form.is_none_or(|form| form == *case));
     let is_named = |name: &str| cases().any(|(_, case)| names(case, name));

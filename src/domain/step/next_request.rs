@@ -4,7 +4,7 @@ use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
 use crate::domain::record::{Content, Expiry, Observation, Reading};
-use crate::domain::schema::{Condition, Meaning, Reply, Schema, SlotIs, Step};
+use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextRequest {
@@ -30,7 +30,7 @@ pub enum Answer {
 
 as_str!(Answer);
 
-/// Walks the begin step's replies in order; the first one that comes in this state of the slots is the answer. A
+/// Walks the begin step's replies in order; the first one that comes in this state of the Redis keys is the answer. A
 /// state that no reply is foreseen for makes the service fail.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
     let Some(begin) = &schema.begin else {
@@ -49,7 +49,7 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
     NextRequest { answer, until, client: reply.client.clone() }
 }
 
-/// The reply of a step that is foreseen for these slots, and the condition that holds; `other_payload` for a request with
+/// The reply of a step that is foreseen for these readings, and the condition that holds; `other_payload` for a request with
 /// another payload than the stored one.
 pub(crate) fn foreseen<'a>(
     step: &'a Step,
@@ -57,8 +57,8 @@ pub(crate) fn foreseen<'a>(
     other_payload: bool,
 ) -> Option<(&'a Reply, &'a Condition)> {
     let holds = |condition: &Condition| {
-        let is_so = |(slot, asked): &(usize, SlotIs)| readings[*slot].is(asked);
-        condition.slots.iter().all(is_so) && (other_payload || !condition.other_payload)
+        let is_so = |(role, asked): &(usize, KeyIs)| readings[*role].is(asked);
+        condition.keys.iter().all(is_so) && (other_payload || !condition.other_payload)
     };
     step.calls
         .iter()
@@ -71,11 +71,11 @@ pub(crate) fn foreseen<'a>(
 /// The expiry of the Redis key that decides the answer: the first one the condition asks to be there. A value that ends
 /// sooner by what it holds ends the answer.
 fn decider(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
-    let slot = condition.slots.iter().find(|(_, asked)| *asked != SlotIs::Absent).map(|(slot, _)| *slot);
-    let Some(slot) = slot else { return first_expiry(seen) };
-    let lapses = readings[slot].decoded().filter(|value| value.lapsed.is_none()).and_then(|value| value.expires_ms);
+    let role = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent).map(|(role, _)| *role);
+    let Some(role) = role else { return first_expiry(seen) };
+    let lapses = readings[role].decoded().filter(|value| value.lapsed.is_none()).and_then(|value| value.expires_ms);
     let left = lapses.zip(seen.server_ms).map(|(lapses, now)| lapses.saturating_sub(now));
-    match (seen.slots[slot].expiry, left) {
+    match (seen.keys[role].expiry, left) {
         (Expiry::In(ms), Some(left)) => Expiry::In(ms.min(left)),
         (Expiry::Never, Some(left)) => Expiry::In(left),
         (expiry, None) => expiry,
@@ -83,7 +83,7 @@ fn decider(condition: &Condition, readings: &[Reading], seen: &Observation) -> E
 }
 
 fn first_expiry(seen: &Observation) -> Expiry {
-    seen.slots.iter().find(|slot| slot.content != Content::Absent).map_or(Expiry::In(0), |slot| slot.expiry)
+    seen.keys.iter().find(|key| key.content != Content::Absent).map_or(Expiry::In(0), |key| key.expiry)
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
     use crate::domain::record::decode;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, schemas, seen, text};
 
-    /// Everything a slot can be to a condition.
+    /// Everything a Redis key can be to a condition.
     fn contents() -> Vec<Content> {
         let texts = [
             "",
@@ -111,32 +111,32 @@ mod tests {
         texts.iter().map(text).chain(others).collect()
     }
 
-    /// What the next request gets when the slots hold this; slot 0 goes in 1 ms, slot 1 in 2 ms.
-    fn next(schema: &Schema, slots: &[Content]) -> NextRequest {
-        let slots: Vec<_> = slots.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
-        let seen = seen(schema, &slots);
+    /// What the next request gets when the Redis keys hold this; the lock's goes in 1 ms, the result's in 2 ms.
+    fn next(schema: &Schema, contents: &[Content]) -> NextRequest {
+        let contents: Vec<_> = contents.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
+        let seen = seen(schema, &contents);
         of(schema, &decode::read_all(schema, &seen), &seen)
     }
 
-    fn without(slots: &[Content], slot: usize) -> Vec<Content> {
-        let mut slots = slots.to_vec();
-        slots[slot] = Content::Absent;
-        slots
+    fn without(contents: &[Content], role: usize) -> Vec<Content> {
+        let mut contents = contents.to_vec();
+        contents[role] = Content::Absent;
+        contents
     }
 
     #[test]
     fn the_answer_holds_until_the_key_that_decides_it_is_gone() {
-        for schema in schemas().iter().filter(|schema| schema.slots.len() == 2) {
+        for schema in schemas().iter().filter(|schema| schema.keys.len() == 2) {
             for lock in contents() {
                 for result in contents() {
-                    let slots = [lock.clone(), result];
-                    let now = next(schema, &slots);
+                    let held = [lock.clone(), result];
+                    let now = next(schema, &held);
                     let Some(Expiry::In(until)) = now.until else { continue };
                     let decider = usize::from(until == 2);
-                    let other_gone = next(schema, &without(&slots, 1 - decider));
-                    assert_eq!(other_gone.answer, now.answer, "{}: {slots:?}", schema.name);
-                    let gone = next(schema, &without(&slots, decider));
-                    assert_ne!(gone, now, "{}: {slots:?}", schema.name);
+                    let other_gone = next(schema, &without(&held, 1 - decider));
+                    assert_eq!(other_gone.answer, now.answer, "{}: {held:?}", schema.name);
+                    let gone = next(schema, &without(&held, decider));
+                    assert_ne!(gone, now, "{}: {held:?}", schema.name);
                 }
             }
         }

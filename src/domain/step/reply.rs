@@ -1,7 +1,7 @@
 //! Replies of a step's calls, as data: which of the schema's replies one is.
 
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Call, First, Pattern, Reply, Schema, SlotIs};
+use crate::domain::schema::{Call, First, KeyIs, Pattern, Reply, Schema};
 
 /// A reply of Redis to a step's call, as far as schemas can speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl<'a> Listener<'a> {
     /// The text of a reply that has this form, its own moment past where the schema's `known` reply says so.
     fn of_form<'r>(&self, known: &Reply, form: usize, reply: &'r StepReply) -> Option<&'r [u8]> {
         let is_meant = |reading: &Reading| match reading.lapsed() {
-            None => reading.is(&SlotIs::Value(form)),
+            None => reading.is(&KeyIs::Value(form)),
             Some(_) => known.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == form),
         };
         reply.texts().find(|text| is_meant(&self.read(form, text)))
@@ -95,7 +95,7 @@ impl<'a> Listener<'a> {
     }
 
     fn read(&self, form: usize, text: &[u8]) -> Reading {
-        decode::read_at(self.schema, self.schema.values[form].slot, &Content::text(text.to_vec()), Some(self.now_ms))
+        decode::read_at(self.schema, self.schema.values[form].role, &Content::text(text.to_vec()), Some(self.now_ms))
     }
 }
 

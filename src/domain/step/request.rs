@@ -93,7 +93,7 @@ impl<'a> Request<'a> {
     }
 
     fn redis_key(&self, role: Role) -> Vec<u8> {
-        self.schema.slot(role).map_or_else(Vec::new, |slot| self.schema.slots[slot].template.redis_key(self.key))
+        self.schema.index_of(role).map_or_else(Vec::new, |index| self.schema.keys[index].template.redis_key(self.key))
     }
 
     fn value(&self, template: &Template) -> Vec<u8> {

@@ -62,8 +62,8 @@ impl SchemaPage<'_> {
         let schema = self.schema;
         let name = self.page.view.palette.bold(&words::safe(&schema.name));
         self.page.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
-        for (slot, template) in schema.slots.iter().zip(words::templates(schema)) {
-            let label = if schema.slots.len() == 1 { "Redis key" } else { slot.role.as_str() };
+        for (key, template) in schema.keys.iter().zip(words::templates(schema)) {
+            let label = if schema.keys.len() == 1 { "Redis key" } else { key.role.as_str() };
             self.page.field(&capital(label), &template);
         }
         self.page.field("Prefix", &words::prefix(schema));
@@ -84,8 +84,8 @@ impl SchemaPage<'_> {
                 holds => format!("{}; {holds}", words::told_by(case)),
             };
             let mut row = vec![words::safe(&case.name), case.state.as_str().to_owned(), told];
-            if schema.slots.len() > 1 {
-                row.insert(1, format!("at {}", schema.slots[case.slot].role.as_str()));
+            if schema.keys.len() > 1 {
+                row.insert(1, format!("at {}", schema.keys[case.role].role.as_str()));
             }
             row
         });

@@ -6,7 +6,7 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, Conduct, First, Member, Origin, Pattern, Reply, Schema, SlotIs, Step, TtlOf, ValueCase,
+    Action, Call, Condition, Conduct, First, KeyIs, Member, Origin, Pattern, Reply, Schema, Step, TtlOf, ValueCase,
 };
 use crate::domain::step::fencing;
 
@@ -23,9 +23,9 @@ pub fn schema(schema: &Schema) -> Value {
         "path": path,
         "older_release_of": schema.older_release_of,
         "layout": words::layout(schema),
-        "keys": schema.slots.iter().map(|slot| json!({
-            "slot": slot.role.as_str(),
-            "template": slot.template.display(),
+        "keys": schema.keys.iter().map(|key| json!({
+            "slot": key.role.as_str(),
+            "template": key.template.display(),
         })).collect::<Vec<_>>(),
         "takes_prefix": schema.takes_prefix,
         "prefix": prefix(schema),
@@ -73,7 +73,7 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
         words::places(&case.fields).into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
     json!({
         "name": case.name,
-        "slot": schema.slots[case.slot].role.as_str(),
+        "slot": schema.keys[case.role].role.as_str(),
         "encoding": case.encoding().as_str(),
         "decode": case.opening.value.words(),
         "decode_at": inside(case),
@@ -152,11 +152,11 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
         fields["value"] = json!(schema.values[form].name);
     }
     let condition = |condition: &Condition| {
-        let slot = |(slot, is): &(usize, SlotIs)| {
-            (schema.slots[*slot].role.as_str().to_owned(), json!(words::slot_is(schema, is)))
+        let key = |(role, is): &(usize, KeyIs)| {
+            (schema.keys[*role].role.as_str().to_owned(), json!(words::key_is(schema, is)))
         };
         let payload = condition.other_payload.then(|| ("fingerprint".to_owned(), json!("other")));
-        condition.slots.iter().map(slot).chain(payload).collect::<Map<_, _>>()
+        condition.keys.iter().map(key).chain(payload).collect::<Map<_, _>>()
     };
     fields["means"] = json!(reply.means.as_str());
     fields["when"] = reply.when.iter().map(condition).map(Value::Object).collect();

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
-    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, ExpiresAt, Fields, First, Member, OnFailure, OnHangUp,
-    Origin, Pattern, Pipeline, PrefixPlace, Reply, Schema, SlotIs, TtlOf, ValueCase, WithoutRedis,
+    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, ExpiresAt, Fields, First, KeyIs, Member, OnFailure,
+    OnHangUp, Origin, Pattern, Pipeline, PrefixPlace, Reply, Schema, TtlOf, ValueCase, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -23,11 +23,11 @@ pub(super) fn origin(origin: &Origin) -> String {
 }
 
 pub(super) fn layout(schema: &Schema) -> &'static str {
-    if schema.slots.len() == 1 { "one key" } else { "lock and result" }
+    if schema.keys.len() == 1 { "one key" } else { "lock and result" }
 }
 
 pub(super) fn templates(schema: &Schema) -> Vec<String> {
-    schema.slots.iter().map(|slot| safe(&slot.template.display())).collect()
+    schema.keys.iter().map(|key| safe(&key.template.display())).collect()
 }
 
 /// The prefix in use, and where a deployment's stands.
@@ -248,10 +248,9 @@ pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
 
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     let one = |condition: &Condition| {
-        let slot =
-            |(slot, is): &(usize, SlotIs)| format!("{} {}", schema.slots[*slot].role.as_str(), slot_is(schema, is));
+        let key = |(role, is): &(usize, KeyIs)| format!("{} {}", schema.keys[*role].role.as_str(), key_is(schema, is));
         let payload = condition.other_payload.then(|| "for another payload".to_owned());
-        condition.slots.iter().map(slot).chain(payload).collect::<Vec<_>>().join(", ")
+        condition.keys.iter().map(key).chain(payload).collect::<Vec<_>>().join(", ")
     };
     match reply.when.as_slice() {
         [] => "not foreseen".to_owned(),
@@ -260,14 +259,14 @@ pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     }
 }
 
-/// What a condition asks of a slot, as in `schema.toml`.
-pub(super) fn slot_is(schema: &Schema, is: &SlotIs) -> String {
+/// What a condition asks of a Redis key, as in `schema.toml`.
+pub(super) fn key_is(schema: &Schema, is: &KeyIs) -> String {
     match is {
-        SlotIs::Absent => "absent".to_owned(),
-        SlotIs::Present => "present".to_owned(),
-        SlotIs::Unreadable => "unreadable".to_owned(),
-        SlotIs::WrongType => "wrong-type".to_owned(),
-        SlotIs::Reclaimable => "reclaimable".to_owned(),
-        SlotIs::Value(case) => safe(&schema.values[*case].name),
+        KeyIs::Absent => "absent".to_owned(),
+        KeyIs::Present => "present".to_owned(),
+        KeyIs::Unreadable => "unreadable".to_owned(),
+        KeyIs::WrongType => "wrong-type".to_owned(),
+        KeyIs::Reclaimable => "reclaimable".to_owned(),
+        KeyIs::Value(case) => safe(&schema.values[*case].name),
     }
 }

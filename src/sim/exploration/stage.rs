@@ -31,7 +31,7 @@ impl<'a> Stage<'a> {
     }
 
     async fn set(&mut self, keys: &Keys) -> Result<(), StoreError> {
-        for (redis_key, held) in self.redis_keys.iter().zip(&keys.slots) {
+        for (redis_key, held) in self.redis_keys.iter().zip(&keys.held) {
             self.wire.ask(&pack([b"DEL", &redis_key[..]])).await?;
             if let Some(held) = held {
                 let ttl = held.ttl_ms.unwrap_or(0).to_string();
@@ -49,15 +49,15 @@ impl<'a> Stage<'a> {
                 _ => -2,
             });
         }
-        let mut slots = Vec::new();
+        let mut held = Vec::new();
         for (redis_key, pttl) in self.redis_keys.clone().iter().zip(pttls) {
             let dump = self.wire.ask(&pack([b"DUMP", &redis_key[..]])).await?;
-            slots.push(match dump {
+            held.push(match dump {
                 StepReply::Text(dump) => Some(Held::read(dump, self.content(redis_key).await?, pttl)),
                 _ => None,
             });
         }
-        Ok(Keys { slots, clock_ms })
+        Ok(Keys { held, clock_ms })
     }
 
     async fn content(&mut self, redis_key: &[u8]) -> Result<Content, StoreError> {

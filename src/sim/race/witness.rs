@@ -20,7 +20,7 @@ pub(super) struct Witness {
 impl Witness {
     /// A lock that is not there yet. The lock lives no longer than the first of a round's keys to end.
     pub(super) fn new(schema: &Schema, key: &[u8], owner: &str) -> Self {
-        let redis_key = schema.slots[schema.lock_slot()].template.redis_key(key);
+        let redis_key = schema.keys[schema.lock_role()].template.redis_key(key);
         let value = Request::new(schema, key, owner, &Response::default()).lock_value();
         let lives = schema.lock_ttl.min(schema.result_ttl).as_millis().to_string();
         Self { renew: pack([b"SET", &redis_key[..], &value, b"PX", lives.as_bytes(), b"GET"]), is_of_use: true }

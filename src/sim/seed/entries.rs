@@ -63,16 +63,16 @@ impl<'a> Record<'a> {
             Situation::LockTtlOnResult => vec![self.result(Some(lock_ttl))],
             Situation::CutOff => {
                 let left = self.part(result_ttl, 30, 95);
-                vec![self.at(self.schema.result_slot(), EntryValue::Text(cut_off(self.schema)), Some(left))]
+                vec![self.at(self.schema.result_role(), EntryValue::Text(cut_off(self.schema)), Some(left))]
             }
             Situation::Hash => {
                 let left = self.part(result_ttl, 30, 95);
-                vec![self.at(self.schema.result_slot(), EntryValue::Hash(b"attempts".to_vec()), Some(left))]
+                vec![self.at(self.schema.result_role(), EntryValue::Hash(b"attempts".to_vec()), Some(left))]
             }
             Situation::Huge => {
                 let left = self.part(result_ttl, 30, 95);
                 let value = self.result_value(Some(huge_body()));
-                vec![self.at(self.schema.result_slot(), EntryValue::Text(value), Some(left))]
+                vec![self.at(self.schema.result_role(), EntryValue::Text(value), Some(left))]
             }
         }
     }
@@ -82,7 +82,7 @@ impl<'a> Record<'a> {
         let response = operation::response(&mut self.rng, &self.key, self.number);
         let request =
             Request { now_ms: self.now_ms, ..Request::new(self.schema, self.key.as_bytes(), &owner, &response) };
-        self.at(self.schema.lock_slot(), EntryValue::Text(request.lock_value()), ttl_ms)
+        self.at(self.schema.lock_role(), EntryValue::Text(request.lock_value()), ttl_ms)
     }
 
     /// A result with so much of its TTL left that nothing is wrong with it.
@@ -94,7 +94,7 @@ impl<'a> Record<'a> {
 
     fn result(&mut self, ttl_ms: Option<u64>) -> Entry {
         let value = self.result_value(None);
-        self.at(self.schema.result_slot(), EntryValue::Text(value), ttl_ms)
+        self.at(self.schema.result_role(), EntryValue::Text(value), ttl_ms)
     }
 
     /// The value that the service writes; half of the time a bare marker, where the service may write one.
@@ -102,7 +102,7 @@ impl<'a> Record<'a> {
         let owner = operation::uuid(&mut self.rng);
         let mut response = operation::response(&mut self.rng, &self.key, self.number);
         let marker = self.schema.values.iter().find_map(|case| {
-            let marks = case.slot == self.schema.result_slot() && case.state == State::Completed;
+            let marks = case.role == self.schema.result_role() && case.state == State::Completed;
             case.tests.equals.as_ref().filter(|_| marks)
         });
         match (marker, body) {
@@ -115,10 +115,10 @@ impl<'a> Record<'a> {
         request.result_value()
     }
 
-    fn at(&self, slot: usize, value: EntryValue, ttl_ms: Option<u64>) -> Entry {
+    fn at(&self, role: usize, value: EntryValue, ttl_ms: Option<u64>) -> Entry {
         // Of a TTL that the service does not give a part is asked for as well.
         let ttl_ms = ttl_ms.filter(|ms| *ms < FOR_EVER_MS);
-        let redis_key = self.schema.slots[slot].template.redis_key(self.key.as_bytes());
+        let redis_key = self.schema.keys[role].template.redis_key(self.key.as_bytes());
         Entry { redis_key, value, ttl_ms }
     }
 
@@ -130,5 +130,5 @@ impl<'a> Record<'a> {
 
 /// True when the schema keeps no HTTP status: its idempotency keys are names of messages.
 fn is_of_messages(schema: &Schema) -> bool {
-    schema.slots.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
+    schema.keys.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
 }

@@ -40,14 +40,14 @@ impl Situation {
     /// True when a record of this schema can be in this situation, and idemctl finds out.
     pub fn fits(self, schema: &Schema) -> bool {
         match self {
-            Self::LeftoverLock => schema.slots.len() == 2,
+            Self::LeftoverLock => schema.keys.len() == 2,
             Self::ResultTtlOnLock => millis(schema.result_ttl) > millis(schema.lock_ttl).saturating_add(60_000),
             Self::StuckForEver | Self::SecondsForMillis => schema.ttl(TtlOf::Lock).is_some(),
             Self::KeptForEver => schema.ttl(TtlOf::Result).is_some(),
             Self::LockTtlOnResult => schema.lock_ttl < schema.result_ttl,
             Self::CutOff => {
                 let content = Content::text(cut_off(schema));
-                matches!(decode::read(schema, schema.result_slot(), &content), Reading::Unreadable(_))
+                matches!(decode::read(schema, schema.result_role(), &content), Reading::Unreadable(_))
             }
             Self::Huge => sample(schema, huge_body()).len() as u64 > Thresholds::default().oversized_bytes,
             _ => true,

@@ -13,7 +13,7 @@ use crate::store::pack;
 impl Worker<'_> {
     /// Takes the lock as SET NX does, and sets no TTL.
     pub(super) async fn leaves_a_lock_for_ever(&self) -> Played {
-        let reply = self.sets(Schema::lock_slot, &self.request().lock_value(), &[b"NX"]).await?;
+        let reply = self.sets(Schema::lock_role, &self.request().lock_value(), &[b"NX"]).await?;
         self.calls.note("takes the lock with SET NX", Some(reply), None);
         Ok(())
     }
@@ -22,7 +22,7 @@ impl Worker<'_> {
     pub(super) async fn takes_lock_of(&self, other: &Schema) -> Played {
         let request = Request { schema: other, ..self.request() };
         let since = Instant::now();
-        let reply = self.sets(Schema::lock_slot, &request.lock_value(), &[b"EX", self.job.lock_ttl.as_bytes()]).await?;
+        let reply = self.sets(Schema::lock_role, &request.lock_value(), &[b"EX", self.job.lock_ttl.as_bytes()]).await?;
         self.holds_the_lock(since);
         self.calls.note(&format!("takes the lock as {} does", other.name), Some(reply), None);
         Ok(())
@@ -37,7 +37,7 @@ impl Worker<'_> {
             execution.response = response;
         }
         let lives = seconds(other.result_ttl.min(TEST_KEYS_LIVE));
-        let reply = self.sets(Schema::result_slot, &value, &[b"EX", &lives]).await?;
+        let reply = self.sets(Schema::result_role, &value, &[b"EX", &lives]).await?;
         self.calls.run.has_result_of(other);
         self.calls.note(&format!("sets the result of {}", other.name), Some(reply), None);
         Ok(())
@@ -47,15 +47,15 @@ impl Worker<'_> {
     pub(super) async fn sets_its_result(&self) -> Played {
         let value = self.request().result_value();
         let reply =
-            self.sets(Schema::result_slot, &value, &[b"EX", &seconds(self.calls.run.schema().result_ttl)]).await?;
+            self.sets(Schema::result_role, &value, &[b"EX", &seconds(self.calls.run.schema().result_ttl)]).await?;
         self.calls.note("sets its result", Some(reply), None);
         Ok(())
     }
 
     /// Sets one of the record's Redis keys; the reply in words.
-    async fn sets(&self, slot: fn(&Schema) -> usize, value: &[u8], options: &[&[u8]]) -> Played<String> {
+    async fn sets(&self, role: fn(&Schema) -> usize, value: &[u8], options: &[&[u8]]) -> Played<String> {
         let schema = self.calls.run.schema();
-        let redis_key = schema.slots[slot(schema)].template.redis_key(&self.calls.run.key);
+        let redis_key = schema.keys[role(schema)].template.redis_key(&self.calls.run.key);
         let set = [b"SET", &redis_key[..], value].into_iter().chain(options.iter().copied());
         Ok(words(&self.calls.run.ask(&pack(set)).await?))
     }

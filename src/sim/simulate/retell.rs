@@ -159,10 +159,10 @@ impl<'s> Player<'s> {
     /// Brings about what nobody does: the Redis keys get the TTLs that the exploration's have then, or go.
     async fn befalls(&mut self, step: &Traced) -> Played {
         let run = Rc::clone(&self.runs[0]);
-        for (slot, redis_key) in self.redis_keys.iter().enumerate() {
-            let (before, after) = (&step.before.slots[slot], &step.keys.slots[slot]);
+        for (role, redis_key) in self.redis_keys.iter().enumerate() {
+            let (before, after) = (&step.before.held[role], &step.keys.held[role]);
             let ttl = after.as_ref().and_then(|held| held.ttl_ms);
-            if let (Act::Failover, Some(dump)) = (step.act, self.behind[slot].as_ref().filter(|_| after.is_some())) {
+            if let (Act::Failover, Some(dump)) = (step.act, self.behind[role].as_ref().filter(|_| after.is_some())) {
                 let ms = ttl.unwrap_or(0).to_string();
                 run.ask(&pack([b"RESTORE", &redis_key[..], ms.as_bytes(), dump, b"REPLACE"])).await?;
                 continue;
@@ -181,15 +181,15 @@ impl<'s> Player<'s> {
     }
 
     fn misfortune(&self, step: &Traced) -> (&'static str, String) {
-        let what = |slot: u8| match trace::role(self.schema, &step.before, usize::from(slot)) {
+        let what = |role: u8| match trace::held_at(self.schema, &step.before, usize::from(role)) {
             Some(Role::Result) => "result",
             Some(Role::Lock) => "lock",
             _ => "record",
         };
         match step.act {
-            Act::Expiry(slot) => ("time", format!("the {}'s TTL ends", what(slot))),
-            Act::Evict(slot) => ("redis", format!("the {} is evicted", what(slot))),
-            Act::Persist(slot) => ("world", format!("somebody takes the {}'s TTL away", what(slot))),
+            Act::Expiry(role) => ("time", format!("the {}'s TTL ends", what(role))),
+            Act::Evict(role) => ("redis", format!("the {} is evicted", what(role))),
+            Act::Persist(role) => ("world", format!("somebody takes the {}'s TTL away", what(role))),
             _ => ("redis", "the master fails before its last write is on the replica".to_owned()),
         }
     }

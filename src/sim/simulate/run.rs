@@ -11,7 +11,7 @@ use super::cluster::Cluster;
 use super::story::{LONG, Operation};
 use crate::domain::race::Strategy;
 use crate::domain::record::age::millis;
-use crate::domain::record::{Deadline, Expiry, Observation, SeenSlot, decode};
+use crate::domain::record::{Deadline, Expiry, Observation, SeenKey, decode};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{Event, History, Told};
 use crate::domain::step::{StepReply, next_request};
@@ -115,12 +115,12 @@ impl<'s> Run<'s> {
     }
 
     fn lock(&self) -> Vec<u8> {
-        self.schema().slots[self.schema().lock_slot()].template.redis_key(&self.key)
+        self.schema().keys[self.schema().lock_role()].template.redis_key(&self.key)
     }
 
     /// What stands at the record's Redis keys.
     pub(super) async fn observe(&self) -> Played<Observation> {
-        let mut slots = Vec::new();
+        let mut keys = Vec::new();
         for redis_key in self.schema().redis_keys(&self.key) {
             self.meets(std::slice::from_ref(&redis_key)).await?;
             let StepReply::Integer(pttl) = self.ask(&pack([b"PTTL", &redis_key[..]])).await? else { continue };
@@ -128,9 +128,9 @@ impl<'s> Run<'s> {
                 Some(content) => content,
                 None => content::of_hash(self.ask(&pack([b"HGETALL", &redis_key[..]])).await?),
             };
-            slots.push(SeenSlot::new(&redis_key, content, Expiry::from_pttl(pttl), Deadline::Unknown));
+            keys.push(SeenKey::new(&redis_key, content, Expiry::from_pttl(pttl), Deadline::Unknown));
         }
-        Ok(Observation { server_ms: Some(self.time_ms()), atomic: false, slots })
+        Ok(Observation { server_ms: Some(self.time_ms()), atomic: false, keys })
     }
 
     /// The time by every clock, in milliseconds since the epoch.
@@ -145,7 +145,7 @@ impl<'s> Run<'s> {
         }
         let seen = self.observe().await?;
         let readings = decode::read_all(self.schema(), &seen);
-        let lapses = readings[self.schema().lock_slot()].decoded().and_then(|value| value.expires_ms);
+        let lapses = readings[self.schema().lock_role()].decoded().and_then(|value| value.expires_ms);
         let left = |at: u64| at.saturating_sub(self.time_ms());
         Ok(lapses.map(|at| i64::try_from(left(at)).unwrap_or(i64::MAX)))
     }

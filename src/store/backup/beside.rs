@@ -14,7 +14,7 @@ pub struct Beside {
 impl Beside {
     /// What stood beside a Redis key of a record as it was seen; `None` where the record has no other.
     pub(super) fn of(seen: &Observation, redis_key: &[u8]) -> Option<Self> {
-        let [lock, result] = seen.slots.as_slice() else { return None };
+        let [lock, result] = seen.keys.as_slice() else { return None };
         let (role, other) = if lock.redis_key == redis_key { (Role::Result, result) } else { (Role::Lock, lock) };
         Some(Self { role, redis_key: other.redis_key.clone(), there: other.content != Content::Absent })
     }

@@ -1,7 +1,7 @@
 //! What a backup has of one Redis key, and whose record that was.
 
 use super::payload;
-use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, SeenKey};
 
 pub(super) const FORMAT: u64 = 1;
 
@@ -28,7 +28,7 @@ pub struct About {
 
 impl Saved {
     /// The same without a DUMP, where a string was read as a whole and is no long one.
-    pub(in crate::store) fn of_whole(seen: &SeenSlot) -> Option<Self> {
+    pub(in crate::store) fn of_whole(seen: &SeenKey) -> Option<Self> {
         match &seen.content {
             Content::Text { head, .. } if seen.content.is_whole() => Some(Self::of(seen, payload::of_string(head)?)),
             _ => None,
@@ -42,11 +42,11 @@ impl Saved {
             return KeyIdentity::of_dump(&self.dump, self.expires_at_ms);
         };
         let deadline = self.expires_at_ms.map_or(Deadline::Never, Deadline::At);
-        KeyIdentity::of(&SeenSlot::new(&self.redis_key, Content::text(text.to_vec()), Expiry::Never, deadline))
+        KeyIdentity::of(&SeenKey::new(&self.redis_key, Content::text(text.to_vec()), Expiry::Never, deadline))
     }
 
     /// What a Redis key held, with the deadline that the look saw: the change compares with it.
-    pub(in crate::store) fn of(seen: &SeenSlot, dump: Vec<u8>) -> Self {
+    pub(in crate::store) fn of(seen: &SeenKey, dump: Vec<u8>) -> Self {
         Self {
             redis_key: seen.redis_key.clone(),
             dump,

@@ -9,7 +9,7 @@ use redis::Cmd;
 
 use super::change::{Action, Change, Outcome};
 use crate::domain::hash_slot;
-use crate::domain::record::{Content, Observation, SeenSlot};
+use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::backup::saved::MOST_SAVED;
 use crate::store::backup::{About, Saved};
 use crate::store::cluster::scripted::Script;
@@ -65,7 +65,7 @@ impl<'a> Load<'a> {
     /// Takes more; false when it is too much, or a Redis key would change twice.
     fn takes(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
         let is_first = self.changed.is_empty();
-        self.keys += changes.iter().map(|change| change.seen.slots.len()).sum::<usize>();
+        self.keys += changes.iter().map(|change| change.seen.keys.len()).sum::<usize>();
         self.bytes += changes.iter().map(|change| size(&change.seen)).sum::<u64>();
         let is_full = self.keys > most_keys || self.bytes > MOST_BYTES;
         (is_first || !is_full) && changes.iter().all(|change| self.changed.insert(change.redis_key()))
@@ -73,7 +73,7 @@ impl<'a> Load<'a> {
 }
 
 fn size(seen: &Observation) -> u64 {
-    seen.slots.iter().map(|slot| slot.content.size().unwrap_or(slot.content.read_bytes() as u64)).sum()
+    seen.keys.iter().map(|key| key.content.size().unwrap_or(key.content.read_bytes() as u64)).sum()
 }
 
 /// Changes that one call makes.
@@ -110,7 +110,7 @@ impl<'a> Batch<'a> {
     /// Saves what was read as a whole. Gives the Redis keys whose DUMP is still to be asked for.
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
         let open = self.asked.iter_mut().filter(|asked| asked.saved.is_none()).filter_map(|asked| {
-            asked.saved = Saved::of_whole(&asked.change.seen.slots[asked.change.slot]);
+            asked.saved = Saved::of_whole(&asked.change.seen.keys[asked.change.role]);
             asked.saved.is_none().then(|| asked.change.redis_key())
         });
         open.collect()
@@ -120,7 +120,7 @@ impl<'a> Batch<'a> {
     /// for, nor one whose DUMP is not that of the value that was seen.
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in self.asked.iter_mut().filter(|asked| asked.saved.is_none()) {
-            let seen = &asked.change.seen.slots[asked.change.slot];
+            let seen = &asked.change.seen.keys[asked.change.role];
             let dump = dumps.next().flatten();
             self.outcomes[asked.index] = if dump.is_some() { Outcome::Changed } else { Outcome::Absent };
             let is_as_seen = |dump: &Vec<u8>| seen.checksum.is_none_or(|sum| dump.ends_with(&sum));
@@ -136,21 +136,21 @@ impl<'a> Batch<'a> {
 
     /// What is sent: one call for all. None when nothing is left to ask for.
     pub(in crate::store) fn command(&self, action: Action) -> Option<Cmd> {
-        let slots = self.asked.iter().flat_map(Asked::slots);
-        (!self.asked.is_empty()).then(|| call(action, Script::Text, slots))
+        let sent = self.asked.iter().flat_map(Asked::sent);
+        (!self.asked.is_empty()).then(|| call(action, Script::Text, sent))
     }
 
     /// What is sent where a cluster keeps Redis keys apart: a call for each change. It compares what is in the slot of the
     /// Redis key to change, and no more.
     pub(in crate::store) fn commands_apart(&self, action: Action, script: Script<'_>) -> Vec<Cmd> {
-        let one = |asked: &Asked<'a>| call(action, script, asked.slots().filter(|sent| sent.is_with(asked)));
+        let one = |asked: &Asked<'a>| call(action, script, asked.sent().filter(|sent| sent.is_with(asked)));
         self.asked.iter().map(one).collect()
     }
 
     /// The Redis keys that no call of [`Batch::commands_apart`] compares on a cluster, with what was seen there, by change.
-    pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a SeenSlot)> {
+    pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a SeenKey)> {
         let others = self.asked.iter().enumerate().flat_map(|(place, asked)| {
-            asked.slots().filter(|sent| !sent.is_with(asked)).map(move |sent| (place, sent.seen))
+            asked.sent().filter(|sent| !sent.is_with(asked)).map(move |sent| (place, sent.seen))
         });
         others.collect()
     }
@@ -162,7 +162,7 @@ impl<'a> Batch<'a> {
 
     /// Leaves out the changes of records one of whose Redis keys is on a master that does not answer.
     pub(in crate::store) fn refuse(&mut self, is_silent: impl Fn(&[u8]) -> bool) {
-        let has = |change: &Change| change.seen.slots.iter().any(|slot| is_silent(&slot.redis_key));
+        let has = |change: &Change| change.seen.keys.iter().any(|key| is_silent(&key.redis_key));
         self.leave(|_, change| has(change), Outcome::Refused);
     }
 
@@ -214,21 +214,21 @@ pub(in crate::store) fn outcome(letter: u8) -> Option<Outcome> {
 }
 
 /// A call that changes one Redis key of each of some records.
-fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent<'a>>) -> Cmd {
-    let slots: Vec<_> = slots.collect();
+fn call<'a>(action: Action, script: Script<'_>, sent: impl Iterator<Item = Sent<'a>>) -> Cmd {
+    let sent: Vec<_> = sent.collect();
     let mut command = match script {
         Script::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
         Script::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
     };
-    command.arg(slots.len());
-    for slot in &slots {
-        command.arg(&slot.seen.redis_key);
+    command.arg(sent.len());
+    for key in &sent {
+        command.arg(&key.seen.redis_key);
     }
-    for slot in &slots {
-        command.arg(slot.head());
+    for key in &sent {
+        command.arg(key.head());
     }
-    for slot in &slots {
-        command.arg(slot.rule());
+    for key in &sent {
+        command.arg(key.rule());
     }
     match action {
         Action::Remove => command.arg("UNLINK"),
@@ -239,22 +239,22 @@ fn call<'a>(action: Action, script: Script<'_>, slots: impl Iterator<Item = Sent
 }
 
 fn can_be_compared(change: &Change) -> bool {
-    change.seen.slots[change.slot].content != Content::Absent && change.seen.slots.iter().all(SeenSlot::is_sharp)
+    change.seen.keys[change.role].content != Content::Absent && change.seen.keys.iter().all(SeenKey::is_sharp)
 }
 
 impl<'a> Asked<'a> {
     /// The record's Redis keys as the scripts want them: the one to change first.
-    fn slots(&self) -> impl Iterator<Item = Sent<'a>> {
-        let (slots, slot) = (&self.change.seen.slots, self.change.slot);
-        let others = (0..slots.len()).filter(move |other| *other != slot);
-        let target = Sent { seen: &slots[slot], changes: true };
-        std::iter::once(target).chain(others.map(|slot| Sent { seen: &slots[slot], changes: false }))
+    fn sent(&self) -> impl Iterator<Item = Sent<'a>> {
+        let (keys, role) = (&self.change.seen.keys, self.change.role);
+        let others = (0..keys.len()).filter(move |other| *other != role);
+        let target = Sent { seen: &keys[role], changes: true };
+        std::iter::once(target).chain(others.map(|role| Sent { seen: &keys[role], changes: false }))
     }
 }
 
 /// What is sent of one Redis key.
 struct Sent<'a> {
-    seen: &'a SeenSlot,
+    seen: &'a SeenKey,
     changes: bool,
 }
 

@@ -6,8 +6,8 @@ use crate::store::backup::saved::About;
 /// A change to one Redis key of a record that must still be as it was seen.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The slot whose Redis key changes.
-    pub slot: usize,
+    /// The role of the Redis key that changes.
+    pub role: usize,
     /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,
     /// Whose record it is, for the backup.
@@ -16,7 +16,7 @@ pub struct Change {
 
 impl Change {
     pub fn redis_key(&self) -> &[u8] {
-        &self.seen.slots[self.slot].redis_key
+        &self.seen.keys[self.role].redis_key
     }
 }
 

@@ -12,7 +12,7 @@ use redis::Value;
 
 use super::writer::Writer;
 use crate::domain::hash_slot;
-use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::domain::step::StepReply;
 use crate::store::backup::{About, Backup, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
@@ -25,7 +25,7 @@ use crate::store::scripts;
 /// A lock that is taken right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    pub slot: usize,
+    pub role: usize,
     pub value: Vec<u8>,
     /// Its TTL in milliseconds.
     pub ttl_ms: u64,
@@ -63,7 +63,7 @@ impl Writer {
     /// What came in between before anything was done.
     pub async fn call(&self, seen: &Observation, hold: Option<&Hold>, call: Words) -> Result<Guard, StoreError> {
         let lock = hold.map(|hold| {
-            let redis_key = seen.slots[hold.slot].redis_key.clone();
+            let redis_key = seen.keys[hold.role].redis_key.clone();
             let ttl = hold.ttl_ms.to_string().into_bytes();
             vec![b"SET".to_vec(), redis_key, hold.value.clone(), b"PX".to_vec(), ttl]
         });
@@ -96,10 +96,10 @@ impl Writer {
         backup: &mut Backup,
     ) -> Result<(), StoreError> {
         // The result before the lock, for restore brings them back in this order: no result comes back beside a lock.
-        let there = seen.slots.iter().rev().filter(|slot| slot.content != Content::Absent);
-        let redis_keys: Vec<_> = there.clone().map(|slot| slot.redis_key.as_slice()).collect();
+        let there = seen.keys.iter().rev().filter(|key| key.content != Content::Absent);
+        let redis_keys: Vec<_> = there.clone().map(|key| key.redis_key.as_slice()).collect();
         let dumps = self.link().dumps(&redis_keys).await?;
-        let saved: Vec<_> = there.zip(dumps).filter_map(|(slot, dump)| Some(Saved::of(slot, dump?))).collect();
+        let saved: Vec<_> = there.zip(dumps).filter_map(|(key, dump)| Some(Saved::of(key, dump?))).collect();
         let from = self.provenance().await?;
         backup.append(&from, saved.iter().map(|saved| (saved, about, seen))).await
     }
@@ -116,7 +116,7 @@ impl Writer {
     }
 
     async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<Guard, StoreError> {
-        let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.as_slice()).collect();
+        let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
         let mut wire = Wire::dial(&self.node_of(&keys).await?).await?;
         // Tried before MULTI: an unknown command there would end the transaction.
         let reads = self.reads_there(&mut wire).await?;
@@ -132,7 +132,7 @@ impl Writer {
         for command in commands {
             wire.tell(&pack(command)).await?;
         }
-        for words in seen.slots.iter().flat_map(|slot| reads.of(slot)) {
+        for words in seen.keys.iter().flat_map(|key| reads.of(key)) {
             wire.tell(&pack(words)).await?;
         }
         match wire.tell(&pack(["EXEC"])).await {
@@ -172,7 +172,7 @@ impl Writer {
     /// On a new connection, for the old one may be what was lost.
     async fn look_again(&self, seen: &Observation) -> Option<Observation> {
         let link = self.link().anew().await.ok()?;
-        let keys = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
+        let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
         link.reader().observe(&[keys], Head::Whole).await.ok()?.pop()?.ok()
     }
 
@@ -188,7 +188,7 @@ impl Writer {
     /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
     /// round trips lie too far apart.
     async fn before(&self, wire: &mut Wire, seen: &Observation, reads: Reads) -> Result<Observation, StoreError> {
-        let keys: Vec<_> = seen.slots.iter().map(|slot| slot.redis_key.clone()).collect();
+        let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
         if reads == Reads::Time {
             let count = keys.len().to_string().into_bytes();
             let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
@@ -196,7 +196,7 @@ impl Writer {
             return observation(reply, &keys).ok_or_else(|| self.link().unexpected("EVAL"));
         }
         let mut replies = Vec::with_capacity(keys.len() * Reads::PER_KEY);
-        for words in seen.slots.iter().flat_map(|slot| reads.of(slot)) {
+        for words in seen.keys.iter().flat_map(|key| reads.of(key)) {
             replies.push(wire.exchange(&pack(words)).await?);
         }
         self.observed(seen, replies, reads)
@@ -206,7 +206,7 @@ impl Writer {
     fn observed(&self, seen: &Observation, replies: Vec<Value>, reads: Reads) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
         let mut next = || replies.next().ok_or_else(|| self.link().unexpected("GET"));
-        let slot = |seen: &SeenSlot| {
+        let observed = |seen: &SeenKey| {
             let (value, kind) = (next()?, self.no_error(next()?)?);
             let (pttl, moment) = (self.no_error(next()?)?, self.no_error(next()?)?);
             let pttl = reply::integer(&pttl).ok_or_else(|| self.link().unexpected("PTTL"))?;
@@ -223,11 +223,11 @@ impl Writer {
                 value => reply::bytes(self.no_error(value)?).map_or(Content::Absent, Content::text),
             };
             let deadline = reads.deadline(moment, pttl).ok_or_else(|| self.link().unexpected(reads.command()))?;
-            let told = SeenSlot::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline);
-            Ok(SeenSlot { checksum, ..told })
+            let told = SeenKey::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline);
+            Ok(SeenKey { checksum, ..told })
         };
-        let slots = seen.slots.iter().map(slot).collect::<Result<_, StoreError>>()?;
-        Ok(Observation { server_ms: seen.server_ms, slots, atomic: true })
+        let keys = seen.keys.iter().map(observed).collect::<Result<_, StoreError>>()?;
+        Ok(Observation { server_ms: seen.server_ms, keys, atomic: true })
     }
 
     fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
@@ -255,13 +255,13 @@ impl Reads {
     }
 
     /// What is asked of a Redis key, by what was seen there: DUMP tells of what is no string whether it is the same.
-    fn of(self, slot: &SeenSlot) -> [Words; Self::PER_KEY] {
-        let key = &slot.redis_key;
+    fn of(self, seen: &SeenKey) -> [Words; Self::PER_KEY] {
+        let key = &seen.redis_key;
         let moment = match self {
             Self::Deadline => vec![b"PEXPIRETIME".to_vec(), key.to_vec()],
             Self::Time => vec![b"TIME".to_vec()],
         };
-        let [value, kind, left] = [if slot.content.other_type().is_some() { "DUMP" } else { "GET" }, "TYPE", "PTTL"]
+        let [value, kind, left] = [if seen.content.other_type().is_some() { "DUMP" } else { "GET" }, "TYPE", "PTTL"]
             .map(|command| vec![command.as_bytes().to_vec(), key.to_vec()]);
         [value, kind, left, moment]
     }

@@ -3,7 +3,7 @@
 use super::change::Action;
 use super::guarded_step::{Guard, Words};
 use super::writer::Writer;
-use crate::domain::record::{Content, Observation, SeenSlot};
+use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::cluster::client::Link;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -32,7 +32,7 @@ impl Former {
     }
 
     /// The command that brings it back over what is there now.
-    fn command(&self, now: &SeenSlot) -> Option<Words> {
+    fn command(&self, now: &SeenKey) -> Option<Words> {
         let key = now.redis_key.clone();
         match self {
             Self::Same => None,
@@ -47,14 +47,14 @@ impl Former {
     }
 }
 
-fn set(slot: &SeenSlot, at: Option<u64>) -> Words {
-    let head = match &slot.content {
-        Content::Absent => return vec![b"DEL".to_vec(), slot.redis_key.clone()],
+fn set(key: &SeenKey, at: Option<u64>) -> Words {
+    let head = match &key.content {
+        Content::Absent => return vec![b"DEL".to_vec(), key.redis_key.clone()],
         // The value of a hash is never written: what is there stays, to expire at that moment.
-        Content::Hash(_) | Content::Other(_) => return expire(&slot.redis_key, at),
+        Content::Hash(_) | Content::Other(_) => return expire(&key.redis_key, at),
         Content::Text { head, .. } => head,
     };
-    let mut words = vec![b"SET".to_vec(), slot.redis_key.clone(), head.clone()];
+    let mut words = vec![b"SET".to_vec(), key.redis_key.clone(), head.clone()];
     if let Some(at) = at {
         words.extend([b"PXAT".to_vec(), at.to_string().into_bytes()]);
     }
@@ -74,7 +74,7 @@ impl Writer {
     /// # Errors
     /// What came in between before anything was done.
     pub async fn turn_back(&self, now: &Observation, former: &[Former]) -> Result<Guard, StoreError> {
-        let commands = now.slots.iter().zip(former).filter_map(|(slot, former)| former.command(slot));
+        let commands = now.keys.iter().zip(former).filter_map(|(key, former)| former.command(key));
         self.guard_and_follow(now, commands.collect()).await
     }
 
@@ -84,10 +84,10 @@ impl Writer {
     /// # Errors
     /// What came in between before anything was done.
     pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<bool, StoreError> {
-        if before.slots.iter().any(|slot| slot.content.other_type().is_some()) {
+        if before.keys.iter().any(|key| key.content.other_type().is_some()) {
             return Ok(false);
         }
-        let commands = before.slots.iter().map(|slot| set(slot, slot.deadline.millis()));
+        let commands = before.keys.iter().map(|key| set(key, key.deadline.millis()));
         Ok(matches!(self.guarded(after, commands.collect()).await?, Guard::Made { reply: Ok(_), .. }))
     }
 
@@ -108,12 +108,12 @@ impl Link {
     pub async fn look_whole(&self, records: &[Vec<Vec<u8>>], checksums: bool) -> Result<Vec<Seen>, StoreError> {
         let mut seen = self.reader().observe_each(records, Head::Whole).await?;
         if checksums {
-            let there = |slot: &&mut SeenSlot| matches!(slot.content, Content::Text { .. });
-            let mut slots: Vec<_> = seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).filter(there).collect();
-            let redis_keys: Vec<_> = slots.iter().map(|slot| slot.redis_key.clone()).collect();
+            let there = |key: &&mut SeenKey| matches!(key.content, Content::Text { .. });
+            let mut keys: Vec<_> = seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(there).collect();
+            let redis_keys: Vec<_> = keys.iter().map(|key| key.redis_key.clone()).collect();
             let redis_keys: Vec<_> = redis_keys.iter().map(Vec::as_slice).collect();
-            for (slot, dump) in slots.iter_mut().zip(self.dumps(&redis_keys).await?) {
-                slot.checksum = dump.and_then(|dump| dump.last_chunk().copied());
+            for (key, dump) in keys.iter_mut().zip(self.dumps(&redis_keys).await?) {
+                key.checksum = dump.and_then(|dump| dump.last_chunk().copied());
             }
         }
         Ok(seen)

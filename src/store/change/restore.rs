@@ -6,7 +6,7 @@ mod outlook;
 pub use self::fate::{Became, Fate, Return};
 use self::outlook::Left;
 use super::writer::Writer;
-use crate::domain::record::{Deadline, SeenSlot};
+use crate::domain::record::{Deadline, SeenKey};
 use crate::store::backup::Saved;
 use crate::store::cluster::client::Link;
 use crate::store::error::StoreError;
@@ -105,7 +105,7 @@ impl Writer {
 }
 
 /// What stands at a Redis key: its DUMP, and a look at the key.
-type There = (Vec<u8>, SeenSlot);
+type There = (Vec<u8>, SeenKey);
 
 /// The DUMP of each Redis key and a look at the key; `None` for one that is gone.
 async fn there(link: &Link, redis_keys: &[&[u8]]) -> Result<Vec<Option<There>>, StoreError> {
@@ -113,7 +113,7 @@ async fn there(link: &Link, redis_keys: &[&[u8]]) -> Result<Vec<Option<There>>, 
     let seen = link.reader().look(&wanted, 0).await?;
     let dumps = link.dumps(redis_keys).await?;
     let pairs = dumps.into_iter().zip(seen);
-    Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.slots.pop()?))).collect())
+    Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.keys.pop()?))).collect())
 }
 
 impl Link {
@@ -138,7 +138,7 @@ fn is_of_restore(error: &StoreError) -> bool {
 
 /// True when what is there is what was sent: many locks hold the same bytes, and end at another moment. What was sent is a
 /// DUMP, or was made from the string.
-fn is_back(saved: &Saved, dump: &[u8], now: &SeenSlot) -> bool {
+fn is_back(saved: &Saved, dump: &[u8], now: &SeenKey) -> bool {
     let same_deadline = match saved.expires_at_ms {
         Some(at) => now.deadline.is_at(at),
         None => now.deadline == Deadline::Never,
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_lock_taken_anew_with_the_same_bytes_is_not_what_came_back() {
         let sent = |expires_at_ms| Saved { redis_key: b"a".to_vec(), dump: b"1".to_vec(), ttl_ms: None, expires_at_ms };
-        let now = |deadline| SeenSlot::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline);
+        let now = |deadline| SeenKey::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline);
         let is_there = |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), &now(deadline));
         assert!(is_there("1", Deadline::At(50_000)) && is_there("1", Deadline::Between(50_001, 50_001)));
         for other in [Deadline::At(50_001), Deadline::Between(50_055, 50_055), Deadline::Never, Deadline::Unknown] {
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn what_was_made_from_a_string_is_known_by_the_string() {
-        let slot = |text: &str| SeenSlot::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never);
-        let saved = Saved::of_whole(&slot("1")).unwrap();
-        assert!(is_back(&saved, b"as the server writes it", &slot("1")));
-        assert!(!is_back(&saved, b"as the server writes it", &slot("2")));
+        let seen = |text: &str| SeenKey::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never);
+        let saved = Saved::of_whole(&seen("1")).unwrap();
+        assert!(is_back(&saved, b"as the server writes it", &seen("1")));
+        assert!(!is_back(&saved, b"as the server writes it", &seen("2")));
     }
 }

@@ -6,7 +6,7 @@ use super::batch::{self, Batch};
 use super::change::{Action, Outcome};
 use super::writer::Writer;
 use crate::domain::record::deadline::SLACK_MS;
-use crate::domain::record::{Comparison, Content, Expiry, Identity, Observation, SeenSlot};
+use crate::domain::record::{Comparison, Content, Expiry, Identity, Observation, SeenKey};
 use crate::store::cluster::scripted::Script;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -111,8 +111,8 @@ impl Writer {
         if let Some(Err(error)) = now.iter().find(|now| now.as_ref().is_err_and(StoreError::lost_the_reply)) {
             return Err(error.clone());
         }
-        let is_still = |seen: &SeenSlot, now: &Observation| {
-            let seen = Observation { server_ms: None, slots: vec![seen.clone()], atomic: true };
+        let is_still = |seen: &SeenKey, now: &Observation| {
+            let seen = Observation { server_ms: None, keys: vec![seen.clone()], atomic: true };
             Identity::of(&seen).compare(now) == Comparison::Same
         };
         let pairs = elsewhere.iter().zip(&now);
@@ -152,15 +152,15 @@ impl Writer {
 }
 
 fn is_made(now: &Observation, action: Action) -> bool {
-    let slot = &now.slots[0];
+    let key = &now.keys[0];
     match action {
-        Action::Remove => slot.content == Content::Absent,
+        Action::Remove => key.content == Content::Absent,
         Action::ExpireIn(ttl) => {
-            slot.content != Content::Absent && matches!(slot.expiry, Expiry::In(left) if left <= ttl)
+            key.content != Content::Absent && matches!(key.expiry, Expiry::In(left) if left <= ttl)
         }
         Action::ExpireAt(at) => {
             let ends = |left: u64| now.server_ms.is_some_and(|now| now + left <= at + SLACK_MS);
-            slot.content != Content::Absent && matches!(slot.expiry, Expiry::In(left) if ends(left))
+            key.content != Content::Absent && matches!(key.expiry, Expiry::In(left) if ends(left))
         }
     }
 }
@@ -171,8 +171,8 @@ mod tests {
     use crate::domain::record::Deadline;
 
     fn made(content: Content, expiry: Expiry, action: Action) -> bool {
-        let slots = vec![SeenSlot::new(b"idem:k", content, expiry, Deadline::Unknown)];
-        is_made(&Observation { server_ms: Some(1), slots, atomic: true }, action)
+        let keys = vec![SeenKey::new(b"idem:k", content, expiry, Deadline::Unknown)];
+        is_made(&Observation { server_ms: Some(1), keys, atomic: true }, action)
     }
 
     /// Rule: a change whose reply was lost was made when the Redis key is as the change would have left that key.

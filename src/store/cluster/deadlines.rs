@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use redis::Value;
 
 use super::client::Link;
-use crate::domain::record::{Content, Deadline, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Observation, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -43,10 +43,10 @@ impl Link {
         &self,
         seen: impl IntoIterator<Item = &'a Observation>,
     ) -> Result<(), StoreError> {
-        let mut slots = seen.into_iter().flat_map(|seen| &seen.slots);
-        let is_unknown = |slot: &&SeenSlot| slot.content != Content::Absent && slot.deadline == Deadline::Unknown;
-        let Some(slot) = slots.find(is_unknown) else { return Ok(()) };
-        let redis_key = slot.redis_key.escape_ascii();
+        let mut keys = seen.into_iter().flat_map(|seen| &seen.keys);
+        let is_unknown = |key: &&SeenKey| key.content != Content::Absent && key.deadline == Deadline::Unknown;
+        let Some(key) = keys.find(is_unknown) else { return Ok(()) };
+        let redis_key = key.redis_key.escape_ascii();
         let why = format!("when {redis_key} expires has to be known for a change: +eval, and +pexpiretime or +time");
         Err(StoreError::Permission { target: self.name(), why })
     }

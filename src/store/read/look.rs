@@ -1,7 +1,7 @@
 //! The look that a change is compared with: sharp enough to tell the record from every other that may take its place.
 
 use super::reader::{Depth, Head, Reader, Seen};
-use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::store::cluster::client::Link;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -62,27 +62,27 @@ impl Reader {
         let mut replies = self.link().ask_each(&pipeline).await;
         let server_ms = replies.pop().and_then(Result::ok).and_then(reply::millis);
         let mut replies = replies.into_iter();
-        let mut slot = |key: &Vec<u8>| match (replies.next(), replies.next()) {
-            (Some(value), Some(at)) => seen_slot(self.link(), key, value?, &at?, server_ms),
+        let mut look = |key: &Vec<u8>| match (replies.next(), replies.next()) {
+            (Some(value), Some(at)) => seen_key(self.link(), key, value?, &at?, server_ms),
             _ => Err(self.link().unexpected("GETRANGE")),
         };
         let record = |keys: &Vec<Vec<u8>>| {
             // Each takes its replies, also behind one that has failed.
-            let slots: Vec<_> = keys.iter().map(&mut slot).collect();
-            let slots = slots.into_iter().collect::<Result<_, _>>()?;
-            Ok(Observation { server_ms, atomic: keys.len() == 1, slots })
+            let seen: Vec<_> = keys.iter().map(&mut look).collect();
+            let seen = seen.into_iter().collect::<Result<_, _>>()?;
+            Ok(Observation { server_ms, atomic: keys.len() == 1, keys: seen })
         };
         records.iter().map(record).collect()
     }
 }
 
-fn seen_slot(
+fn seen_key(
     link: &Link,
     key: &[u8],
     value: redis::Value,
     at: &redis::Value,
     server_ms: Option<u64>,
-) -> Result<SeenSlot, StoreError> {
+) -> Result<SeenKey, StoreError> {
     let at = reply::integer(at).ok_or_else(|| link.unexpected("PEXPIRETIME"))?;
     let deadline = Deadline::from_pexpiretime(at);
     let content = match at {
@@ -95,13 +95,13 @@ fn seen_slot(
         }
     };
     let expiry = Expiry::until(deadline, server_ms.unwrap_or_default());
-    Ok(SeenSlot::new(key, content, expiry, deadline))
+    Ok(SeenKey::new(key, content, expiry, deadline))
 }
 
 /// True when the look is all that can be told of the record.
 fn is_told(seen: &Seen) -> bool {
     match seen {
-        Ok(seen) => seen.server_ms.is_some() && seen.slots.iter().all(SeenSlot::is_sharp),
+        Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(SeenKey::is_sharp),
         Err(error) => error.lost_the_reply(),
     }
 }

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
 use crate::store::connection::reply;
 
 /// Reads the reply of `observe.lua` for these Redis keys.
 pub(in crate::store) fn observation(value: Value, keys: &[Vec<u8>]) -> Option<Observation> {
     let mut items = reply::array(value)?.into_iter();
     let server_ms = u64::try_from(reply::integer(&items.next()?)?).ok();
-    let slots = keys.iter().map(|key| seen_slot(key, items.next()?, server_ms)).collect::<Option<_>>()?;
-    Some(Observation { server_ms, slots, atomic: true })
+    let seen = keys.iter().map(|key| seen_key(key, items.next()?, server_ms)).collect::<Option<_>>()?;
+    Some(Observation { server_ms, keys: seen, atomic: true })
 }
 
-fn seen_slot(key: &[u8], value: Value, server_ms: Option<u64>) -> Option<SeenSlot> {
+fn seen_key(key: &[u8], value: Value, server_ms: Option<u64>) -> Option<SeenKey> {
     let parts = <[Value; 10]>::try_from(reply::array(value)?).ok()?;
     let [kind, pttl, deadline, exact, idle, memory, length, checksum, head, ends] = parts;
     let number = |value: Value| reply::integer(&value);
@@ -33,11 +33,11 @@ fn seen_slot(key: &[u8], value: Value, server_ms: Option<u64>) -> Option<SeenSlo
         (expiry, _) => expiry,
     };
     let deadline = deadline_of(number(deadline)?, number(exact)? == 1);
-    Some(SeenSlot {
+    Some(SeenKey {
         checksum: reply::bytes(checksum)?.try_into().ok(),
         idle: u64::try_from(number(idle)?).ok().map(Duration::from_secs),
         memory: u64::try_from(number(memory)?).ok(),
-        ..SeenSlot::new(key, content, expiry, deadline)
+        ..SeenKey::new(key, content, expiry, deadline)
     })
 }
 

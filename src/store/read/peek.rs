@@ -3,7 +3,7 @@
 use redis::{Pipeline, Value};
 
 use super::reader::{Head, Reader, Seen, of_the_record};
-use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -17,7 +17,7 @@ impl Reader {
         let seen = self.peek_each(records, head).await.into_iter().map(of_the_record);
         let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
         self.measure(seen.iter_mut().flatten()).await?;
-        self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).collect(), head).await?;
+        self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(), head).await?;
         Ok(seen)
     }
 
@@ -36,9 +36,9 @@ impl Reader {
         };
         let record = |keys: &Vec<Vec<u8>>| {
             // Each takes its replies, also behind one that has failed.
-            let slots: Vec<_> = keys.iter().map(&mut peeked).collect();
-            let slots = slots.into_iter().collect::<Result<_, _>>()?;
-            Ok(Observation { server_ms: None, atomic: keys.len() == 1, slots })
+            let seen: Vec<_> = keys.iter().map(&mut peeked).collect();
+            let seen = seen.into_iter().collect::<Result<_, _>>()?;
+            Ok(Observation { server_ms: None, atomic: keys.len() == 1, keys: seen })
         };
         records.iter().map(record).collect()
     }
@@ -49,7 +49,7 @@ impl Reader {
         value: Result<Value, StoreError>,
         pttl: Result<Value, StoreError>,
         most: Head,
-    ) -> Result<SeenSlot, StoreError> {
+    ) -> Result<SeenKey, StoreError> {
         let pttl = reply::integer(&pttl?).ok_or_else(|| self.link().unexpected("PTTL"))?;
         let content = match value {
             Err(StoreError::Refused { code, .. }) if code == "WRONGTYPE" => Content::Other(String::new()),
@@ -62,7 +62,7 @@ impl Reader {
             }
         };
         let deadline = Deadline::from_pttl(pttl, None, None);
-        Ok(SeenSlot::new(key, content, Expiry::from_pttl(pttl), deadline))
+        Ok(SeenKey::new(key, content, Expiry::from_pttl(pttl), deadline))
     }
 
     /// Asks for the lengths and types that are not known yet, in one round trip. What a node of a cluster does not answer
@@ -72,18 +72,18 @@ impl Reader {
     /// When the server could not be asked at all.
     pub async fn measure(&self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
         let mut open: Vec<_> =
-            seen.flat_map(|seen| &mut seen.slots).filter_map(|slot| Some((question(&slot.content)?, slot))).collect();
+            seen.flat_map(|seen| &mut seen.keys).filter_map(|key| Some((question(&key.content)?, key))).collect();
         let mut pipeline = redis::pipe();
-        for (command, slot) in &open {
-            pipeline.cmd(command).arg(&slot.redis_key);
+        for (command, key) in &open {
+            pipeline.cmd(command).arg(&key.redis_key);
         }
         let replies = if self.link().is_cluster() {
             Ok(self.link().ask_each(&pipeline).await)
         } else {
             self.link().ask_all(&pipeline).await
         };
-        for ((_, slot), reply) in open.iter_mut().zip(replies?) {
-            match (&mut slot.content, reply) {
+        for ((_, key), reply) in open.iter_mut().zip(replies?) {
+            match (&mut key.content, reply) {
                 (Content::Text { head, length }, Ok(Value::Int(now))) => {
                     *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
                 }

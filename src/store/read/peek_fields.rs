@@ -4,7 +4,7 @@
 use redis::{Cmd, Value};
 
 use super::reader::{Head, Reader};
-use crate::domain::record::{Content, Field, Hash, SeenSlot};
+use crate::domain::record::{Content, Field, Hash, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -16,9 +16,9 @@ impl Reader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub(super) async fn peek_fields(&self, slots: Vec<&mut SeenSlot>, head: Head) -> Result<(), StoreError> {
-        let mut hashes: Vec<_> = slots.into_iter().filter(|slot| slot.content.other_type() == Some("hash")).collect();
-        let keys: Vec<_> = hashes.iter().map(|slot| slot.redis_key.clone()).collect();
+    pub(super) async fn peek_fields(&self, seen: Vec<&mut SeenKey>, head: Head) -> Result<(), StoreError> {
+        let mut hashes: Vec<_> = seen.into_iter().filter(|key| key.content.other_type() == Some("hash")).collect();
+        let keys: Vec<_> = hashes.iter().map(|hash| hash.redis_key.clone()).collect();
         if keys.is_empty() {
             return Ok(());
         }
@@ -50,10 +50,10 @@ impl Reader {
         for ((_, field), value) in short.iter_mut().zip(values) {
             field.head = value.and_then(reply::bytes).unwrap_or_default();
         }
-        for (index, slot) in hashes.iter_mut().enumerate() {
+        for (index, hash) in hashes.iter_mut().enumerate() {
             let Some(count) = counts[index] else { continue };
-            let of_slot = fields.iter().filter(|(of, _)| *of == index).map(|(_, field)| field.clone());
-            slot.content = Content::Hash(Box::new(Hash::new(of_slot.collect(), count)));
+            let of_hash = fields.iter().filter(|(of, _)| *of == index).map(|(_, field)| field.clone());
+            hash.content = Content::Hash(Box::new(Hash::new(of_hash.collect(), count)));
         }
         Ok(())
     }

@@ -74,10 +74,10 @@ fn calls(records: &[Vec<Vec<u8>>]) -> impl Iterator<Item = &[Vec<Vec<u8>>]> {
 /// The records that a call read together.
 fn taken_apart(records: &[Vec<Vec<u8>>], all: Observation) -> impl Iterator<Item = Seen> {
     let (server_ms, atomic) = (all.server_ms, all.atomic);
-    let mut slots = all.slots.into_iter();
+    let mut seen = all.keys.into_iter();
     let record = move |keys: &Vec<Vec<u8>>| {
-        let slots: Vec<_> = slots.by_ref().take(keys.len()).collect();
-        Ok(Observation { server_ms, atomic: atomic || slots.len() == 1, slots })
+        let keys: Vec<_> = seen.by_ref().take(keys.len()).collect();
+        Ok(Observation { server_ms, atomic: atomic || keys.len() == 1, keys })
     };
     records.iter().map(record).collect::<Vec<_>>().into_iter()
 }

@@ -140,8 +140,7 @@ impl Reader {
                 Way::Commands => {
                     let mut seen = self.peek_each(records, head).await;
                     self.measure(seen.iter_mut().flatten()).await?;
-                    self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.slots).collect(), head)
-                        .await?;
+                    self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(), head).await?;
                     return Ok(seen);
                 }
             };
@@ -228,10 +227,10 @@ fn together(records: &[Vec<Vec<u8>>], read: Vec<Seen>) -> Vec<Seen> {
     let mut read = read.into_iter();
     let record = |keys: &Vec<Vec<u8>>| {
         let mut whole = read.next()?;
-        while whole.as_ref().is_ok_and(|seen| seen.slots.len() < keys.len()) {
+        while whole.as_ref().is_ok_and(|seen| seen.keys.len() < keys.len()) {
             whole = match (whole, read.next()?) {
                 (Ok(mut seen), Ok(mut more)) => {
-                    seen.slots.append(&mut more.slots);
+                    seen.keys.append(&mut more.keys);
                     Ok(Observation { atomic: false, ..seen })
                 }
                 (_, Err(error)) | (Err(error), _) => Err(error),

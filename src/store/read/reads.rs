@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::reader::{Head, Seen};
-use crate::domain::record::{Candidate, Content, Deadline, Expiry, Observation, SeenSlot};
+use crate::domain::record::{Candidate, Content, Deadline, Expiry, Observation, SeenKey};
 use crate::store::connection::{Token, Wire};
 use crate::store::error::StoreError;
 
@@ -71,7 +71,7 @@ impl Reads {
     }
 
     async fn record(self, stream: &mut Wire, candidate: &Candidate, now: Option<u64>) -> Result<Seen, StoreError> {
-        let mut slots = Vec::with_capacity(candidate.redis_keys.len());
+        let mut keys = Vec::with_capacity(candidate.redis_keys.len());
         let mut forbidden = None;
         for redis_key in &candidate.redis_keys {
             let mut content = self.content(stream, candidate).await?;
@@ -84,24 +84,24 @@ impl Reads {
                 }
             }
             match (content, expiry) {
-                (Ok(_), Ok(-2)) => slots.push(self.slot(redis_key, Content::Absent, -2)),
-                (Ok(content), Ok(expiry)) => slots.push(self.slot(redis_key, content, expiry)),
+                (Ok(_), Ok(-2)) => keys.push(self.seen_key(redis_key, Content::Absent, -2)),
+                (Ok(content), Ok(expiry)) => keys.push(self.seen_key(redis_key, content, expiry)),
                 (Err(error), _) | (_, Err(error)) => forbidden = Some(error),
             }
         }
         Ok(match forbidden {
             Some(error) => Err(error),
-            None => Ok(Observation { server_ms: now, atomic: slots.len() == 1, slots }),
+            None => Ok(Observation { server_ms: now, atomic: keys.len() == 1, keys }),
         })
     }
 
     /// `told` is the reply of PEXPIRETIME or PTTL.
-    fn slot(self, redis_key: &[u8], content: Content, told: i64) -> SeenSlot {
+    fn seen_key(self, redis_key: &[u8], content: Content, told: i64) -> SeenKey {
         let (expiry, deadline) = match self.exact {
             true => (Expiry::Never, Deadline::from_pexpiretime(told)),
             false => (Expiry::from_pttl(told), Deadline::from_pttl(told, None, None)),
         };
-        SeenSlot::new(redis_key, content, expiry, deadline)
+        SeenKey::new(redis_key, content, expiry, deadline)
     }
 
     async fn content(
@@ -130,16 +130,16 @@ impl Reads {
 /// left than its TTL otherwise.
 pub(super) fn set_expiries(seen: &mut Observation, after: Option<u64>) {
     seen.server_ms = after;
-    for slot in &mut seen.slots {
-        slot.expiry = Expiry::until(slot.deadline, after.unwrap_or_default());
+    for key in &mut seen.keys {
+        key.expiry = Expiry::until(key.deadline, after.unwrap_or_default());
     }
 }
 
 /// PTTL was asked between these two moments: behind a page of many records on a busy server up to 55 ms apart.
 fn set_deadlines(seen: &mut Observation, after: Option<u64>) {
-    for slot in &mut seen.slots {
-        if let Expiry::In(left) = slot.expiry {
-            slot.deadline = Deadline::from_pttl(i64::try_from(left).unwrap_or(i64::MAX), seen.server_ms, after);
+    for key in &mut seen.keys {
+        if let Expiry::In(left) = key.expiry {
+            key.deadline = Deadline::from_pttl(i64::try_from(left).unwrap_or(i64::MAX), seen.server_ms, after);
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::reader::{Head, Reader, Seen};
 use super::sampled_node::SampledNode;
-use crate::domain::record::{Content, Deadline, Expiry, SeenSlot};
+use crate::domain::record::{Content, Deadline, Expiry, SeenKey};
 use crate::domain::select::Rate;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -84,7 +84,7 @@ impl Sampler {
     ///
     /// # Errors
     /// As every read of a single server; of a cluster those of the last node that answers.
-    pub async fn next(&mut self) -> Result<Option<Vec<SeenSlot>>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<SeenKey>>, StoreError> {
         sleep_until(self.due).await;
         let Some(mut node) = self.nodes.pop_front() else { return self.end() };
         match node.next(self.reader.link(), page(self.rate), &mut self.random).await {
@@ -120,7 +120,7 @@ impl Sampler {
 
     /// # Errors
     /// The user may read nothing of what is there.
-    fn end(&self) -> Result<Option<Vec<SeenSlot>>, StoreError> {
+    fn end(&self) -> Result<Option<Vec<SeenKey>>, StoreError> {
         match &self.forbidden {
             Some((_, why)) if self.sampled == 0 => Err(why.clone()),
             _ => Ok(None),
@@ -128,7 +128,7 @@ impl Sampler {
     }
 
     /// Reads types and expiries, and the beginnings of the values that a schema may read.
-    async fn read(&mut self, keys: &[Vec<u8>]) -> Result<Vec<SeenSlot>, StoreError> {
+    async fn read(&mut self, keys: &[Vec<u8>]) -> Result<Vec<SeenKey>, StoreError> {
         let mut pipeline = redis::pipe();
         for key in keys {
             pipeline.cmd("TYPE").arg(key);
@@ -152,7 +152,7 @@ impl Sampler {
         self.read_on(&read, &mut seen).await?;
         for seen in seen {
             match seen {
-                Ok(seen) => rest.extend(seen.slots.into_iter().filter(|slot| slot.content != Content::Absent)),
+                Ok(seen) => rest.extend(seen.keys.into_iter().filter(|key| key.content != Content::Absent)),
                 Err(why) => self.forbidden.get_or_insert((0, why)).0 += 1,
             }
         }
@@ -164,8 +164,7 @@ impl Sampler {
 impl Sampler {
     /// Reads more of the first values that are longer than what was read of them.
     async fn read_on(&self, records: &[Vec<Vec<u8>>], seen: &mut [Seen]) -> Result<(), StoreError> {
-        let is_cut =
-            |seen: &Seen| seen.as_ref().is_ok_and(|seen| seen.slots.iter().any(|slot| !slot.content.is_whole()));
+        let is_cut = |seen: &Seen| seen.as_ref().is_ok_and(|seen| seen.keys.iter().any(|key| !key.content.is_whole()));
         let cut: Vec<_> = (0..seen.len()).filter(|index| is_cut(&seen[*index])).take(MOST_FURTHER).collect();
         let wanted: Vec<_> = cut.iter().map(|index| records[*index].clone()).collect();
         for (index, more) in cut.into_iter().zip(self.reader.peek(&wanted, FURTHER).await?) {
@@ -191,9 +190,9 @@ fn part(size: Option<u64>, there: Option<u64>, wanted: usize, nodes: usize) -> u
     usize::try_from(part).unwrap_or(wanted).max(1)
 }
 
-fn other(key: &[u8], kind: &str, left: i64) -> SeenSlot {
+fn other(key: &[u8], kind: &str, left: i64) -> SeenKey {
     let (expiry, deadline) = (Expiry::from_pttl(left), Deadline::from_pttl(left, None, None));
-    SeenSlot::new(key, Content::Other(kind.to_owned()), expiry, deadline)
+    SeenKey::new(key, Content::Other(kind.to_owned()), expiry, deadline)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep_until};
 use super::reader::{Head, Reader, Seen};
 use super::scan_nodes::Nodes;
 use super::scan_page::Found;
-use crate::domain::record::{Candidate, Content, Observation, SeenSlot};
+use crate::domain::record::{Candidate, Content, Observation, SeenKey};
 use crate::domain::schema::Catalog;
 use crate::store::error::StoreError;
 
@@ -68,7 +68,7 @@ impl Walk {
     /// Makes the lengths of these values known, which the last page held. Where a good part of a page is asked for, the
     /// pages after it bring the lengths along.
     pub async fn measure(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
-        let cut = |seen: &&mut Observation| seen.slots.iter().any(|slot| !slot.content.is_whole());
+        let cut = |seen: &&mut Observation| seen.keys.iter().any(|key| !key.content.is_whole());
         let wanted: Vec<_> = seen.filter(cut).collect();
         self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
         self.reader.measure(wanted.into_iter()).await
@@ -79,8 +79,8 @@ impl Walk {
     /// # Errors
     /// As every read.
     pub async fn weigh(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
-        let present = |slot: &&SeenSlot| slot.content != Content::Absent;
-        let weight = |seen: &Observation| seen.slots.iter().filter(present).map(|slot| slot.memory).sum();
+        let present = |key: &&SeenKey| key.content != Content::Absent;
+        let weight = |seen: &Observation| seen.keys.iter().filter(present).map(|key| key.memory).sum();
         let seen = self.reader.observe(records, Head::Bytes(0)).await?;
         Ok(seen.iter().map(|seen| seen.as_ref().ok().and_then(weight)).collect())
     }
@@ -161,7 +161,7 @@ impl Walk {
             };
             match read {
                 Ok(seen) => {
-                    let found = places.into_iter().zip(seen).map(|((candidate, slot), seen)| (candidate, slot, seen));
+                    let found = places.into_iter().zip(seen).map(|((candidate, role), seen)| (candidate, role, seen));
                     records.extend(found.filter_map(record));
                 }
                 Err(error) => self.nodes.miss(error)?,
@@ -190,7 +190,7 @@ impl Walk {
     /// that completed in between looks like that too.
     async fn settle(&mut self, records: &mut Vec<(Candidate, Observation)>) -> Result<(), StoreError> {
         let both =
-            |seen: &Observation| seen.slots.len() > 1 && seen.slots.iter().all(|slot| slot.content != Content::Absent);
+            |seen: &Observation| seen.keys.len() > 1 && seen.keys.iter().all(|key| key.content != Content::Absent);
         let doubtful: Vec<_> = (0..records.len()).filter(|index| both(&records[*index].1)).collect();
         if doubtful.is_empty() {
             return Ok(());
@@ -209,14 +209,14 @@ impl Walk {
 }
 
 fn has_another_type(seen: &Observation) -> bool {
-    seen.slots.iter().any(|slot| matches!(slot.content, Content::Other(_)))
+    seen.keys.iter().any(|key| matches!(key.content, Content::Other(_)))
 }
 
 /// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where
 /// there is one.
-fn record((candidate, slot, seen): Found) -> Option<(Candidate, Observation)> {
+fn record((candidate, role, seen): Found) -> Option<(Candidate, Observation)> {
     // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
     let seen = seen.ok()?;
-    let found_by_an_earlier_slot = seen.slots[..slot].iter().any(|slot| slot.content != Content::Absent);
-    (!seen.is_absent() && !found_by_an_earlier_slot).then_some((candidate, seen))
+    let found_by_an_earlier_key = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
+    (!seen.is_absent() && !found_by_an_earlier_key).then_some((candidate, seen))
 }

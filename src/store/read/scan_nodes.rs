@@ -162,9 +162,9 @@ impl Nodes {
     fn of_moved_slots(&self, mut page: Page) -> Page {
         if let Some(moved) = &self.moved {
             let has_moved =
-                |candidate: &Candidate, slot: usize| moved.contains(&hash_slot::of(&candidate.redis_keys[slot]));
-            page.found.retain(|(candidate, slot, _)| has_moved(candidate, *slot));
-            page.elsewhere.retain(|(candidate, slot)| has_moved(candidate, *slot));
+                |candidate: &Candidate, role: usize| moved.contains(&hash_slot::of(&candidate.redis_keys[role]));
+            page.found.retain(|(candidate, role, _)| has_moved(candidate, *role));
+            page.elsewhere.retain(|(candidate, role)| has_moved(candidate, *role));
         }
         page
     }

@@ -115,10 +115,10 @@ impl Pages {
         let Asked { looked_at, places, weighed, elsewhere, reads, at } = asked;
         let mut page = Page { looked_at, found: Vec::with_capacity(places.len()), elsewhere };
         let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
-        for ((candidate, slot), seen) in places.into_iter().zip(seen) {
+        for ((candidate, role), seen) in places.into_iter().zip(seen) {
             match seen {
-                Err(error) if error.is_redirect() => page.elsewhere.push((candidate, slot)),
-                seen => page.found.push((candidate, slot, seen)),
+                Err(error) if error.is_redirect() => page.elsewhere.push((candidate, role)),
+                seen => page.found.push((candidate, role, seen)),
             }
         }
         let (small, others) = small_hashes::weighed(&mut self.stream, weighed).await?;
@@ -133,10 +133,10 @@ impl Pages {
 
     /// Takes in the small hashes that are on their way.
     async fn take_hashes(&mut self, page: &mut Page) -> Result<(), StoreError> {
-        for ((candidate, slot), seen) in self.hashes.seen(&mut self.stream).await? {
+        for ((candidate, role), seen) in self.hashes.seen(&mut self.stream).await? {
             match seen {
-                Some(seen) => page.found.push((candidate, slot, Ok(seen))),
-                None => page.elsewhere.push((candidate, slot)),
+                Some(seen) => page.found.push((candidate, role, Ok(seen))),
+                None => page.elsewhere.push((candidate, role)),
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 //! and the client three times as long.
 
 use super::reads::{about_the_key, number, set_expiries, time};
-use crate::domain::record::{Candidate, Content, Deadline, Expiry, Field, Hash, Observation, SeenSlot};
+use crate::domain::record::{Candidate, Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
 use crate::store::cluster::deadlines::{TRIED, is_known};
 use crate::store::connection::{Token, Wire};
 use crate::store::error::StoreError;
@@ -96,8 +96,8 @@ impl SmallHashes {
             }
             return Ok(None);
         }
-        let slot = SeenSlot::new(redis_key, content, Expiry::Never, Deadline::from_pexpiretime(told));
-        Ok(Some(Observation { server_ms: None, atomic: true, slots: vec![slot] }))
+        let seen = SeenKey::new(redis_key, content, Expiry::Never, Deadline::from_pexpiretime(told));
+        Ok(Some(Observation { server_ms: None, atomic: true, keys: vec![seen] }))
     }
 }
 

@@ -93,6 +93,6 @@ fn what_each_schemas_own_steps_store_is_claimed() {
 }
 
 fn readings(record: &Record, seen: &Observation) -> Vec<Reading> {
-    let slots = seen.slots.iter().enumerate();
-    slots.map(|(slot, seen)| decode::read(&record.schema, slot, &seen.content)).collect()
+    let keys = seen.keys.iter().enumerate();
+    keys.map(|(role, seen)| decode::read(&record.schema, role, &seen.content)).collect()
 }

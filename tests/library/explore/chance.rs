@@ -73,21 +73,21 @@ impl<'a> Walk<'a> {
     fn befalls(&mut self, worker: u8, fault: Fault, chance: &mut fastrand::Rng) {
         let Some(used) = self.used.with(fault, MOST.parse().unwrap()) else { return };
         let point = self.performer.program.points[usize::from(self.points[usize::from(worker)])];
-        let slot = chance.usize(..self.performer.redis_keys.len());
+        let role = chance.usize(..self.performer.redis_keys.len());
         let act = match (fault, point.does, point.fails_to) {
             (Fault::Expiry, ..) => {
-                let Some(passes) = self.left(slot) else { return };
-                let ends = |slot: &usize| self.left(*slot).is_some_and(|left| left.abs_diff(passes) < AT_ONE_MOMENT);
-                let first = (0..slot).find(ends).unwrap_or(slot);
+                let Some(passes) = self.left(role) else { return };
+                let ends = |role: &usize| self.left(*role).is_some_and(|left| left.abs_diff(passes) < AT_ONE_MOMENT);
+                let first = (0..role).find(ends).unwrap_or(role);
                 self.passes(passes);
                 Act::Expiry(number(first))
             }
             (Fault::Evict, ..) => {
-                let redis_key = self.performer.redis_keys[slot].clone();
+                let redis_key = self.performer.redis_keys[role].clone();
                 if ask(&mut self.performer.connection, &[b"DEL", &redis_key[..]]) == StepReply::Integer(0) {
                     return;
                 }
-                Act::Evict(number(slot))
+                Act::Evict(number(role))
             }
             (Fault::Crash, ..) if !point.waits => {
                 self.points[usize::from(worker)] = 0;
@@ -108,17 +108,17 @@ impl<'a> Walk<'a> {
         self.used = used;
     }
 
-    /// The TTL of a slot; `None` where the Redis key has none, or is not there.
-    fn left(&mut self, slot: usize) -> Option<u64> {
-        u64::try_from(self.performer.pttl(slot)).ok()
+    /// The TTL of a role's Redis key; `None` where the key has none, or is not there.
+    fn left(&mut self, role: usize) -> Option<u64> {
+        u64::try_from(self.performer.pttl(role)).ok()
     }
     /// Time passes on the server: every TTL is so much shorter.
     fn passes(&mut self, ms: u64) {
-        for slot in 0..self.performer.redis_keys.len() {
-            let Some(left) = self.left(slot) else { continue };
+        for role in 0..self.performer.redis_keys.len() {
+            let Some(left) = self.left(role) else { continue };
             let left = left.saturating_sub(ms);
             let left = if left < AT_ONE_MOMENT { 0 } else { left }.to_string();
-            let redis_key = self.performer.redis_keys[slot].clone();
+            let redis_key = self.performer.redis_keys[role].clone();
             ask(&mut self.performer.connection, &[b"PEXPIRE", &redis_key[..], left.as_bytes()]);
         }
     }
@@ -171,8 +171,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn number(slot: usize) -> u8 {
-    u8::try_from(slot).unwrap()
+fn number(role: usize) -> u8 {
+    u8::try_from(role).unwrap()
 }
 
 /// Lets the workers of `sim` play schedules; gives what the binary says of each.

@@ -9,7 +9,7 @@ use idemctl::explore::Limits;
 fn can_hide_a_worker(performer: &mut Performer) -> bool {
     let rules = rules(performer, 3, "expiry=2,crash=1,lost=1,fail=1".parse().unwrap());
     let explored = explored(performer, rules, Limits { most_states: usize::MAX, forgets: false });
-    explored.reached.iter().any(|reached| reached.holder_lives && reached.keys.slots.iter().all(Option::is_some))
+    explored.reached.iter().any(|reached| reached.holder_lives && reached.keys.held.iter().all(Option::is_some))
 }
 
 #[test]

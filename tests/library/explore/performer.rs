@@ -83,23 +83,23 @@ impl Performer {
         }
     }
 
-    pub fn pttl(&mut self, slot: usize) -> i64 {
-        let redis_key = self.redis_keys[slot].clone();
+    pub fn pttl(&mut self, role: usize) -> i64 {
+        let redis_key = self.redis_keys[role].clone();
         self.number(&[b"PTTL", &redis_key])
     }
 
     fn read(&mut self) -> Keys {
-        let mut slots = Vec::new();
+        let mut held = Vec::new();
         for redis_key in self.redis_keys.clone() {
             let pttl = self.number(&[b"PTTL", &redis_key]);
             let dump = ask(&mut self.connection, &[b"DUMP", &redis_key[..]]);
             let text = ask(&mut self.connection, &[b"GET", &redis_key[..]]);
-            slots.push(match (dump, text) {
+            held.push(match (dump, text) {
                 (StepReply::Text(dump), StepReply::Text(text)) => Some(Held::read(dump, Content::text(text), pttl)),
                 _ => None,
             });
         }
-        Keys { slots, clock_ms: 0 }
+        Keys { held, clock_ms: 0 }
     }
 }
 
@@ -109,7 +109,7 @@ impl Perform for Performer {
     async fn perform(&mut self, before: &Keys, caller: u8, ask_number: u8) -> Result<Performed, Infallible> {
         loop {
             let since = std::time::Instant::now();
-            for (redis_key, held) in self.redis_keys.clone().iter().zip(&before.slots) {
+            for (redis_key, held) in self.redis_keys.clone().iter().zip(&before.held) {
                 ask(&mut self.connection, &[b"DEL", &redis_key[..]]);
                 if let Some(held) = held {
                     let ttl = held.ttl_ms.unwrap_or(0).to_string();

@@ -19,7 +19,7 @@ pub(crate) enum Form {
 impl Form {
     /// The form of a value of this case; `document` is the value as JSON, for a case that is JSON.
     pub(super) fn of(schema: &Schema, case: &ValueCase, document: Option<&Json<'_>>, whole: bool) -> Self {
-        if case.is_opaque() && !schema.slots[case.slot].template.has_prefix() {
+        if case.is_opaque() && !schema.keys[case.role].template.has_prefix() {
             return Self::Foreign("any text is of its form, and its Redis key has no literal prefix".to_owned());
         }
         let (Some(closed), Some(document)) = (&case.closed, document) else { return Self::Own };

@@ -1,10 +1,10 @@
-//! What a slot turned out to hold under a schema.
+//! What a Redis key turned out to hold under a schema.
 
 use serde_json::Value;
 
 use super::form::Form;
 use super::stored::Stored;
-use crate::domain::schema::{Past, SlotIs};
+use crate::domain::schema::{KeyIs, Past};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
@@ -25,15 +25,15 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// True when a `when` condition's word holds for the slot.
-    pub fn is(&self, asked: &SlotIs) -> bool {
+    /// True when a `when` condition's word holds for the Redis key.
+    pub fn is(&self, asked: &KeyIs) -> bool {
         match asked {
-            SlotIs::Absent => self.is_absent(),
-            SlotIs::Present => !self.is_absent(),
-            SlotIs::Reclaimable => self.lapsed() == Some(Past::Reclaimable),
-            SlotIs::Unreadable => self.unread().is_some(),
-            SlotIs::WrongType => matches!(self, Self::WrongType(_)),
-            SlotIs::Value(case) => {
+            KeyIs::Absent => self.is_absent(),
+            KeyIs::Present => !self.is_absent(),
+            KeyIs::Reclaimable => self.lapsed() == Some(Past::Reclaimable),
+            KeyIs::Unreadable => self.unread().is_some(),
+            KeyIs::WrongType => matches!(self, Self::WrongType(_)),
+            KeyIs::Value(case) => {
                 matches!(self, Self::Value(decoded) if decoded.case == *case && decoded.lapsed.is_none())
             }
         }

@@ -21,7 +21,7 @@ fn result_value(schema: &Schema, response: &Response) -> Vec<u8> {
 }
 
 fn decoded(schema: &Schema, content: &Content) -> Decoded {
-    match read(schema, schema.result_slot(), content) {
+    match read(schema, schema.result_role(), content) {
         Reading::Value(decoded) => *decoded,
         other => panic!("{other:?}"),
     }
@@ -86,9 +86,9 @@ fn why_a_value_is_unreadable() {
 }
 
 /// Whether the schema writes such a value: nothing, or why not; and the case that its scripts take it for.
-fn form(schema_name: &str, slot: usize, value: &str) -> (Option<String>, Option<String>) {
+fn form(schema_name: &str, role: usize, value: &str) -> (Option<String>, Option<String>) {
     let schema = schema(schema_name);
-    let reading = read(&schema, slot, &text(value));
+    let reading = read(&schema, role, &text(value));
     let case = reading.decoded().map(|value| schema.values[value.case].name.clone());
     (reading.foreign_because().map(str::to_owned), case)
 }
@@ -96,7 +96,7 @@ fn form(schema_name: &str, slot: usize, value: &str) -> (Option<String>, Option<
 /// Rule: a value is claimed whatever the order of its fields, its whitespace, and what stands in its open fields.
 #[test]
 fn what_a_service_may_write_is_its_own() {
-    for (schema, slot, value) in [
+    for (schema, role, value) in [
         ("go-middleware", 0, r#"{"status":"PENDING"}"#),
         ("go-middleware", 0, r#" { "status" : "PENDING" } "#),
         ("go-middleware", 0, r#"{"status":"COMPLETED","code":201,"headers":null,"body":null}"#),
@@ -118,7 +118,7 @@ fn what_a_service_may_write_is_its_own() {
             r#"{"state":"completed","owner":"a","fingerprint":"","created_at":1,"completed_at":2,"response":null}"#,
         ),
     ] {
-        assert_eq!(form(schema, slot, value).0, None, "{schema}: {value}");
+        assert_eq!(form(schema, role, value).0, None, "{schema}: {value}");
     }
 }
 
@@ -132,7 +132,7 @@ fn what_no_service_writes_is_somebody_elses() {
     const NO_HEADER: &str = r#"{"status":1,"response":{"StatusCode":1,"Body":""}}"#;
     const NULL_CODE: &str = r#"{"status":"COMPLETED","code":null,"headers":{},"body":""}"#;
     const DEEP: &str = r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":"","x":1}}"#;
-    for (schema, slot, value, field, fault, case) in [
+    for (schema, role, value, field, fault, case) in [
         ("go-chi", 0, r#"{"status":0,"name":"Ann"}"#, "/name", EXTRA, "in-progress"),
         ("go-chi", 0, r#"{"status":1,"result":"x"}"#, "/result", EXTRA, "completed"),
         ("go-chi", 0, r#"{"status":1}"#, "/response", MISSING, "completed"),
@@ -147,7 +147,7 @@ fn what_no_service_writes_is_somebody_elses() {
         ("event-driven", 1, r#"{"statusCode":200,"extra":1}"#, "/extra", EXTRA, "stored"),
     ] {
         let wanted = (Some(format!("`{field}` {fault}")), Some(case.to_owned()));
-        assert_eq!(form(schema, slot, value), wanted, "{schema}: {value}");
+        assert_eq!(form(schema, role, value), wanted, "{schema}: {value}");
     }
     assert_eq!(form("event-consumer", 0, "2").0.as_deref(), Some("not one of the words the schema knows"));
     let strict = r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":1,"x":1}"#;
@@ -199,8 +199,8 @@ proptest! {
     fn nothing_makes_it_panic_whole_or_in_part(head in prop::collection::vec(any::<u8>(), 0..60), more in 0..3_u64) {
         let content = Content::Text { length: Some(head.len() as u64 + more), head };
         for schema in schemas() {
-            for slot in 0..schema.slots.len() {
-                let _ = read(&schema, slot, &content);
+            for role in 0..schema.keys.len() {
+                let _ = read(&schema, role, &content);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a value is to the forms of its slot: forms that open it one way share what comes out.
+//! What a value is to the forms of its role: forms that open it one way share what comes out.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::domain::schema::{Encoding, Opening, Pipeline, ValueCase};
 /// What the codecs of a way to open a value come to, or why they come to nothing.
 pub(super) type Undone<'a> = (&'a Opening, Result<Plain<'a>, String>);
 
-/// Undoes the codecs of each way in which these forms of a slot open a value.
+/// Undoes the codecs of each way in which these forms of a role open a value.
 pub(super) fn undone<'a>(cases: impl Iterator<Item = &'a ValueCase>, head: &'a [u8], whole: bool) -> Vec<Undone<'a>> {
     let mut ways: Vec<Undone<'_>> = Vec::new();
     for case in cases {

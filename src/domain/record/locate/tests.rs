@@ -92,7 +92,7 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
         is_owned: true,
     };
     let seen =
-        samples::seen(schema, &[(text(value), Expiry::Never), (Content::Absent, Expiry::In(0))][..schema.slots.len()]);
+        samples::seen(schema, &[(text(value), Expiry::Never), (Content::Absent, Expiry::In(0))][..schema.keys.len()]);
     let found = records(catalog, &candidate, &seen, &Thresholds::default());
     found.into_iter().map(|record| (record.schema.name.clone(), record.claim)).collect()
 }
@@ -159,8 +159,8 @@ proptest! {
         named in prop::option::of(prop::sample::select(vec!["express", "event-driven", "go-chi", "go-middleware-v1"])),
     ) {
         let catalog = catalog(named.as_slice(), prefix);
-        if let Some((found, slot)) = for_redis_key(&catalog, &redis_key) {
-            prop_assert_eq!(&found.redis_keys[slot], &redis_key);
+        if let Some((found, role)) = for_redis_key(&catalog, &redis_key) {
+            prop_assert_eq!(&found.redis_keys[role], &redis_key);
             let places = for_key(&catalog, &redis_key);
             let same = places.iter().find(|place| place.redis_keys == found.redis_keys && place.key == found.key);
             let scanned = catalog.scanned().iter().any(|schema| schema.name == found.schemas[0].name);

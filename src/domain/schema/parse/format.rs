@@ -6,7 +6,7 @@ use crate::domain::schema::forms::{State, Timestamp};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::opening::Encoding;
 use crate::domain::schema::raw::{OneOrMore, RawKeys, RawReply, RawSchema, RawTtl, RawValue};
-use crate::domain::schema::role::SlotKey;
+use crate::domain::schema::role::RoleKey;
 use crate::domain::schema::ttl::{FOR_EVER, TtlOf};
 use crate::domain::schema::value_template::Place;
 use crate::domain::schema::write_format::WriteFormat;
@@ -106,15 +106,15 @@ fn is_there(field: &str, is_there: bool) -> Checked<()> {
 }
 
 /// The place of a value: where there is one Redis key it need not be said.
-pub(super) fn place(raw: &RawValue, slots: &[SlotKey]) -> Checked<usize> {
+pub(super) fn place(raw: &RawValue, keys: &[RoleKey]) -> Checked<usize> {
     let Some(role) = raw.at else {
-        return match slots {
+        return match keys {
             [_] => Ok(0),
             _ => wrong("`at` is missing: does the value stand at `lock` or at `result`?"),
         };
     };
-    match slots.iter().position(|slot| slot.role == role) {
-        Some(slot) => Ok(slot),
+    match keys.iter().position(|key| key.role == role) {
+        Some(index) => Ok(index),
         None => wrong(format!("[keys] has no `{}`", role.as_str())).at("at"),
     }
 }

@@ -5,11 +5,11 @@ use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::prefix::{Prefix, PrefixPlace, Prefixes};
 use crate::domain::schema::raw::{RawCall, RawKeys, RawSchema};
-use crate::domain::schema::role::{Role, SlotKey};
+use crate::domain::schema::role::{Role, RoleKey};
 use crate::domain::schema::value_template::{Place, Template};
 
 /// Where a record is, under each prefix that the service has used: the one in use first.
-pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<Vec<(Prefix, Vec<SlotKey>)>> {
+pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<Vec<(Prefix, Vec<RoleKey>)>> {
     let place = place(raw)?;
     let keys = &raw.keys;
     let own = keys.prefix.texts();
@@ -27,15 +27,15 @@ pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<Vec<(P
     let texts = given.map_or(own, |given| vec![given]);
     let under = |text: &str| {
         let prefix = Prefix { text: text.to_owned(), place: place.clone() };
-        slots(raw, &prefix).map(|slots| (prefix, slots))
+        role_keys(raw, &prefix).map(|keys| (prefix, keys))
     };
     texts.into_iter().map(under).collect()
 }
 
 /// The Redis keys of a record, the lock's first.
-fn slots(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<SlotKey>> {
-    let keys = &raw.keys;
-    let named = match (&keys.record, &keys.lock, &keys.result) {
+fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
+    let written = &raw.keys;
+    let named = match (&written.record, &written.lock, &written.result) {
         (Some(record), None, None) => vec![(Role::Record, record)],
         (None, Some(lock), Some(result)) => vec![(Role::Lock, lock), (Role::Result, result)],
         (None, Some(lock), None) => vec![(Role::Lock, lock)],
@@ -43,36 +43,36 @@ fn slots(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<SlotKey>> {
         _ => return wrong("[keys] has either `record`, or `lock`, `result` or both"),
     };
     let ignore =
-        keys.ignore.iter().enumerate().map(|(index, text)| {
+        written.ignore.iter().enumerate().map(|(index, text)| {
             KeyTemplate::parse(text, &prefix.text, raw.format).or_else(wrong).at(index).at("ignore")
         });
     let ignored = ignore.collect::<Checked<Vec<_>>>()?;
-    let mut slots: Vec<SlotKey> = Vec::with_capacity(named.len());
+    let mut keys: Vec<RoleKey> = Vec::with_capacity(named.len());
     for (role, text) in named {
         let template = KeyTemplate::parse(text, &prefix.text, raw.format).or_else(wrong).at(role.as_str())?;
-        let template = match &keys.key {
+        let template = match &written.key {
             Some(pattern) => template.matching(pattern).or_else(wrong).at("key")?,
             None => template,
         };
         let template = template.without(&ignored);
         let template = if prefix.place == PrefixPlace::InFront { template.behind(&prefix.text) } else { template };
-        if slots.iter().any(|slot| slot.template == template) {
+        if keys.iter().any(|key| key.template == template) {
             return wrong("lock and result must have different Redis keys").at(role.as_str());
         }
-        slots.push(SlotKey { role, template });
+        keys.push(RoleKey { role, template });
     }
-    check_groups(raw, &slots)?;
-    Ok(slots)
+    check_groups(raw, &keys)?;
+    Ok(keys)
 }
 
 /// What an idempotency key is to idemctl has to be read from each of a record's Redis keys alike.
-fn check_groups(raw: &RawSchema, slots: &[SlotKey]) -> Checked<()> {
-    let [first, others @ ..] = slots else { return Ok(()) };
+fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
+    let [first, others @ ..] = keys else { return Ok(()) };
     if let Some(other) = others.iter().find(|other| other.template.groups() != first.template.groups()) {
         return wrong("lock and result write the groups and `{key}` alike, from the first to the last")
             .at(other.role.as_str());
     }
-    if let Some(fixed) = slots.iter().find(|slot| slot.template.is_fixed()).filter(|_| slots.len() > 1) {
+    if let Some(fixed) = keys.iter().find(|key| key.template.is_fixed()).filter(|_| keys.len() > 1) {
         let message = "a lock for all keys is a schema of its own, with `record`: no result tells which key holds it";
         return wrong(message).at(fixed.role.as_str());
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::domain::schema::forms::ValueCase;
 use crate::domain::schema::model::Script;
-use crate::domain::schema::role::{self, Role, SlotKey};
+use crate::domain::schema::role::{self, Role, RoleKey};
 use crate::domain::schema::value_template::Place;
 
 pub(super) struct Names {
     /// The version of the file format.
     pub(crate) format: u32,
     pub(crate) scripts: BTreeMap<String, Script>,
-    pub(crate) slots: Vec<SlotKey>,
+    pub(crate) keys: Vec<RoleKey>,
     pub(crate) values: Vec<ValueCase>,
     /// The names of forms that something is wrong with: what refers to them is not wrong for that.
     pub(crate) broken: Vec<String>,
@@ -20,14 +20,14 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The index of the slot that a placeholder of this role stands for.
-    pub(super) fn slot_of(&self, role: Role) -> Option<usize> {
-        role::slot_of(&self.slots, role)
+    /// The index of the key that a placeholder of this role stands for.
+    pub(super) fn index_of(&self, role: Role) -> Option<usize> {
+        role::index_of(&self.keys, role)
     }
 
-    /// The index of the slot with a role, by the role's word.
-    pub(super) fn slot(&self, role: &str) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.role.as_str() == role)
+    /// The index of the key with a role, by the role's word.
+    pub(super) fn index_named(&self, role: &str) -> Option<usize> {
+        self.keys.iter().position(|key| key.role.as_str() == role)
     }
 
     /// True for a form that something is wrong with.
@@ -35,8 +35,8 @@ impl Names {
         self.broken.iter().any(|broken| broken == name)
     }
 
-    /// The index of the value case with a name, of those at a slot.
-    pub(super) fn value(&self, slot: usize, name: &str) -> Option<usize> {
-        self.values.iter().position(|case| case.slot == slot && case.name == name)
+    /// The index of the value case with a name, of those at a role.
+    pub(super) fn value(&self, role: usize, name: &str) -> Option<usize> {
+        self.values.iter().position(|case| case.role == role && case.name == name)
     }
 }

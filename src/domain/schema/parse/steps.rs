@@ -6,7 +6,7 @@ use super::names::Names;
 use super::shadow;
 use crate::domain::schema::location::{AllChecked, At as _, Checked, all, gather, wrong};
 use crate::domain::schema::raw::{RawCall, RawReply, RawStep};
-use crate::domain::schema::steps::{Action, Call, Condition, Meaning, Pattern, Reply, SlotIs, Step};
+use crate::domain::schema::steps::{Action, Call, Condition, KeyIs, Meaning, Pattern, Reply, Step};
 use crate::domain::schema::value_template::{Place, Template};
 
 /// What a condition calls the payload by, beside the Redis keys.
@@ -67,7 +67,7 @@ fn both<A, B>(first: AllChecked<A>, second: AllChecked<B>) -> AllChecked<B> {
 
 /// Passes a word whose placeholders have a Redis key or a TTL of the schema to stand for.
 fn stands_for_something(names: &Names, word: &Template) -> Checked<()> {
-    if let Some(role) = word.roles().find(|role| names.slot_of(*role).is_none()) {
+    if let Some(role) = word.roles().find(|role| names.index_of(*role).is_none()) {
         return wrong(format!("`{{{0}}}` stands for nothing: [keys] has no `{0}`", role.as_str()));
     }
     if let Some(left) = word.leftover().filter(|_| names.format > 1) {
@@ -118,12 +118,12 @@ fn form(names: &Names, name: &str) -> Checked<Option<usize>> {
 /// A reply with a form comes where such a value stands, unless its conditions say more of the Redis keys.
 fn when_of_form(names: &Names, form: Option<usize>, when: Vec<Condition>) -> Vec<Condition> {
     let Some(form) = form else { return when };
-    let there = || vec![(names.values[form].slot, SlotIs::Value(form))];
+    let there = || vec![(names.values[form].role, KeyIs::Value(form))];
     if when.is_empty() {
-        return vec![Condition { slots: there(), other_payload: false }];
+        return vec![Condition { keys: there(), other_payload: false }];
     }
-    let says_more = |condition: Condition| match condition.slots.is_empty() && condition.other_payload {
-        true => Condition { slots: there(), ..condition },
+    let says_more = |condition: Condition| match condition.keys.is_empty() && condition.other_payload {
+        true => Condition { keys: there(), ..condition },
         false => condition,
     };
     when.into_iter().map(says_more).collect()
@@ -138,19 +138,19 @@ fn condition(names: &Names, raw: &BTreeMap<String, String>) -> Checked<Condition
             return wrong(message).at(PAYLOAD);
         }
     };
-    let slots = raw.iter().filter(|(role, _)| *role != PAYLOAD).map(|(role, word)| {
-        let Some(slot) = names.slot(role) else {
+    let keys = raw.iter().filter(|(role, _)| *role != PAYLOAD).map(|(role, word)| {
+        let Some(index) = names.index_named(role) else {
             return wrong(format!("`when` names `{role}`, which [keys] does not have")).at(role.as_str());
         };
-        match SlotIs::of_word(word, names.format).or_else(|| names.value(slot, word).map(SlotIs::Value)) {
-            Some(is) => Ok((slot, is)),
-            None if names.is_broken(word) => Ok((slot, SlotIs::Present)),
+        match KeyIs::of_word(word, names.format).or_else(|| names.value(index, word).map(KeyIs::Value)) {
+            Some(is) => Ok((index, is)),
+            None if names.is_broken(word) => Ok((index, KeyIs::Present)),
             None => {
-                wrong(format!("`when` names `{word}`, which no [[value]] at that slot is called")).at(role.as_str())
+                wrong(format!("`when` names `{word}`, which no [[value]] at that role is called")).at(role.as_str())
             }
         }
     });
-    Ok(Condition { slots: slots.collect::<Checked<_>>()?, other_payload })
+    Ok(Condition { keys: keys.collect::<Checked<_>>()?, other_payload })
 }
 
 /// The call, when each of its replies has a meaning of the step; all but the last call may leave the decision to the next.

@@ -110,7 +110,7 @@ fn what_toml_or_the_format_does_not_know() {
     wrong("encoding = \"json\"", "encoding = \"yaml\"", 22, "unknown variant `yaml`, expected one of `text`, `json`");
     wrong("lock_value = \"{owner}\"\n", "", 27, "missing field `lock_value`");
     wrong("means = \"next\"", "means = \"maybe\"", 35, "unknown variant `maybe`");
-    wrong("when = { lock = \"absent\" }", "when = 1", 46, "expected a table of slots, or a list of such tables");
+    wrong("when = { lock = \"absent\" }", "when = 1", 46, "expected a table of roles, or a list of such tables");
     wrong("[complete]\n", "[complete]\n[other]\n", 51, "unknown field `other`");
 }
 
@@ -171,7 +171,7 @@ fn steps_calls_and_replies() {
     }
     wrong("word = \"OK\", means = \"acquired\"", "means = \"acquired\"", 46, "a reply has exactly one of word");
     wrong("nil = true", "nil = true, text = true", 47, "a reply has exactly one of word");
-    wrong("lock = \"absent\"", "lock = \"gone\"", 46, "`when` names `gone`, which no [[value]] at that slot is called");
+    wrong("lock = \"absent\"", "lock = \"gone\"", 46, "`when` names `gone`, which no [[value]] at that role is called");
     let held = "[{ lock = \"held\" }, {";
     wrong(held, "[\n{ lock = \"held\" },\n{ result = \"held\", ", 49, "`when` names `held`, which no");
     wrong("{ lock = \"present\"", "{ record = \"present\"", 47, "`when` names `record`, which [keys] does not have");

@@ -10,11 +10,11 @@ use crate::domain::schema::forms::{ValueCase, Where};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::opening::{Encoding, Opening};
 use crate::domain::schema::raw::RawValue;
-use crate::domain::schema::steps::SlotIs;
+use crate::domain::schema::steps::KeyIs;
 
-/// A value case, whose slot is one of the schema's.
+/// A value case, whose role is one of the schema's.
 pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
-    let slot = slot(names, &raw)?;
+    let role = role(names, &raw)?;
     let opening = opening::resolve(&raw)?;
     let encoding = opening.value.encoding;
     check_tests(&raw, encoding)?;
@@ -30,7 +30,7 @@ pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
     }
     Ok(ValueCase {
         name: raw.name,
-        slot,
+        role,
         tests: Where {
             equals: raw.equals.map(String::into_bytes),
             fields: raw
@@ -51,18 +51,18 @@ pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
     })
 }
 
-/// The index of the slot that holds the value, when no other value of that slot has its name.
-fn slot(names: &Names, raw: &RawValue) -> Checked<usize> {
+/// The role of the Redis key that holds the value, when no other value of that role has its name.
+fn role(names: &Names, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
-    if SlotIs::of_word(name, names.format).is_some() {
+    if KeyIs::of_word(name, names.format).is_some() {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
-    let slot = format::place(raw, &names.slots)?;
-    if names.value(slot, name).is_some() {
-        let role = names.slots[slot].role.as_str();
-        return wrong(format!("`{name}` is defined twice at `{role}`")).at("name");
+    let role = format::place(raw, &names.keys)?;
+    if names.value(role, name).is_some() {
+        let at = names.keys[role].role.as_str();
+        return wrong(format!("`{name}` is defined twice at `{at}`")).at("name");
     }
-    Ok(slot)
+    Ok(role)
 }
 
 /// Passes a form that tells its values from others, or says that any text is meant.

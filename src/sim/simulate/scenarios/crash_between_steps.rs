@@ -14,7 +14,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 async fn play(environment: &Environment<'_>) -> Played {
     let calls = environment.schema.complete_calls().len();
-    if calls < 2 && environment.schema.slots.len() < 2 {
+    if calls < 2 && environment.schema.keys.len() < 2 {
         return Err(Abort::NotApplicable(
             "it completes one Redis key in one call: nothing comes in between".to_owned(),
         ));

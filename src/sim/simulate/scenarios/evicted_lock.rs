@@ -63,7 +63,7 @@ async fn play(environment: &Environment<'_>) -> Played {
 
 /// Fills the memory until the lock is gone, or as long as chance could have spared it.
 async fn fill(run: &Run<'_>) -> Played {
-    let lock = run.schema().slots[run.schema().lock_slot()].template.redis_key(&run.key);
+    let lock = run.schema().keys[run.schema().lock_role()].template.redis_key(&run.key);
     let used = used_memory(run).await?;
     run.ask(&pack(["CONFIG", "SET", "maxmemory", &(used + ROOM).to_string()])).await?;
     let filler = "x".repeat(FILLER);

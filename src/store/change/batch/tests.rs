@@ -4,13 +4,13 @@ use crate::domain::record::{Deadline, Expiry};
 /// A change to the first of these Redis keys, each with a value of so many bytes, of which the first was read.
 fn change(redis_keys: &[&str], bytes: u64) -> Change {
     let content = || Content::Text { head: b"x".to_vec(), length: Some(bytes) };
-    let slot = |key: &&str| SeenSlot {
+    let seen = |key: &&str| SeenKey {
         checksum: Some([0; 8]),
-        ..SeenSlot::new(key.as_bytes(), content(), Expiry::Never, Deadline::Never)
+        ..SeenKey::new(key.as_bytes(), content(), Expiry::Never, Deadline::Never)
     };
-    let seen = Observation { server_ms: Some(1), slots: redis_keys.iter().map(slot).collect(), atomic: true };
+    let seen = Observation { server_ms: Some(1), keys: redis_keys.iter().map(seen).collect(), atomic: true };
     let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "completed" };
-    Change { slot: 0, seen, about }
+    Change { role: 0, seen, about }
 }
 
 fn changes(count: usize, bytes: u64) -> Vec<Change> {
@@ -66,8 +66,8 @@ fn a_group_is_what_is_backed_up_at_a_time() {
 /// Rule: a change that cannot be compared is never sent, and counts as changed.
 #[test]
 fn what_cannot_be_compared_is_not_asked_for() {
-    let blurred = |change: &mut Change| change.seen.slots[0].checksum = None;
-    let absent = |change: &mut Change| change.seen.slots[0].content = Content::Absent;
+    let blurred = |change: &mut Change| change.seen.keys[0].checksum = None;
+    let absent = |change: &mut Change| change.seen.keys[0].content = Content::Absent;
     for spoil in [blurred, absent] as [fn(&mut Change); 2] {
         let mut some = changes(2, 9);
         spoil(&mut some[0]);

@@ -1,7 +1,7 @@
 //! Format 2: what a file may leave out, and what it then has to say all the same.
 
 use super::*;
-use crate::domain::schema::{Condition, SlotIs, TtlOf};
+use crate::domain::schema::{Condition, KeyIs, TtlOf};
 
 const OBSERVED: &str = r#"format = 2
 name = "mine"
@@ -33,7 +33,7 @@ fn says(from: &str, to: &str, line: usize, message: &str) {
 #[test]
 fn what_can_be_told_need_not_be_said() {
     let schema = read(OBSERVED).unwrap();
-    let encodings: Vec<_> = schema.values.iter().map(|case| (case.slot, case.encoding().as_str())).collect();
+    let encodings: Vec<_> = schema.values.iter().map(|case| (case.role, case.encoding().as_str())).collect();
     assert_eq!(encodings, [(0, "json"), (0, "text")]);
     assert_eq!((schema.ttl(TtlOf::Lock).is_some(), schema.ttl(TtlOf::Result)), (true, None));
     assert!(schema.steps().next().is_none() && schema.begin_calls().is_empty());
@@ -63,7 +63,7 @@ fn how_a_value_is_opened_is_checked() {
 fn locks_alone_need_no_ttl_of_results() {
     let lock = OBSERVED.split("\n[[value]]\nname = \"done\"").next().unwrap().replace("record", "lock");
     let schema = read(&lock.replace(", result = \"none\"", "")).unwrap();
-    assert!(schema.has_locks() && schema.slots.len() == 1);
+    assert!(schema.has_locks() && schema.keys.len() == 1);
     let results =
         OBSERVED.replace("record", "result").replace("in-progress", "completed").replace("lock = \"30s\", ", "");
     assert!(!read(&results).unwrap().has_locks());
@@ -126,10 +126,10 @@ fn a_reply_with_a_form_is_foretold_where_such_a_value_stands() {
     let schema = asking("", "").unwrap();
     let replies = &schema.begin_calls()[0].replies;
     let when: Vec<_> = replies.iter().map(|reply| reply.when.clone()).collect();
-    let of = |form, other_payload| vec![Condition { slots: vec![(0, SlotIs::Value(form))], other_payload }];
+    let of = |form, other_payload| vec![Condition { keys: vec![(0, KeyIs::Value(form))], other_payload }];
     assert_eq!(when, [of(0, false), of(1, true), of(1, false), vec![]]);
     let explicit = asking("means = \"replay\"", "means = \"replay\", when = { record = \"present\" }").unwrap();
-    assert_eq!(explicit.begin_calls()[0].replies[2].when[0].slots, [(0, SlotIs::Present)]);
+    assert_eq!(explicit.begin_calls()[0].replies[2].when[0].keys, [(0, KeyIs::Present)]);
 }
 
 /// Rule: a reply that an earlier one leaves nothing to says what never happens.
