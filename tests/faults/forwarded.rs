@@ -1,7 +1,7 @@
 //! Something in between forwards a change, and then answers with an error of its own, or with what no Redis answers: only an
 //! error after which Redis promises that nothing was changed counts as "not done".
 
-use crate::stage::{ADDITIONS, REMOVALS, Stage, contents};
+use crate::stage::{ADDITIONS, AMENDMENTS, REMOVALS, Stage, contents};
 use crate::support::Run;
 use crate::support::fault::{self, Hook, says};
 
@@ -28,7 +28,8 @@ const REFUSALS: [&str; 4] = [
 /// True for the request that changes something.
 fn changes(sent: &[u8], words: &[&str]) -> bool {
     match words[0] {
-        "restore" => says(sent, "restore_if_absent"),
+        "restore" | "undo" => says(sent, "restore_if_absent"),
+        "extend" => says(sent, "PEXPIREAT"),
         "release" | "begin" | "complete" => says(sent, "EXEC"),
         _ => says(sent, "UNLINK"),
     }
@@ -38,7 +39,7 @@ fn changes(sent: &[u8], words: &[&str]) -> bool {
 #[test]
 fn a_change_that_was_forwarded_is_done_or_unknown_whatever_is_answered() {
     std::thread::scope(|scope| {
-        for words in REMOVALS.iter().chain(ADDITIONS) {
+        for words in REMOVALS.iter().chain(ADDITIONS).chain(AMENDMENTS) {
             scope.spawn(move || {
                 // To EXEC nil is Redis's own word for nothing done.
                 let is_step = changes(b"EXEC", words);
@@ -78,7 +79,7 @@ fn answered(words: &'static [&'static str], answer: &'static str) -> (Stage, Run
 #[test]
 fn what_was_never_forwarded_is_not_told_as_done() {
     std::thread::scope(|scope| {
-        for words in REMOVALS.iter().chain(ADDITIONS) {
+        for words in REMOVALS.iter().chain(ADDITIONS).chain(AMENDMENTS) {
             scope.spawn(move || {
                 for answer in [ANSWERS[0], ANSWERS[3]] {
                     let (stage, run) = answered(words, answer);

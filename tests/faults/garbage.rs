@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write};
 use std::time::{Duration, Instant};
 
-use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, bounded};
+use crate::stage::{ADDITIONS, AMENDMENTS, PLAYS, READS, REMOVALS, Stage, bounded};
 use crate::support::fault::{self, Hook, Talk};
 
 /// A port where every connection gets an answer to the first thing it says, and then nothing.
@@ -69,7 +69,7 @@ fn every_command_is_told(stage: &Stage, timeout: &str, talks: &[Talk]) {
     for talk in talks {
         std::thread::scope(|scope| {
             let down = |port, commands: &[_]| is_turned_down(stage, port, timeout, commands);
-            scope.spawn(move || down(says(*talk), &[READS, REMOVALS, ADDITIONS, PLAYS]));
+            scope.spawn(move || down(says(*talk), &[READS, REMOVALS, ADDITIONS, AMENDMENTS, PLAYS]));
             scope.spawn(move || down(says_at(stage, "SCAN", *talk), &[&READS[1..], &REMOVALS[1..3]]));
             scope.spawn(move || down(says_at(stage, "WATCH", *talk), &[&REMOVALS[3..], &ADDITIONS[1..]]));
         });

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::stage::{ADDITIONS, REMOVALS, Stage, calls, contents};
+use crate::stage::{ADDITIONS, AMENDMENTS, REMOVALS, Stage, calls, contents};
 use crate::support::Run;
 use crate::support::fault::{self, Fault};
 use crate::support::proxy;
@@ -17,7 +17,7 @@ fn is_accounted_for(stage: &Stage, run: &Run, words: &[&str]) {
     let audited = stage.audited() - 1;
     match run.code {
         // Cut after the last byte that matters, or cleared up by reading back.
-        0 => assert!(was_changed && audited == 1, "{}", say()),
+        0 => assert!(was_changed && audited == 1, "{was_changed} {audited} {}", say()),
         // One that was done, and the connection is of no use for the rest.
         3 => assert!(was_changed && audited == 1 && run.stderr.contains("hint: "), "{}", say()),
         5 => assert!(!was_changed && audited == 0 && run.stderr.contains("hint: "), "{}", say()),
@@ -79,6 +79,11 @@ fn a_step_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
     for words in [REMOVALS[3], ADDITIONS[1], ADDITIONS[2]] {
         cut_everywhere(words);
     }
+}
+
+#[test]
+fn an_amendment_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
+    AMENDMENTS.iter().for_each(|words| cut_everywhere(words));
 }
 
 #[test]

@@ -24,6 +24,10 @@ pub const ADDITIONS: &[&[&str]] = &[
     &["complete", "stuck", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"],
 ];
 
+/// Commands that give time, or take back what the log says.
+pub const AMENDMENTS: &[&[&str]] =
+    &[&["extend", "held", "--schema", "go-chi", "--for", "1h", "--yes"], &["undo", "--yes"]];
+
 /// Commands that play services.
 pub const PLAYS: &[&[&str]] = &[
     &["race", "--schema", "express", "--rounds", "1", "--concurrency", "2"],
@@ -33,8 +37,11 @@ pub const PLAYS: &[&[&str]] = &[
 /// Memory for a command that deals with large things, in KiB.
 const MOST_MEMORY: u64 = 100_000;
 
-/// Redis keys and what they hold.
-pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Time that no Redis key of the stage has left but one that was extended, in milliseconds.
+const LONG: i64 = 600_000;
+
+/// Redis keys and what they hold, and whether they do so for long.
+pub type Contents = BTreeMap<Vec<u8>, (Vec<u8>, bool)>;
 
 /// A server, what it holds, and the files idemctl made.
 pub struct Stage {
@@ -119,7 +126,11 @@ pub fn bounded(whole: Command) -> Run {
 /// What a server holds.
 pub fn contents(server: &Server) -> Contents {
     let keys: Vec<Vec<u8>> = server.send(&[b"KEYS", b"*"]);
-    keys.into_iter().map(|key| (key.clone(), server.send(&[b"DUMP", &key]))).collect()
+    let held = |key: Vec<u8>| {
+        let is_long = server.send::<i64>(&[b"PTTL", &key]) > LONG;
+        (key.clone(), (server.send(&[b"DUMP", &key]), is_long))
+    };
+    keys.into_iter().map(held).collect()
 }
 
 /// Asserts that each ended with this code, and said all of these words.

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::stage::{ADDITIONS, PLAYS, READS, REMOVALS, Stage, each};
+use crate::stage::{ADDITIONS, AMENDMENTS, PLAYS, READS, REMOVALS, Stage, each};
 use crate::support::fault::{self, BlackHole, Fault};
 use crate::support::{self, Signal, signal};
 
-const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, PLAYS];
+const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, AMENDMENTS, PLAYS];
 
 /// Long enough for a busy machine, short enough to wait for.
 const SOON: Duration = Duration::from_secs(30);

@@ -103,8 +103,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    pub(in crate::store) fn redis_keys(&self) -> Vec<&'a [u8]> {
-        self.asked.iter().map(|asked| asked.change.redis_key()).collect()
+    /// The changes that the server is asked for.
+    pub(in crate::store) fn changes(&self) -> Vec<&'a Change> {
+        self.asked.iter().map(|asked| asked.change).collect()
     }
 
     /// Saves what was read as a whole. Gives the Redis keys whose DUMP is still to be asked for.

@@ -1,6 +1,6 @@
 //! A change to a record, and what became of it.
 
-use crate::domain::record::Observation;
+use crate::domain::record::{Observation, SeenKey};
 use crate::store::backup::saved::About;
 
 /// A change to one Redis key of a record that must still be as it was seen.
@@ -16,7 +16,12 @@ pub struct Change {
 
 impl Change {
     pub fn redis_key(&self) -> &[u8] {
-        &self.seen.keys[self.role].redis_key
+        &self.seen_key().redis_key
+    }
+
+    /// The Redis key that changes, as it was seen.
+    pub(super) fn seen_key(&self) -> &SeenKey {
+        &self.seen.keys[self.role]
     }
 }
 

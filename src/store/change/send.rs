@@ -3,10 +3,9 @@
 use redis::Value;
 
 use super::batch::{self, Batch};
-use super::change::{Action, Outcome};
+use super::change::{Action, Change, Outcome};
 use super::writer::Writer;
-use crate::domain::record::deadline::SLACK_MS;
-use crate::domain::record::{Comparison, Content, Expiry, Identity, Observation, SeenKey};
+use crate::domain::record::{Comparison, Content, Deadline, Expiry, Identity, Observation, SeenKey};
 use crate::store::cluster::scripted::Script;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -44,8 +43,8 @@ impl Writer {
 
     /// Reads back what became of every change of a batch; gives the error to end with.
     async fn all_read_back(&self, batch: &mut Batch<'_>, action: Action, why: StoreError) -> StoreError {
-        let redis_keys = batch.redis_keys();
-        let (outcomes, error) = self.read_back(&redis_keys, action, why).await;
+        let changes = batch.changes();
+        let (outcomes, error) = self.read_back(&changes, action, why).await;
         batch.came_to(outcomes);
         error
     }
@@ -78,9 +77,9 @@ impl Writer {
         if let Some((_, why)) = open.first() {
             // Nothing more is sent to any that is silent; which they are is told by the first.
             open.iter().for_each(|(_, error)| drop(self.fell_silent(error)));
-            let all = batch.redis_keys();
-            let redis_keys: Vec<_> = open.iter().map(|(index, _)| all[*index]).collect();
-            let (found, error) = self.read_back(&redis_keys, action, why.clone()).await;
+            let all = batch.changes();
+            let changes: Vec<_> = open.iter().map(|(index, _)| all[*index]).collect();
+            let (found, error) = self.read_back(&changes, action, why.clone()).await;
             for ((index, _), found) in open.iter().zip(found) {
                 outcomes[*index] = found;
             }
@@ -121,20 +120,21 @@ impl Writer {
         Ok(())
     }
 
-    /// What became of changes to these Redis keys of which no reply tells, for the reason `why`; and the error to end with:
-    /// that one, or that the outcome of some is unknown.
+    /// What became of these changes of which no reply tells, for the reason `why`; and the error to end with: that one, or
+    /// that the outcome of some is unknown.
     ///
-    /// On a new connection, for the old one may be what was lost. A Redis key that is gone, or expires as it should,
-    /// was changed or needs no change. One that is still there may have been left alone or taken anew since, and a slow
-    /// server may get to it yet: that is unknown.
-    async fn read_back(&self, redis_keys: &[&[u8]], action: Action, why: StoreError) -> (Vec<Outcome>, StoreError) {
-        let wanted: Vec<_> = redis_keys.iter().map(|key| vec![key.to_vec()]).collect();
+    /// On a new connection, for the old one may be what was lost. A Redis key that is gone was removed, or needs no removal. A
+    /// Redis key that expires at the very moment that was asked for was given that moment. Any other may have been left alone
+    /// or taken anew since, and a slow server may get to it yet: that is unknown.
+    async fn read_back(&self, changes: &[&Change], action: Action, why: StoreError) -> (Vec<Outcome>, StoreError) {
+        let wanted: Vec<_> = changes.iter().map(|change| vec![change.redis_key().to_vec()]).collect();
         let now = match self.link().anew().await {
-            Ok(link) => link.reader().peek_each(&wanted, Head::Bytes(1)).await,
+            Ok(link) if action == Action::Remove => link.reader().peek_each(&wanted, Head::Bytes(1)).await,
+            Ok(link) => link.reader().observe_each(&wanted, Head::Bytes(1)).await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
         let outcome = |index: usize| match now.get(index) {
-            Some(Ok(now)) if is_made(now, action) => Outcome::FoundDone,
+            Some(Ok(now)) if is_made(changes[index].seen_key(), &now.keys[0], action) => Outcome::FoundDone,
             _ => Outcome::Unknown,
         };
         let outcomes: Vec<_> = (0..wanted.len()).map(outcome).collect();
@@ -142,7 +142,7 @@ impl Writer {
         let verb = if action == Action::Remove { "removal" } else { "expiry" };
         let what = match (&unknown[..], wanted.len()) {
             ([], _) => return (outcomes, why),
-            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(redis_keys[*only])),
+            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(changes[*only].redis_key())),
             (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
         };
         // Of a cluster's nodes the one that did not answer, and not the one that was named.
@@ -151,43 +151,49 @@ impl Writer {
     }
 }
 
-fn is_made(now: &Observation, action: Action) -> bool {
-    let key = &now.keys[0];
+/// True when the Redis key is as the change would have left that key, and as nothing else did.
+fn is_made(before: &SeenKey, now: &SeenKey, action: Action) -> bool {
+    let is_there = now.content != Content::Absent;
     match action {
-        Action::Remove => key.content == Content::Absent,
+        Action::Remove => !is_there,
+        // Nobody knows from when on: a TTL that was there before may be what is left now.
         Action::ExpireIn(ttl) => {
-            key.content != Content::Absent && matches!(key.expiry, Expiry::In(left) if left <= ttl)
+            let ends = matches!(now.expiry, Expiry::In(left) if left <= ttl);
+            is_there && ends && before.expiry == Expiry::Never
         }
-        Action::ExpireAt(at) => {
-            let ends = |left: u64| now.server_ms.is_some_and(|now| now + left <= at + SLACK_MS);
-            key.content != Content::Absent && matches!(key.expiry, Expiry::In(left) if ends(left))
-        }
+        Action::ExpireAt(at) => is_there && now.deadline.is_same(Deadline::Between(at, at)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Deadline;
 
-    fn made(content: Content, expiry: Expiry, action: Action) -> bool {
-        let keys = vec![SeenKey::new(b"idem:k", content, expiry, Deadline::Unknown)];
-        is_made(&Observation { server_ms: Some(1), keys, atomic: true }, action)
+    fn made((before, now): (Expiry, Expiry), deadline: Deadline, action: Action) -> bool {
+        let key = |expiry| SeenKey::new(b"idem:k", Content::text(b"x".to_vec()), expiry, deadline);
+        is_made(&key(before), &key(now), action)
     }
 
-    /// Rule: a change whose reply was lost was made when the Redis key is as the change would have left that key.
+    /// Rule: a change whose reply was lost was made when the Redis key is as the change would have left that key, and was not
+    /// before.
     #[test]
     fn reading_back_tells_what_was_made() {
-        let there = || Content::text(b"x".to_vec());
-        assert!(made(Content::Absent, Expiry::In(0), Action::Remove));
-        assert!(!made(there(), Expiry::Never, Action::Remove));
-        let expire = Action::ExpireIn(1_000);
-        assert!(made(there(), Expiry::In(900), expire) && made(there(), Expiry::In(1_000), expire));
-        assert!(!made(there(), Expiry::In(1_001), expire) && !made(there(), Expiry::Never, expire));
-        assert!(!made(Content::Absent, Expiry::In(0), expire), "gone, and nobody knows by whom");
-        // The server's clock says 1.
-        let at = Action::ExpireAt(1_001);
-        assert!(made(there(), Expiry::In(900), at) && made(there(), Expiry::In(1_002), at));
-        assert!(!made(there(), Expiry::In(1_003), at) && !made(there(), Expiry::Never, at));
+        let never = (Expiry::Never, Expiry::Never);
+        assert!(!made(never, Deadline::Never, Action::Remove), "it is still there");
+        let gone = SeenKey::new(b"idem:k", Content::Absent, Expiry::In(0), Deadline::Never);
+        assert!(is_made(&gone, &gone, Action::Remove));
+        assert!(!is_made(&gone, &gone, Action::ExpireIn(9)), "gone, and nobody knows by whom");
+
+        let given = |left| made((Expiry::Never, Expiry::In(left)), Deadline::Unknown, Action::ExpireIn(1_000));
+        assert!(given(900) && given(1_000) && !given(1_001));
+        assert!(!made(never, Deadline::Never, Action::ExpireIn(1_000)));
+        let had = (Expiry::In(950), Expiry::In(900));
+        assert!(!made(had, Deadline::Unknown, Action::ExpireIn(1_000)), "what is left of the TTL before");
+
+        let at = |deadline| made(had, deadline, Action::ExpireAt(1_000));
+        assert!(at(Deadline::At(1_000)) && at(Deadline::Between(999, 1_001)));
+        for other in [Deadline::At(997), Deadline::At(1_003), Deadline::Between(1_003, 1_004), Deadline::Never] {
+            assert!(!at(other), "{other:?}");
+        }
     }
 }
