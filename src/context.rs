@@ -14,7 +14,7 @@ use crate::exit::{Exit, Stop};
 use crate::render::document;
 use crate::render::style::View;
 use crate::settings::{Secret, Settings};
-use crate::store::{self, Access, Link, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
+use crate::store::{self, Access, Client, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
 use crate::terminal::ui::Ui;
 
 /// How long is waited for replicas, unless the operator says how long.
@@ -65,7 +65,7 @@ impl Context {
     }
 
     pub async fn reader(&mut self) -> Result<Reader> {
-        Ok(self.link().await?.reader())
+        Ok(self.client().await?.reader())
     }
 
     /// Connects, to change.
@@ -81,7 +81,7 @@ impl Context {
         if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
             return Err(Stop::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into());
         }
-        Ok(self.link().await?.writer(&permit).waiting_for(replicas))
+        Ok(self.client().await?.writer(&permit).waiting_for(replicas))
     }
 
     /// The leave to change anything, which a read-only context does not give.
@@ -98,8 +98,8 @@ impl Context {
     /// one, whatever variables and the config file name. Says which server, in a sentence that begins with `doing`.
     ///
     /// # Errors
-    /// Refused for safety in a context that is read-only or protected; else as [`Context::link`].
-    pub async fn arena(&mut self, doing: &str) -> Result<(Link, Writable)> {
+    /// Refused for safety in a context that is read-only or protected; else as [`Context::client`].
+    pub async fn arena(&mut self, doing: &str) -> Result<(Client, Writable)> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         } else if !self.settings.asks_for_its_server() {
@@ -112,12 +112,12 @@ impl Context {
             let message = format!("{}: it is not put under load", self.settings.protection());
             return Err(Stop::usage(message).hint(hint).into());
         }
-        let link = self.connect().await?;
+        let client = self.connect().await?;
         if self.sandbox.is_none() {
             let at = if self.settings.context_name().is_some() { "on" } else { "at" };
-            self.ui.status(&format!("{doing} {at} {} ...", self.place(&link.name())));
+            self.ui.status(&format!("{doing} {at} {} ...", self.place(&client.name())));
         }
-        Ok((link, self.permit()?.over(self.settings.target().clone())))
+        Ok((client, self.permit()?.over(self.settings.target().clone())))
     }
 
     /// Says that a throw-away server takes the load in place of the server that nobody named on the command line.
@@ -134,28 +134,28 @@ impl Context {
     ///
     /// # Errors
     /// As [`store::connect`]; without a server program where a throw-away server is wanted.
-    pub async fn link(&mut self) -> Result<Link> {
+    pub async fn client(&mut self) -> Result<Client> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         }
         self.connect().await
     }
 
-    async fn connect(&mut self) -> Result<Link> {
+    async fn connect(&mut self) -> Result<Client> {
         if self.settings.asks_password() {
             let question = format!("Password for {}", self.place(&self.settings.target().to_string()));
             let password = Secret::from(self.ui.ask_password(&question)?);
             self.settings.set_password(&password);
         }
         self.show_place();
-        let link = store::connect(self.settings.target()).await?;
+        let client = store::connect(self.settings.target()).await?;
         if self.settings.target().only_cluster {
-            link.masters().await?;
-            if !link.is_cluster() {
-                return Err(Stop::usage(format!("-c: {} is no node of a cluster", link.name())).into());
+            client.masters().await?;
+            if !client.is_cluster() {
+                return Err(Stop::usage(format!("-c: {} is no node of a cluster", client.name())).into());
             }
         }
-        Ok(link)
+        Ok(client)
     }
 
     /// The server's name for people, behind the name of its context in the context's colour.

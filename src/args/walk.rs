@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::domain::select::Rate;
-use crate::store::Gait;
+use crate::store::ScanOptions;
 
 /// How the keyspace is walked where nothing is to be changed.
 #[derive(Debug, Clone, Default, Args)]
@@ -24,8 +24,12 @@ pub(crate) struct WalkArgs {
 
 impl WalkArgs {
     /// The options as the store takes them.
-    pub(crate) fn gait(&self) -> Gait {
-        Gait { from_replicas: self.read_from == ReadFrom::Replica, rate: self.rate.rate, ..self.page.gait() }
+    pub(crate) fn scan_options(&self) -> ScanOptions {
+        ScanOptions {
+            from_replicas: self.read_from == ReadFrom::Replica,
+            rate: self.rate.rate,
+            ..self.page.scan_options()
+        }
     }
 }
 
@@ -50,8 +54,8 @@ pub(crate) struct PageArgs {
 
 impl PageArgs {
     /// The options as the store takes them.
-    pub(crate) fn gait(&self) -> Gait {
-        Gait { page: self.scan_count, ..Gait::default() }
+    pub(crate) fn scan_options(&self) -> ScanOptions {
+        ScanOptions { page: self.scan_count, ..ScanOptions::default() }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::step::{Request, StepReply};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::escape;
-use crate::store::{Guard, Hold, StoreError, Writer};
+use crate::store::{Hold, StepOutcome, StoreError, Writer};
 
 /// A service's own step, to be done by hand.
 pub struct ManualStep<'a> {
@@ -59,9 +59,9 @@ impl ManualStep<'_> {
             let hold = self.hold().filter(|_| index == 0);
             let guard = writer.call(&seen, hold.as_ref(), self.request.words(call)).await;
             let (reply, before, after) = match guard.map_err(|error| self.in_between(error.into(), index, &seen))? {
-                Guard::Made { reply, before, after } => (reply, before, after),
-                Guard::Changed => return Err(self.in_between(changed().into(), index, &seen)),
-                Guard::Lost { now, why } => return self.after_lost_reply(writer, now, &why, read_back),
+                StepOutcome::Made { reply, before, after } => (reply, before, after),
+                StepOutcome::Changed => return Err(self.in_between(changed().into(), index, &seen)),
+                StepOutcome::Lost { now, why } => return self.after_lost_reply(writer, now, &why, read_back),
             };
             before_hold = hold.map(|_| before).or(before_hold);
             let known = reply.as_ref().ok().and_then(|reply| self.request.listener().recognise(call, reply));

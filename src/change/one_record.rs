@@ -11,7 +11,7 @@ use crate::domain::record::{Record, locate};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
 use crate::render::{escape, record};
-use crate::store::Head;
+use crate::store::ReadLimit;
 use crate::store::read::records::Lookup;
 
 /// Reads the record of a key under the one schema that was chosen, in whatever state the record is, absent included.
@@ -29,7 +29,7 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     let places = locate::for_key(&catalog, key);
     let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let mut reader = context.reader().await?;
-    let seen = interruptible(async { Ok(reader.observe(&wanted, Head::Whole).await?) }).await?;
+    let seen = interruptible(async { Ok(reader.observe(&wanted, ReadLimit::Whole).await?) }).await?;
     let mut records = Vec::with_capacity(places.len());
     for (place, seen) in places.iter().zip(seen) {
         records.extend(locate::record_at(&catalog, place, seen?, &Thresholds::default()));
@@ -56,7 +56,7 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
         return find(context, args).await;
     }
     let mut reader = context.reader().await?;
-    let lookup = Lookup { head: Head::Whole, thresholds: Thresholds::default(), both: false };
+    let lookup = Lookup { head: ReadLimit::Whole, thresholds: Thresholds::default(), both: false };
     let keys = vec![args.key.as_bytes().to_vec()];
     let found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
     // Any Redis key may be a record of a schema without a prefix: the operator names such a schema.

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
 use crate::store::audit::log::Log;
-use crate::store::{self, Head, Walk};
+use crate::store::{self, ReadLimit, Walk};
 use crate::terminal::ui::Ui;
 
 /// How long a person waits for keys behind TAB.
@@ -146,8 +146,8 @@ fn keys(settings: Settings, schemas: &SchemaArgs, begun: &str) -> Option<Vec<Str
 async fn find(settings: &Settings, schemas: &SchemaArgs, begun: &str, found: &mut Vec<String>) -> Option<()> {
     let mut context = Context::new(settings.clone(), Ui::new(Color::Never)).saying_nothing();
     let catalog = context.catalog(schemas).ok()?;
-    let link = store::connect(settings.target()).await.ok()?;
-    let mut walk = Walk::start(link.reader(), &catalog, Head::Bytes(0)).await.ok()?.without_lengths();
+    let client = store::connect(settings.target()).await.ok()?;
+    let mut walk = Walk::start(client.reader(), &catalog, ReadLimit::Bytes(0)).await.ok()?.without_lengths();
     while found.len() < MOST_KEYS {
         let page = walk.next(&catalog, |key| key.starts_with(begun.as_bytes())).await.ok()??;
         let keys = page.into_iter().filter_map(|(candidate, _)| String::from_utf8(candidate.key).ok());

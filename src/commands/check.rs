@@ -17,7 +17,7 @@ use crate::domain::select::{Coverage, Judged, Selection};
 use crate::exit::Exit;
 use crate::render::plugin;
 use crate::store::read::records;
-use crate::store::{Head, Reader, Walk};
+use crate::store::{ReadLimit, Reader, Walk};
 
 /// Bytes of each value that are read: a lock fits.
 const HEAD_BYTES: usize = 128;
@@ -52,7 +52,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let limits = Limits { warning: args.warning, critical: args.critical };
     let catalog = context.catalog(&args.schemas)?;
     let selection = args.filter.selection()?;
-    let reader = context.reader().await?.walking(args.walk.gait());
+    let reader = context.reader().await?.walking(args.walk.scan_options());
     let mut met = Coverage::default();
     let mut found = examine(&catalog, reader.clone(), &selection, &mut met).await?;
     if found.gap.is_none() && found.records + found.foreign == 0 && !catalog.is_named() {
@@ -66,7 +66,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 /// Walks over all records. An error that ends the walk is kept as a gap, and what was counted until then counts.
 async fn examine(catalog: &Catalog, reader: Reader, selection: &Selection, met: &mut Coverage) -> Result<Health> {
-    let mut walk = Walk::start(reader, catalog, Head::Bytes(HEAD_BYTES)).await?.without_lengths();
+    let mut walk = Walk::start(reader, catalog, ReadLimit::Bytes(HEAD_BYTES)).await?.without_lengths();
     let (thresholds, mut found, mut own) = (Thresholds::default(), Health::default(), BTreeMap::new());
     loop {
         match records::next_page(&mut walk, catalog, &thresholds, met, |_| true).await {

@@ -18,7 +18,7 @@ use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::difference::{self, Rows};
 use crate::store::read::records as read;
-use crate::store::{Head, Walk};
+use crate::store::{ReadLimit, Walk};
 
 /// Compare two moments, or a moment and now: what came, went, changed its state, was taken anew
 ///
@@ -103,9 +103,9 @@ impl Diff {
         if catalog.scanned().is_empty() {
             return Err(Stop::usage("no schema to compare").hint("name one with --schema").into());
         }
-        let reader = context.reader().await?.walking(args.walk.gait());
+        let reader = context.reader().await?.walking(args.walk.scan_options());
         // As much is read as a list reads: else the bytes of long values could not be compared.
-        let mut walk = Walk::start(reader, &catalog, Head::Bytes(0)).await?.without_lengths();
+        let mut walk = Walk::start(reader, &catalog, ReadLimit::Bytes(0)).await?.without_lengths();
         let (mut coverage, thresholds) = (Coverage::default(), Thresholds::default());
         let progress = context.ui.progress("keys looked at");
         loop {

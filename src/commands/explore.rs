@@ -114,9 +114,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let choice = explored::choose(context, &args.chosen, &args.schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
-    let (link, target) = context.arena("Exploring").await?;
+    let (client, target) = context.arena("Exploring").await?;
     let is_private = context.is_on_sandbox();
-    if link.is_cluster() {
+    if client.is_cluster() {
         let stop = Stop::usage("a node of a cluster serves not every key: nothing is explored there");
         return Err(stop.hint("--sandbox explores on a private throw-away server").into());
     }

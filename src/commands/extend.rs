@@ -16,7 +16,7 @@ use crate::domain::duration;
 use crate::domain::record::{Record, age};
 use crate::exit::Exit;
 use crate::store::read::records::Lookup;
-use crate::store::{Action, Head};
+use crate::store::{Action, ReadLimit};
 
 /// Give locks more time, so that no retry executes while somebody finds out what became of the operation
 ///
@@ -47,7 +47,7 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
-    let lookup = Lookup { head: Head::Whole, thresholds: Thresholds::default(), both: false };
+    let lookup = Lookup { head: ReadLimit::Whole, thresholds: Thresholds::default(), both: false };
     let millis = age::millis(args.time);
     let judge = |record: &Record| judge(record, millis);
     let mut locks = NamedLocks::find(context, &catalog, &lookup, keys, deed(millis), judge).await?;

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Stop};
 use crate::render::{document, escape, record, record_json, words};
 use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
-use crate::store::{Action, Change, Head, Outcome, Writer};
+use crate::store::{Action, Change, Outcome, ReadLimit, Writer};
 
 /// Remove a lock that nobody will release, so that the next request executes
 ///
@@ -55,7 +55,7 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let mut keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
-    let lookup = Lookup { head: Head::Whole, thresholds: args.thresholds.thresholds(), both: false };
+    let lookup = Lookup { head: ReadLimit::Whole, thresholds: args.thresholds.thresholds(), both: false };
     let key = match keys.pop() {
         Some(key) if keys.is_empty() => key,
         last => {
@@ -185,7 +185,7 @@ async fn finish(
 async fn read_back(context: &mut Context, record: &Record) {
     let Ok(mut reader) = context.reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
-    let Ok(mut seen) = reader.observe(&wanted, Head::Bytes(1024)).await else { return };
+    let Ok(mut seen) = reader.observe(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
         Some(Ok(_)) if record.state == State::Completed => context.ui.status("Read back: the result is there."),

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, exploration, record, stranger};
 use crate::store::read::records::{Found, Lookup};
-use crate::store::{Head, Reader};
+use crate::store::{ReadLimit, Reader};
 use crate::watch::{self, Watch};
 
 /// Bytes of a value that are read unless `--full` asks for all.
@@ -144,8 +144,8 @@ fn exit_of(found: &[Found]) -> Exit {
     }
 }
 
-fn head(args: &Args) -> Head {
-    if args.full || args.body.is_some() { Head::Whole } else { Head::Bytes(HEAD_BYTES) }
+fn head(args: &Args) -> ReadLimit {
+    if args.full || args.body.is_some() { ReadLimit::Whole } else { ReadLimit::Bytes(HEAD_BYTES) }
 }
 
 async fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {

@@ -19,7 +19,7 @@ use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
 use crate::store::read::records;
-use crate::store::{Head, Reader, StoreError, Walk};
+use crate::store::{ReadLimit, Reader, StoreError, Walk};
 use crate::watch::{self, Watch};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
@@ -109,7 +109,7 @@ struct Place {
 }
 
 async fn places(context: &mut Context, args: &Args) -> Result<Vec<Place>> {
-    let reader = context.reader().await?.walking(args.walk.gait());
+    let reader = context.reader().await?.walking(args.walk.scan_options());
     if !args.all_dbs {
         return Ok(vec![Place { db: None, reader }]);
     }
@@ -207,7 +207,7 @@ struct Listing {
 impl Listing {
     async fn walk(&mut self, context: &mut Context, look: &Look<'_>, place: &Place, rows: &mut Rows) -> Result<Ended> {
         let is_whole = look.args.full || look.selection.reads_bodies();
-        let head = if is_whole { Head::Whole } else { Head::Bytes(0) };
+        let head = if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) };
         let walk = Walk::start(place.reader.clone(), look.catalog, head).await?;
         let mut walk = if chooses_by_size(look.args) { walk } else { walk.without_lengths() };
         let (before, progress) = (self.looked_at, context.ui.progress("keys looked at"));

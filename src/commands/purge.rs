@@ -68,7 +68,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         choice.check_narrow(&args.choice, &args.schemas)?;
     }
     let leave = (!args.change.confirmed.dry_run).then_some(&args.change.confirmed);
-    let mut purge = BulkRun::open(context, &choice, leave, args.page.gait(), key_file).await?;
+    let mut purge = BulkRun::open(context, &choice, leave, args.page.scan_options(), key_file).await?;
     let mut limit = u64::MAX;
     if counts_first(context, &args) {
         purge.look(context, true).await?;

@@ -15,7 +15,7 @@ use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
 use crate::sim::{self, Connections, Ended, NotConnected, Raced, TEST_KEYS_LIVE};
-use crate::store::Link;
+use crate::store::Client;
 
 const MOST_WORKERS: u64 = 1_000;
 
@@ -110,9 +110,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let plan = plan(&args, &schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
-    let (link, server) = context.arena("Racing").await?;
-    let mut connections = Connections::open(&link, &server, plan.concurrency).await.map_err(not_connected)?;
-    let schemas = runnable(context, &link, schemas)?;
+    let (client, server) = context.arena("Racing").await?;
+    let mut connections = Connections::open(&client, &server, plan.concurrency).await.map_err(not_connected)?;
+    let schemas = runnable(context, &client, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
         for strategy in strategies(&args.strategy) {
@@ -165,8 +165,8 @@ async fn one_run(
 }
 
 /// The schemas whose scripts can run on this server.
-fn runnable(context: &mut Context, link: &Link, mut schemas: Vec<Arc<Schema>>) -> Result<Vec<Arc<Schema>>> {
-    if !link.is_cluster() {
+fn runnable(context: &mut Context, client: &Client, mut schemas: Vec<Arc<Schema>>) -> Result<Vec<Arc<Schema>>> {
+    if !client.is_cluster() {
         return Ok(schemas);
     }
     let problem = |schema: &Schema| cluster_fit::problem(schema, b"order-1");

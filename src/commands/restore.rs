@@ -48,10 +48,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut source = Source::open(context, &args.file, &of)?;
     let mut rows = Rows::new(args.output, args.change.dry_run);
     let ended = if args.change.dry_run {
-        let link = context.link().await?;
-        source.may_go_to(context, &link.provenance().await?, args.returns.elsewhere)?;
+        let client = context.client().await?;
+        source.may_go_to(context, &client.provenance().await?, args.returns.elsewhere)?;
         let interrupt = Interrupt::listen()?;
-        bring_back(context, &of, &mut source, &mut Mode::Looks(&link), &mut rows, &interrupt).await
+        bring_back(context, &of, &mut source, &mut Mode::Looks(&client), &mut rows, &interrupt).await
     } else {
         restore(context, &args, &of, &mut source, &mut rows).await?
     };

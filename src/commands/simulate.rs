@@ -106,12 +106,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
-    let (link, server) = context.arena("Simulating").await?;
+    let (client, server) = context.arena("Simulating").await?;
     let environment = context.settings.environment();
     let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
     let count = plan.schemas.len() * plan.scenarios.len();
     let progress = context.ui.progress(&format!("simulating, of {count} cells"));
-    let simulated = simulate(plan, &link, &server, &servers, &interrupt, || progress.inc(1)).await;
+    let simulated = simulate(plan, &client, &server, &servers, &interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &simulated.left_behind {
         context.ui.warning(&format!("keys named idemctl-simulate-* may be left behind until their TTL ends: {error}"));

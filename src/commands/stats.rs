@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::render::columns::{csv, tsv};
 use crate::render::{coverage, document, stats};
 use crate::store::read::records;
-use crate::store::{Head, Reader, StoreError, Walk};
+use crate::store::{ReadLimit, Reader, StoreError, Walk};
 use crate::watch::{self, Watch};
 
 /// Owners with the most locks that are named.
@@ -117,7 +117,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if watch.is_some() && args.output == Figures::Json {
         return Err(watch::endless());
     }
-    let reader = context.reader().await?.walking(args.walk.gait());
+    let reader = context.reader().await?.walking(args.walk.scan_options());
     let interrupt = Interrupt::listen()?;
     let look = async |context: &mut Context| {
         count(context, &args, &catalog, &selection, (&reader, &interrupt)).await.map(|()| Awaited::NotYet)
@@ -136,7 +136,7 @@ async fn count(
     selection: &Selection,
     (reader, interrupt): (&Reader, &Interrupt),
 ) -> Result<()> {
-    let head = if selection.reads_bodies() { Head::Whole } else { Head::Bytes(0) };
+    let head = if selection.reads_bodies() { ReadLimit::Whole } else { ReadLimit::Bytes(0) };
     let walk = Walk::start(reader.clone(), catalog, head).await?;
     let (stats, coverage) = (Stats::new(By::from(args.by)), Coverage::default());
     let mut census = Census { catalog, selection, args, walk, stats, coverage };

@@ -72,7 +72,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     args.sought.filter.remark(&orphans.scope().catalog).iter().for_each(|remark| context.ui.status(remark));
     let only_shows = args.check || args.change.confirmed.dry_run;
-    if args.walk.gait().from_replicas && !only_shows {
+    if args.walk.scan_options().from_replicas && !only_shows {
         let message = "--read-from replica goes with --check or --dry-run: no change relies on a replica";
         return Err(Stop::usage(message).into());
     }
@@ -80,7 +80,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         orphans.check_narrow(&args.schemas)?;
     }
     let leave = (!only_shows).then_some(&args.change.confirmed);
-    let mut sweep = BulkRun::open(context, &orphans, leave, args.walk.gait(), None).await?;
+    let mut sweep = BulkRun::open(context, &orphans, leave, args.walk.scan_options(), None).await?;
     sweep.look(context, args.owner_alive.is_some()).await?;
     if let Some(forbidden) = &sweep.found.forbidden {
         context.ui.warning(forbidden);

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::escape;
-use crate::store::{Link, Writer};
+use crate::store::{Client, Writer};
 
 /// Rows that a question has above it at most.
 const MOST_ROWS: u64 = 100;
@@ -52,10 +52,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let undone = Undone::find(context, args.op.as_deref(), &args.returns)?;
     let dry_run = args.change.confirmed.dry_run;
     let writer = if dry_run { None } else { Some(context.writer(&args.change.confirmed).await?) };
-    let link = context.link().await?;
+    let client = context.client().await?;
     let here = match &writer {
         Some(writer) => writer.provenance().await?,
-        None => link.provenance().await?,
+        None => client.provenance().await?,
     };
     undone.may_go_to(context, &here, args.returns.elsewhere)?;
     let of = Wanted { args: &args.returns, but: undone.but.clone() };
@@ -66,7 +66,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
-    let turn = TurnBack { link: &link, catalog: &catalog, args: &args.returns, undone: &undone, interrupt: &interrupt };
+    let turn =
+        TurnBack { client: &client, catalog: &catalog, args: &args.returns, undone: &undone, interrupt: &interrupt };
     let mut undo = Undo { args: &args, of, sources, turn };
     let Some(writer) = writer else { return undo.dry_run(context).await };
     let foretold = undo.look(context).await?;
@@ -128,10 +129,10 @@ impl Undo<'_> {
     }
 
     async fn foretell(&mut self, context: &mut Context, rows: &mut Rows) -> Result<bool> {
-        let link: &Link = self.turn.link;
+        let client: &Client = self.turn.client;
         for source in &mut self.sources {
             let interrupt = self.turn.interrupt;
-            if !bring_back(context, &self.of, source, &mut Mode::Looks(link), rows, interrupt).await? {
+            if !bring_back(context, &self.of, source, &mut Mode::Looks(client), rows, interrupt).await? {
                 return Ok(false);
             }
         }

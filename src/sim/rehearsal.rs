@@ -6,7 +6,7 @@ use crate::domain::record::{Content, Expiry, Record, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Request, StepReply};
 use crate::sim::simulate::Servers;
-use crate::store::{Sandbox, SandboxError, StoreError, Wire, pack};
+use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
 
 /// What a request gets that comes after the completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,43 +41,43 @@ pub(crate) async fn rehearse(
 ) -> Result<Option<Rehearsed>, NotRehearsed> {
     let Some(begin) = &record.schema.begin else { return Ok(None) };
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
-    let mut wire = Wire::connect(&sandbox.first_database(&servers.like)).await?;
-    put_there(record, hold, &mut wire).await?;
-    if play(complete, request, &mut wire).await? != Some(Meaning::Stored) {
+    let mut connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
+    put_there(record, hold, &mut connection).await?;
+    if play(complete, request, &mut connection).await? != Some(Meaning::Stored) {
         return Ok(Some(Rehearsed::NotStored));
     }
     let (owner, response) = (Uuid::new_v4().to_string(), Response::default());
     let again = Request { owner: &owner, response: &response, error: None, before: None, ..request.clone() };
-    let means = play(begin, &again, &mut wire).await?;
+    let means = play(begin, &again, &mut connection).await?;
     Ok(Some(means.map_or(Rehearsed::Unknown, Rehearsed::Answers)))
 }
 
 /// Puts what was seen at the record's Redis keys there, and the lock that is taken for the step.
-async fn put_there(record: &Record, hold: Option<&[u8]>, wire: &mut Wire) -> Result<(), StoreError> {
+async fn put_there(record: &Record, hold: Option<&[u8]>, connection: &mut Connection) -> Result<(), StoreError> {
     for key in &record.seen.keys {
         let Content::Text { head, .. } = &key.content else { continue };
-        set(&key.redis_key, head, key.expiry, wire).await?;
+        set(&key.redis_key, head, key.expiry, connection).await?;
     }
     if let Some(lock) = hold {
         let lives = record.schema.ttl(TtlOf::Lock).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
-        set(&record.seen.keys[record.schema.lock_role()].redis_key, lock, lives, wire).await?;
+        set(&record.seen.keys[record.schema.lock_role()].redis_key, lock, lives, connection).await?;
     }
     Ok(())
 }
 
-async fn set(redis_key: &[u8], value: &[u8], expiry: Expiry, wire: &mut Wire) -> Result<(), StoreError> {
+async fn set(redis_key: &[u8], value: &[u8], expiry: Expiry, connection: &mut Connection) -> Result<(), StoreError> {
     let mut words = vec![b"SET".to_vec(), redis_key.to_vec(), value.to_vec()];
     if let Expiry::In(ms) = expiry {
         // What is about to end shall not end in between.
         words.extend([b"PX".to_vec(), ms.max(60_000).to_string().into_bytes()]);
     }
-    wire.ask(&pack(words)).await.map(|_| ())
+    connection.ask(&pack(words)).await.map(|_| ())
 }
 
 /// Makes a step's calls until a reply decides; `None` where none that the schema knows does.
-async fn play(step: &Step, request: &Request<'_>, wire: &mut Wire) -> Result<Option<Meaning>, StoreError> {
+async fn play(step: &Step, request: &Request<'_>, connection: &mut Connection) -> Result<Option<Meaning>, StoreError> {
     for call in &step.calls {
-        let reply: StepReply = wire.ask(&pack(request.words(call))).await?;
+        let reply: StepReply = connection.ask(&pack(request.words(call))).await?;
         let known = request.listener().recognise(call, &reply).map(|known| known.means);
         if known != Some(Meaning::Next) {
             return Ok(known);

@@ -6,7 +6,7 @@ use crate::domain::race::{Answer, Strategy};
 use crate::domain::record::{Content, Reading, decode};
 use crate::domain::schema::{Action, Call, Meaning, Schema, State};
 use crate::domain::step::{Listener, Request, StepReply};
-use crate::store::{Packed, StoreError, Wire, pack};
+use crate::store::{Connection, Packed, StoreError, pack};
 
 /// A service that plays one strategy. The server knows the service's scripts.
 pub(super) struct Service<'a> {
@@ -73,10 +73,14 @@ enum Reads<'a> {
 
 impl<'a> Service<'a> {
     /// Makes the schema's scripts known to the server.
-    pub(super) async fn introduce(schema: &'a Schema, strategy: Strategy, wire: &mut Wire) -> Result<Self, StoreError> {
+    pub(super) async fn introduce(
+        schema: &'a Schema,
+        strategy: Strategy,
+        connection: &mut Connection,
+    ) -> Result<Self, StoreError> {
         let mut digests = BTreeMap::new();
         for (name, script) in &schema.scripts {
-            match wire.ask(&pack(["SCRIPT", "LOAD", &script.text])).await {
+            match connection.ask(&pack(["SCRIPT", "LOAD", &script.text])).await {
                 Ok(StepReply::Text(digest)) => _ = digests.insert(name.as_str(), digest),
                 // Where scripts may not be loaded ahead they are sent whole each time.
                 Err(error) if !error.is_permission() => return Err(error),

@@ -6,7 +6,7 @@ use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::step::next_request::foreseen;
 use crate::domain::step::{Request, StepReply};
 use crate::sim::service::words;
-use crate::store::{StoreError, Wire, pack};
+use crate::store::{Connection, StoreError, pack};
 
 /// Longer than a trial takes.
 const LIVES_MS: u64 = 60_000;
@@ -39,10 +39,10 @@ struct Thing {
 ///
 /// # Errors
 /// The server's.
-pub(crate) async fn try_steps(schema: &Schema, wire: &mut Wire) -> Result<Vec<Strayed>, StoreError> {
+pub(crate) async fn try_steps(schema: &Schema, connection: &mut Connection) -> Result<Vec<Strayed>, StoreError> {
     let response =
         Response { status: Some(201), headers: Vec::new(), body: br#"{"id":"order-1"}"#.to_vec(), whole: true };
-    let now_ms = server_ms(&wire.ask(&pack(["TIME"])).await?);
+    let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
     let request = Request { fingerprint: FINGERPRINT, now_ms, ..Request::new(schema, KEY, OWNER, &response) };
     let steps = [
         ("begin", &schema.begin),
@@ -54,10 +54,10 @@ pub(crate) async fn try_steps(schema: &Schema, wire: &mut Wire) -> Result<Vec<St
     for state in states(schema, &request) {
         for (name, step) in steps {
             let Some(step) = step else { continue };
-            put_there(schema, &state, wire).await?;
+            put_there(schema, &state, connection).await?;
             // Whoever begins is another worker than the one that holds the lock.
             let owner = if name == "begin" { NEXT } else { OWNER };
-            let strayed = play(name, step, &state, &Request { owner, ..request.clone() }, wire).await?;
+            let strayed = play(name, step, &state, &Request { owner, ..request.clone() }, connection).await?;
             let is_new =
                 |strayed: &Strayed| !found.iter().any(|known| (known.step, known.call) == (strayed.step, strayed.call));
             found.extend(strayed.filter(is_new));
@@ -98,16 +98,18 @@ fn things(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<Thing> {
     things
 }
 
-async fn put_there(schema: &Schema, state: &[Thing], wire: &mut Wire) -> Result<(), StoreError> {
+async fn put_there(schema: &Schema, state: &[Thing], connection: &mut Connection) -> Result<(), StoreError> {
     for (redis_key, thing) in schema.redis_keys(KEY).iter().zip(state) {
-        wire.ask(&pack([b"DEL", &redis_key[..]])).await?;
+        connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
         let lives = LIVES_MS.to_string();
         match &thing.content {
             Content::Absent => continue,
             Content::Text { head, .. } => {
-                wire.ask(&pack([b"SET", &redis_key[..], head, b"PX", lives.as_bytes()])).await?
+                connection.ask(&pack([b"SET", &redis_key[..], head, b"PX", lives.as_bytes()])).await?
             }
-            Content::Hash(_) | Content::Other(_) => wire.ask(&pack([b"HSET", &redis_key[..], b"a", b"b"])).await?,
+            Content::Hash(_) | Content::Other(_) => {
+                connection.ask(&pack([b"HSET", &redis_key[..], b"a", b"b"])).await?
+            }
         };
     }
     Ok(())
@@ -119,13 +121,13 @@ async fn play(
     step: &Step,
     state: &[Thing],
     request: &Request<'_>,
-    wire: &mut Wire,
+    connection: &mut Connection,
 ) -> Result<Option<Strayed>, StoreError> {
     // Format 1 was never held to what its steps answer.
     let is_error = request.schema.format > 1 && state.iter().all(|thing| thing.is_own);
     let strayed = |call, message| Some(Strayed { step: name, call, message, is_error });
     for (index, call) in step.calls.iter().enumerate() {
-        let reply = wire.ask(&pack(request.words(call))).await?;
+        let reply = connection.ask(&pack(request.words(call))).await?;
         let there = there(request.schema, state);
         let Some(known) = request.listener().recognise(call, &reply) else {
             let message = format!(

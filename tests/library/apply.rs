@@ -21,7 +21,7 @@ fn fill(server: &Server, count: usize, value: impl Fn(usize) -> Vec<u8>) {
 }
 
 fn look(library: &Library, records: Vec<Vec<Vec<u8>>>, least: usize) -> Vec<Observation> {
-    let seen = library.wait(library.link().reader().look(&records, least)).unwrap();
+    let seen = library.wait(library.client().reader().look(&records, least)).unwrap();
     seen.into_iter().map(Result::unwrap).collect()
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::wire::Library;
 use crate::support::{Server, proxy};
 use idemctl::domain::record::observation::{Content, Observation};
-use idemctl::store::{Guard, Hold};
+use idemctl::store::{Hold, StepOutcome};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 const COMPLETE: [&str; 9] =
@@ -207,7 +207,7 @@ fn a_call_tells_what_was_there_right_before_and_after() {
     let hold = Hold { role: 0, value: b"held".to_vec(), ttl_ms: 5_000 };
     let writer = library.writer();
     let made = library.wait(writer.call(&seen(), Some(&hold), call(&["SET", "result", "1"]))).unwrap();
-    let Guard::Made { reply: Ok(_), before, after } = made else { panic!("{made:?}") };
+    let StepOutcome::Made { reply: Ok(_), before, after } = made else { panic!("{made:?}") };
     let contents = |of: &Observation| of.keys.iter().map(|key| key.content.clone()).collect::<Vec<_>>();
     assert_eq!(contents(&before), [Content::text(b"mine".to_vec()), Content::Absent]);
     assert_eq!(contents(&after), [Content::text(b"held".to_vec()), Content::text(b"1".to_vec())]);

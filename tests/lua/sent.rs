@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use idemctl::domain::record::observation::Observation;
 use idemctl::domain::step::reply::StepReply;
 use idemctl::store::backup::{About, Saved};
-use idemctl::store::{self, Change, Head, Outcome, Return};
+use idemctl::store::{self, Change, Outcome, ReadLimit, Return};
 
 use crate::support::Server;
 use crate::support::header::{Position, Script};
@@ -73,8 +73,8 @@ const CALLERS: &[(&str, Caller)] = &[
 ];
 
 fn send_observe(library: &Library, redis_keys: &[Vec<u8>]) {
-    let mut reader = library.link().reader();
-    let _ = library.wait(reader.observe(&[redis_keys.to_vec()], Head::Bytes(7))).unwrap();
+    let mut reader = library.client().reader();
+    let _ = library.wait(reader.observe(&[redis_keys.to_vec()], ReadLimit::Bytes(7))).unwrap();
 }
 
 fn send_removal(library: &Library, redis_keys: &[Vec<u8>]) {
@@ -91,7 +91,7 @@ fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
     let wanted = Return { saved: &saved, barred_by: redis_keys.get(1).map(Vec::as_slice) };
     let (fates, ended) = library.wait(library.writer().restore(&[wanted]));
     ended.unwrap();
-    assert!(matches!(fates[..], [Ok(store::Fate::Present)]));
+    assert!(matches!(fates[..], [Ok(store::RestoreOutcome::Present)]));
 }
 
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::Action) {

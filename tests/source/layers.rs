@@ -145,7 +145,7 @@ fn permits(source: &Source) -> Broken {
         broken.extend(taken.map(|taken| at(source, "takes", taken)));
     }
     if source.room() != "store" {
-        broken.extend(called(source, &["Wire::dial", "Sandbox::fill"]));
+        broken.extend(called(source, &["Connection::dial", "Sandbox::fill"]));
     }
     broken
 }
@@ -174,7 +174,7 @@ fn imports_run_one_way() {
             ("src/domain/x.rs", "use crate::{domain::age, store::Reader};"),
             ("src/render/x.rs", "use crate::ui::Ui;"),
             ("src/store/x.rs", "fn f() { crate::render::escape::text(b\"\"); }"),
-            ("src/explore/x.rs", "use crate::store::Wire;"),
+            ("src/explore/x.rs", "use crate::store::Connection;"),
             ("src/sim/deep/x.rs", "use super::super::super::context::Context;"),
             ("src/domain/mod.rs", "use super::store;"),
             ("src/domain/x.rs", "fn f() { select! { () = crate::store::look() => 1 } }"),
@@ -264,7 +264,7 @@ fn leave_to_change_is_given_at_two_places() {
             ("src/commands/x.rs", "fn f() { let access = Access::of(false); }"),
             ("src/sim/x.rs", "fn f() { let permit = Permit(()); }"),
             ("src/sim/x.rs", "struct Holder { permit: Permit }"),
-            ("src/change/x.rs", "async fn f() { let wire = Wire::dial(target).await; }"),
+            ("src/change/x.rs", "async fn f() { let wire = Connection::dial(target).await; }"),
             ("src/store/x.rs", "fn f() { let writer = Writer::new(link); }"),
             ("src/store/x.rs", "fn f() { let server = Permit::of_sandbox().over(target); }"),
         ],

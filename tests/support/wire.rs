@@ -8,7 +8,7 @@ use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
 use idemctl::domain::step::reply::StepReply;
 use idemctl::domain::step::request::Request;
 use idemctl::schemas::{self, Deployment};
-use idemctl::store::{self, Access, Address, Head, Link, Target, Writer};
+use idemctl::store::{self, Access, Address, Client, ReadLimit, Target, Writer};
 use redis::{Connection, Value};
 use tokio::runtime::Runtime;
 
@@ -167,7 +167,7 @@ pub fn play<'a>(connection: &mut Connection, step: &'a Step, request: &Request<'
 /// The library's own way to a server, with a runtime to wait in.
 pub struct Library {
     runtime: Runtime,
-    link: Link,
+    link: Client,
 }
 
 impl Library {
@@ -182,7 +182,7 @@ impl Library {
     }
 
     /// The connection.
-    pub fn link(&self) -> &Link {
+    pub fn client(&self) -> &Client {
         &self.link
     }
 
@@ -202,7 +202,7 @@ impl Library {
         let mut reader = self.link.reader();
         let mut seen = Vec::with_capacity(records.len());
         for page in records.chunks(200) {
-            let page = self.wait(reader.observe(page, Head::Whole)).unwrap();
+            let page = self.wait(reader.observe(page, ReadLimit::Whole)).unwrap();
             seen.extend(page.into_iter().map(Result::unwrap));
         }
         seen

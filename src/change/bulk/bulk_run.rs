@@ -18,7 +18,7 @@ use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::store::{Gait, Reader, Writer};
+use crate::store::{Reader, ScanOptions, Writer};
 
 /// A run, what the run found, and what became of the records.
 pub struct BulkRun<'a, R: Rule> {
@@ -56,7 +56,7 @@ impl<'a, R: Rule> BulkRun<'a, R> {
         context: &mut Context,
         rule: &'a R,
         leave: Option<&ConfirmArgs>,
-        gait: Gait,
+        scan_options: ScanOptions,
         key_file: Option<KeyFile>,
     ) -> Result<Self> {
         let writer = match leave {
@@ -64,7 +64,7 @@ impl<'a, R: Rule> BulkRun<'a, R> {
             None => None,
         };
         let interrupt = Interrupt::listen()?;
-        let reader = context.reader().await?.walking(gait);
+        let reader = context.reader().await?.walking(scan_options);
         let server = writer.as_ref().map_or_else(|| reader.name(), Writer::name);
         let (found, account) = (Survey::default(), Account::default());
         Ok(Self { rule, reader, writer, server, key_file, interrupt, found, is_counted: false, account })

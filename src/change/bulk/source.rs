@@ -9,7 +9,7 @@ use super::rule::{Chosen, Rule, Verdict};
 use crate::domain::record::Record;
 use crate::domain::select::Coverage;
 use crate::store::read::records::{self, Found, Lookup};
-use crate::store::{Head, MOST_WHOLE, Reader, StoreError, Walk};
+use crate::store::{MOST_WHOLE, ReadLimit, Reader, StoreError, Walk};
 
 /// Keys of a file that are looked up in one round trip.
 const PAGE: usize = 200;
@@ -110,7 +110,7 @@ impl<'a> Source<'a> {
         if let Origin::Walk(walk) = &mut self.from
             && page.chosen.len() * CHOSEN_IN > page.records
         {
-            walk.bring_heads(Head::Bytes(MOST_WHOLE));
+            walk.bring_heads(ReadLimit::Bytes(MOST_WHOLE));
         }
     }
 
@@ -140,7 +140,7 @@ impl<'a> Source<'a> {
                 }
                 *looked_at += keys.len() as u64;
                 let lookup =
-                    Lookup { head: Head::Bytes(MOST_WHOLE), thresholds: scope.thresholds.clone(), both: false };
+                    Lookup { head: ReadLimit::Bytes(MOST_WHOLE), thresholds: scope.thresholds.clone(), both: false };
                 let found = lookup.find(reader, &scope.catalog, keys).await?;
                 let silent = found.iter().find_map(|found| found.silent().cloned());
                 self.missed = self.missed.take().or(silent);
@@ -159,6 +159,6 @@ impl<'a> Source<'a> {
 
 async fn walk(rule: &impl Rule, reader: Reader) -> Result<Walk, StoreError> {
     let scope = rule.scope();
-    let walk = Walk::start(reader, &scope.catalog, Head::Bytes(scope.least)).await?;
+    let walk = Walk::start(reader, &scope.catalog, ReadLimit::Bytes(scope.least)).await?;
     Ok(if scope.lengths { walk } else { walk.without_lengths() })
 }

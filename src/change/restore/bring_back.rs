@@ -11,7 +11,7 @@ use crate::domain::record::KeyIdentity;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::store::backup::Held;
-use crate::store::{Became, Fate, Link, Return, StoreError, Writer};
+use crate::store::{Client, RestoreOutcome, RestoreResult, Return, StoreError, Writer};
 
 /// Redis keys that a round trip brings back at most.
 const BATCH: usize = 100;
@@ -26,7 +26,7 @@ const APART: &str = "this cluster keeps lock and result in different slots: whet
 /// What is done with what a backup holds.
 pub enum Mode<'a> {
     /// Tells what would come back.
-    Looks(&'a Link),
+    Looks(&'a Client),
     /// Brings it back and notes it.
     Restores(&'a Writer, &'a mut AuditTrail),
 }
@@ -34,7 +34,7 @@ pub enum Mode<'a> {
 impl Mode<'_> {
     fn looks_ahead(&self, wanted: &[Return<'_>]) -> bool {
         wanted.iter().any(|wanted| match self {
-            Self::Looks(link) => link.looks_ahead(wanted),
+            Self::Looks(client) => client.looks_ahead(wanted),
             Self::Restores(writer, _) => writer.looks_ahead(wanted),
         })
     }
@@ -43,12 +43,12 @@ impl Mode<'_> {
     async fn take(&mut self, context: &Context, batch: &[Held], of: &Wanted<'_>, file: &str) -> Result<Taken> {
         let wanted: Vec<_> = batch.iter().map(|held| of.how(held)).collect();
         let (writer, trail) = match self {
-            Self::Looks(link) => return Ok((link.would_restore(&wanted).await?, Ok(()))),
+            Self::Looks(client) => return Ok((client.would_restore(&wanted).await?, Ok(()))),
             Self::Restores(writer, trail) => (writer, trail),
         };
         let (restored, ended) = writer.restore(&wanted).await;
         let mut ended = ended.map_err(anyhow::Error::from);
-        for (what, which) in [("restored", is_back as fn(&Became) -> bool), (OUTCOME_UNKNOWN, is_unknown)] {
+        for (what, which) in [("restored", is_back as fn(&RestoreResult) -> bool), (OUTCOME_UNKNOWN, is_unknown)] {
             let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
             let noted = noted.map(|(held, became)| noted_of(held, is_back(became)));
             // A Redis key that is back is shown even where the change could not be noted.
@@ -59,7 +59,7 @@ impl Mode<'_> {
     }
 }
 
-type Taken = (Vec<Became>, Result<()>);
+type Taken = (Vec<RestoreResult>, Result<()>);
 
 /// Brings the wanted Redis keys of a backup back; false when Ctrl-C came before the end.
 pub async fn bring_back(
@@ -85,8 +85,8 @@ pub async fn bring_back(
             progress.suspend(|| context.ui.warning(APART));
         }
         let file = source.file.clone();
-        let (fates, ended) = mode.take(context, &batch, of, &file).await?;
-        let refusal = progress.suspend(|| rows.add(context, &batch, fates));
+        let (outcomes, ended) = mode.take(context, &batch, of, &file).await?;
+        let refusal = progress.suspend(|| rows.add(context, &batch, outcomes));
         progress.set_position(rows.seen());
         if let Some(refusal) = refusal {
             return Err(refused(refusal));
@@ -122,11 +122,11 @@ fn noted_of(held: &Held, is_back: bool) -> Noted<'_> {
     }
 }
 
-fn is_back(became: &Became) -> bool {
-    matches!(became, Ok(Fate::Restored(_) | Fate::FoundBack(_)))
+fn is_back(became: &RestoreResult) -> bool {
+    matches!(became, Ok(RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_)))
 }
 
-fn is_unknown(became: &Became) -> bool {
+fn is_unknown(became: &RestoreResult) -> bool {
     matches!(became, Err(StoreError::OutcomeUnknown { .. }))
 }
 

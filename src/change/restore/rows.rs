@@ -11,7 +11,7 @@ use crate::domain::schema::Role;
 use crate::render::change::restored;
 use crate::render::document::Streamed;
 use crate::store::backup::Held;
-use crate::store::{Became, Fate, StoreError};
+use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 
 pub use crate::render::change::restored::Row;
 
@@ -48,15 +48,15 @@ const LEFT: [(Ending, &str); 6] = [
 const OF_RESTORE: usize = 4;
 
 impl Ending {
-    fn of(held: &Held, fate: Fate) -> Self {
+    fn of(held: &Held, outcome: RestoreOutcome) -> Self {
         // What keeps a lock away is a result, and what keeps a result away is a lock.
         let is_lock = held.beside.as_ref().is_some_and(|beside| beside.role == Role::Result);
-        match fate {
-            Fate::Restored(_) | Fate::FoundBack(_) => Self::Restored,
-            Fate::Present => Self::Present,
-            Fate::Barred if is_lock => Self::Completed,
-            Fate::Barred => Self::Locked,
-            Fate::Expired => Self::Expired,
+        match outcome {
+            RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_) => Self::Restored,
+            RestoreOutcome::Present => Self::Present,
+            RestoreOutcome::Barred if is_lock => Self::Completed,
+            RestoreOutcome::Barred => Self::Locked,
+            RestoreOutcome::Expired => Self::Expired,
         }
     }
 
@@ -145,15 +145,15 @@ impl Rows {
     }
 
     /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first refusal.
-    pub fn add(&mut self, context: &mut Context, batch: &[Held], fates: Vec<Became>) -> Option<StoreError> {
+    pub fn add(&mut self, context: &mut Context, batch: &[Held], outcomes: Vec<RestoreResult>) -> Option<StoreError> {
         let mut refusal = None;
         let mut text = String::new();
-        for (held, fate) in batch.iter().zip(fates) {
-            match fate {
-                Ok(fate) => {
-                    let ending = Ending::of(held, fate);
-                    text.push_str(&self.row(row_of(held, fate), ending));
-                    self.read_back += u64::from(matches!(fate, Fate::FoundBack(_)));
+        for (held, outcome) in batch.iter().zip(outcomes) {
+            match outcome {
+                Ok(outcome) => {
+                    let ending = Ending::of(held, outcome);
+                    text.push_str(&self.row(row_of(held, outcome), ending));
+                    self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
                 }
                 Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                 Err(error) => refusal = refusal.or(Some(error)),
@@ -241,9 +241,11 @@ impl Rows {
     }
 }
 
-fn row_of(held: &Held, fate: Fate) -> Row<'_> {
-    let left = match fate {
-        Fate::Restored(left) | Fate::FoundBack(left) => Some(left.map_or(Expiry::Never, Expiry::In)),
+fn row_of(held: &Held, outcome: RestoreOutcome) -> Row<'_> {
+    let left = match outcome {
+        RestoreOutcome::Restored(left) | RestoreOutcome::FoundBack(left) => {
+            Some(left.map_or(Expiry::Never, Expiry::In))
+        }
         _ => None,
     };
     Row {

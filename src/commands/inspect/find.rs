@@ -14,7 +14,7 @@ use crate::domain::select::Coverage;
 use crate::exit::{Exit, Stop};
 use crate::render::{coverage, escape, listing::Listing};
 use crate::store::read::records;
-use crate::store::{Head, Reader, Walk};
+use crate::store::{ReadLimit, Reader, Walk};
 
 /// Records after which the walk ends: more than that nobody reads, and a longer text finds fewer.
 const MOST: usize = 20;
@@ -27,7 +27,7 @@ pub(super) async fn keys(
     reader: &Reader,
 ) -> Result<Option<Vec<Vec<u8>>>> {
     let mut coverage = Coverage::default();
-    let mut walk = Walk::start(reader.clone(), catalog, Head::Bytes(0)).await?;
+    let mut walk = Walk::start(reader.clone(), catalog, ReadLimit::Bytes(0)).await?;
     let thresholds = args.thresholds.thresholds();
     let progress = context.ui.progress("keys looked at");
     let holds = |key: &[u8]| memchr::memmem::find(key, text).is_some();

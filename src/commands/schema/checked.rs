@@ -16,7 +16,7 @@ use crate::render::escape;
 use crate::schemas::check::{self, Report};
 use crate::sim;
 use crate::store::read::records;
-use crate::store::{Head, Sandbox, SandboxError, Walk, Wire};
+use crate::store::{Connection, ReadLimit, Sandbox, SandboxError, Walk};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
@@ -60,11 +60,11 @@ async fn try_all(context: &mut Context, reports: &mut [Report]) -> Result<()> {
         }
         Err(why) => return Err(why.into()),
     };
-    let mut wire = Wire::connect(&sandbox.first_database(context.settings.target())).await?;
+    let mut connection = Connection::connect(&sandbox.first_database(context.settings.target())).await?;
     for report in reports {
         let Some(schema) = report.schema.take() else { continue };
         if !report.is_wrong() {
-            for strayed in sim::try_steps(&schema, &mut wire).await? {
+            for strayed in sim::try_steps(&schema, &mut connection).await? {
                 report.add(strayed.step, strayed.call, strayed.message, strayed.is_error);
             }
         }
@@ -80,9 +80,9 @@ async fn count(context: &mut Context, report: &Report, walk: &WalkArgs) -> Resul
     };
     let name = schema.name.clone();
     let catalog = Catalog::new(vec![schema], &[name]).map_err(Stop::usage)?;
-    let reader = context.reader().await?.walking(walk.gait());
+    let reader = context.reader().await?.walking(walk.scan_options());
     let interrupt = Interrupt::listen()?;
-    let counting = tally(context, &catalog, Walk::start(reader, &catalog, Head::Bytes(0)).await?);
+    let counting = tally(context, &catalog, Walk::start(reader, &catalog, ReadLimit::Bytes(0)).await?);
     let counted = interrupt.unless_raised(counting).await;
     counted.ok_or_else(|| Stop::interrupted("interrupted: the records were not counted"))?.map(Some)
 }

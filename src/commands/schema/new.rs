@@ -12,7 +12,7 @@ use crate::domain::record::{Content, SeenKey};
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::schemas::{self, Files};
-use crate::store::Head;
+use crate::store::ReadLimit;
 
 /// Bytes of a sample value that are read: no form takes more to tell.
 const MOST: usize = 64 * 1024;
@@ -62,7 +62,7 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
 async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenKey>> {
     let reader = context.reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
-    let seen = interruptible(async { Ok(reader.peek(&records, Head::Bytes(MOST)).await?) }).await?;
+    let seen = interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) }).await?;
     let mut samples = Vec::with_capacity(keys.len());
     for (key, seen) in keys.iter().zip(seen) {
         let seen = seen?.keys.into_iter().next().filter(|seen| seen.content != Content::Absent);

@@ -11,7 +11,7 @@ use crate::domain::record::{Expiry, KeyIdentity, Observation, SeenKey, locate};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
 use crate::store::backup::{About, BackupReader, Held};
-use crate::store::{Former, Link};
+use crate::store::{Client, Former};
 
 /// A record that was looked at.
 pub(super) struct Looked {
@@ -35,12 +35,12 @@ pub(super) enum Goes {
 ///
 /// # Errors
 /// When the server could not be asked, or a backup cannot be read.
-pub(super) async fn look(link: &Link, catalog: &Catalog, units: &[Unit]) -> Result<Vec<Looked>> {
+pub(super) async fn look(client: &Client, catalog: &Catalog, units: &[Unit]) -> Result<Vec<Looked>> {
     let places: Vec<_> = units.iter().map(|unit| Place::of(unit, catalog)).collect();
     let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let after = units.iter().flat_map(|unit| &unit.changes).filter_map(|change| change.after.as_ref());
     let checksums = after.into_iter().any(KeyIdentity::needs_checksum);
-    let seen = link.look_whole(&wanted, checksums).await?;
+    let seen = client.look_whole(&wanted, checksums).await?;
     let looked = units.iter().zip(places).zip(seen).map(|((unit, place), seen)| Looked::of(unit, place, seen?));
     looked.collect()
 }

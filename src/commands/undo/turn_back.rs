@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::schema::Catalog;
 use crate::interrupt::Interrupt;
-use crate::store::{Action, Change, Former, Guard, Link, Outcome, StoreError, Writer};
+use crate::store::{Action, Change, Client, Former, Outcome, StepOutcome, StoreError, Writer};
 
 /// Records that are looked at, and changed, at a time.
 const BATCH: usize = 100;
@@ -25,7 +25,7 @@ pub(super) enum By<'a> {
 }
 
 pub(super) struct TurnBack<'a> {
-    pub(super) link: &'a Link,
+    pub(super) client: &'a Client,
     pub(super) catalog: &'a Catalog,
     pub(super) args: &'a ReturnArgs,
     pub(super) undone: &'a Undone,
@@ -49,7 +49,7 @@ impl TurnBack<'_> {
             if self.interrupt.is_raised() {
                 return Ok(false);
             }
-            let looked = look(self.link, self.catalog, &batch).await?;
+            let looked = look(self.client, self.catalog, &batch).await?;
             let ended = match by {
                 By::Looks => {
                     progress.suspend(|| looked.iter().for_each(|looked| tell(context, rows, looked)));
@@ -139,12 +139,12 @@ async fn turn_back(
     let now = context.now();
     let made = writer.turn_back(part, former).await;
     let after = match &made {
-        Ok(Guard::Made { reply: Ok(_), after, .. }) => Some(after),
-        Ok(Guard::Lost { .. }) => None,
-        Ok(Guard::Made { reply: Err(_), .. } | Guard::Changed) | Err(_) => {
+        Ok(StepOutcome::Made { reply: Ok(_), after, .. }) => Some(after),
+        Ok(StepOutcome::Lost { .. }) => None,
+        Ok(StepOutcome::Made { reply: Err(_), .. } | StepOutcome::Changed) | Err(_) => {
             journal.nothing_changed(record);
             return match made {
-                Ok(Guard::Made { reply: Err(error), .. }) | Err(error) => Err(error.into()),
+                Ok(StepOutcome::Made { reply: Err(error), .. }) | Err(error) => Err(error.into()),
                 Ok(_) => Ok(false),
             };
         }
@@ -152,7 +152,7 @@ async fn turn_back(
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
     journal.note_step(writer, Step { about, before: part, after, role: 0 }, what, now).await?;
     match made {
-        Ok(Guard::Lost { why, .. }) => Err(unknown(writer, looked, &why).into()),
+        Ok(StepOutcome::Lost { why, .. }) => Err(unknown(writer, looked, &why).into()),
         _ => Ok(true),
     }
 }

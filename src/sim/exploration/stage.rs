@@ -9,7 +9,7 @@ use crate::domain::step::StepReply;
 use crate::explore::{Perform, Performed};
 use crate::interrupt::Interrupt;
 use crate::sim::content;
-use crate::store::{StoreError, Wire, pack};
+use crate::store::{Connection, StoreError, pack};
 
 /// A call that took longer is performed again, for the time that it took would show in the TTLs.
 const QUICK: Duration = Duration::from_millis(50);
@@ -19,23 +19,23 @@ const TRIES: usize = 200;
 
 pub(crate) struct Stage<'a> {
     pub(crate) cast: Cast,
-    wire: Wire,
+    connection: Connection,
     redis_keys: Vec<Vec<u8>>,
     interrupt: &'a Interrupt,
 }
 
 impl<'a> Stage<'a> {
-    pub(crate) fn new(cast: Cast, wire: Wire, interrupt: &'a Interrupt) -> Self {
+    pub(crate) fn new(cast: Cast, connection: Connection, interrupt: &'a Interrupt) -> Self {
         let redis_keys = cast.program.services[0].redis_keys(&cast.key);
-        Self { cast, wire, redis_keys, interrupt }
+        Self { cast, connection, redis_keys, interrupt }
     }
 
     async fn set(&mut self, keys: &Keys) -> Result<(), StoreError> {
         for (redis_key, held) in self.redis_keys.iter().zip(&keys.held) {
-            self.wire.ask(&pack([b"DEL", &redis_key[..]])).await?;
+            self.connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
             if let Some(held) = held {
                 let ttl = held.ttl_ms.unwrap_or(0).to_string();
-                self.wire.ask(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), &held.dump])).await?;
+                self.connection.ask(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), &held.dump])).await?;
             }
         }
         Ok(())
@@ -44,14 +44,14 @@ impl<'a> Stage<'a> {
     async fn read(&mut self, clock_ms: u64) -> Result<Keys, StoreError> {
         let mut pttls = Vec::new();
         for redis_key in &self.redis_keys {
-            pttls.push(match self.wire.ask(&pack([b"PTTL", &redis_key[..]])).await? {
+            pttls.push(match self.connection.ask(&pack([b"PTTL", &redis_key[..]])).await? {
                 StepReply::Integer(pttl) => pttl,
                 _ => -2,
             });
         }
         let mut held = Vec::new();
         for (redis_key, pttl) in self.redis_keys.clone().iter().zip(pttls) {
-            let dump = self.wire.ask(&pack([b"DUMP", &redis_key[..]])).await?;
+            let dump = self.connection.ask(&pack([b"DUMP", &redis_key[..]])).await?;
             held.push(match dump {
                 StepReply::Text(dump) => Some(Held::read(dump, self.content(redis_key).await?, pttl)),
                 _ => None,
@@ -61,9 +61,9 @@ impl<'a> Stage<'a> {
     }
 
     async fn content(&mut self, redis_key: &[u8]) -> Result<Content, StoreError> {
-        match content::of_text(self.wire.ask(&pack([b"GET", redis_key])).await?) {
+        match content::of_text(self.connection.ask(&pack([b"GET", redis_key])).await?) {
             Some(content) => Ok(content),
-            None => Ok(content::of_hash(self.wire.ask(&pack([b"HGETALL", redis_key])).await?)),
+            None => Ok(content::of_hash(self.connection.ask(&pack([b"HGETALL", redis_key])).await?)),
         }
     }
 
@@ -83,7 +83,7 @@ impl Perform for Stage<'_> {
         loop {
             let since = Instant::now();
             self.set(before).await?;
-            let reply = self.wire.ask(&call).await?;
+            let reply = self.connection.ask(&call).await?;
             let keys = self.read(before.clock_ms).await?;
             tries += 1;
             if since.elapsed() < QUICK || tries == TRIES {

@@ -14,7 +14,7 @@ use crate::domain::schema::Schema;
 use crate::explore::{Explored, Found, Limits, Question, Rules, Traced, explore, retrace};
 use crate::interrupt::Interrupt;
 use crate::sim::simulate::{Abort, Retelling, Retold};
-use crate::store::{StoreError, Wire, Writable};
+use crate::store::{Connection, StoreError, Writable};
 
 /// What is explored, and how far.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ impl Task {
 
     pub(crate) async fn stage<'a>(&self, place: Place<'a>) -> Result<Stage<'a>, StoreError> {
         let cast = Cast::new(Rc::clone(&self.program), self.workers, place.key.to_vec());
-        Ok(Stage::new(cast, Wire::connect(place.target).await?, place.interrupt))
+        Ok(Stage::new(cast, Connection::connect(place.target).await?, place.interrupt))
     }
 
     pub(crate) async fn explore(&self, stage: &mut Stage<'_>) -> Result<Explored, StoreError> {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::worker::Worker;
 use crate::domain::step::StepReply;
 use crate::sim::test_keys::removals;
-use crate::store::{Link, Packed, StoreError, Wire, Writable};
+use crate::store::{Client, Connection, Packed, StoreError, Writable};
 
 /// Connections that are opened at a time: servers queue a few hundred, some fewer.
 const OPENED_AT_ONCE: usize = 32;
@@ -14,10 +14,10 @@ const OPENED_AT_ONCE: usize = 32;
 /// The workers with their connections, and one connection that cleans up behind them.
 pub struct Connections {
     pub(super) workers: Vec<Worker>,
-    link: Link,
+    client: Client,
     pub(super) target: Writable,
     /// The connection that is no worker's, opened first: it is there even when the server has no room for all workers.
-    cleanup: Wire,
+    cleanup: Connection,
 }
 
 /// Why the workers are not all connected.
@@ -32,38 +32,43 @@ pub struct NotConnected {
 
 impl Connections {
     /// Connects so many workers; in a cluster all of them to one master.
-    pub async fn open(link: &Link, server: &Writable, concurrency: usize) -> Result<Self, NotConnected> {
+    pub async fn open(client: &Client, server: &Writable, concurrency: usize) -> Result<Self, NotConnected> {
         let not_connected = |open, error| NotConnected { open, wanted: concurrency, error };
-        let target = &link.playground(server).await.map_err(|error| not_connected(0, error))?;
-        let cleanup = Wire::connect(target).await.map_err(|error| not_connected(0, error))?;
-        let mut wires = stream::iter((0..concurrency).map(|_| Wire::connect(target))).buffered(OPENED_AT_ONCE);
+        let target = &client.playground(server).await.map_err(|error| not_connected(0, error))?;
+        let cleanup = Connection::connect(target).await.map_err(|error| not_connected(0, error))?;
+        let mut connections =
+            stream::iter((0..concurrency).map(|_| Connection::connect(target))).buffered(OPENED_AT_ONCE);
         let mut workers = Vec::with_capacity(concurrency);
-        while let Some(wire) = wires.next().await {
-            let wire = wire.map_err(|error| not_connected(workers.len(), error))?;
-            workers.push(Worker { id: workers.len() + 1, owner: Uuid::new_v4().to_string(), wire: Some(wire) });
+        while let Some(connection) = connections.next().await {
+            let connection = connection.map_err(|error| not_connected(workers.len(), error))?;
+            workers.push(Worker {
+                id: workers.len() + 1,
+                owner: Uuid::new_v4().to_string(),
+                connection: Some(connection),
+            });
         }
-        Ok(Self { workers, link: link.clone(), target: target.clone(), cleanup })
+        Ok(Self { workers, client: client.clone(), target: target.clone(), cleanup })
     }
 
     /// True when the node that is raced on serves all of these Redis keys.
     pub(super) fn serves(&self, redis_keys: &[Vec<u8>]) -> bool {
-        self.link.serves(&self.target, redis_keys)
+        self.client.serves(&self.target, redis_keys)
     }
 
-    pub(super) fn cleanup(&mut self) -> &mut Wire {
+    pub(super) fn cleanup(&mut self) -> &mut Connection {
         &mut self.cleanup
     }
 
     /// Gives workers whose connection broke a new one.
     pub(super) async fn mend(&mut self) -> Result<(), StoreError> {
-        for worker in self.workers.iter_mut().filter(|worker| worker.wire.is_none()) {
-            worker.wire = Some(Wire::connect(&self.target).await?);
+        for worker in self.workers.iter_mut().filter(|worker| worker.connection.is_none()) {
+            worker.connection = Some(Connection::connect(&self.target).await?);
         }
         Ok(())
     }
 
     pub(super) async fn remove(&mut self, redis_keys: &[Vec<u8>]) -> Result<(), StoreError> {
-        for removal in removals(redis_keys, self.link.is_cluster()) {
+        for removal in removals(redis_keys, self.client.is_cluster()) {
             self.ask(&removal).await?;
         }
         Ok(())
@@ -74,7 +79,7 @@ impl Connections {
     pub(super) async fn ask(&mut self, request: &Packed) -> Result<StepReply, StoreError> {
         match self.cleanup.ask(request).await {
             Err(error) if error.lost_the_reply() => {
-                self.cleanup = Wire::connect(&self.target).await?;
+                self.cleanup = Connection::connect(&self.target).await?;
                 self.cleanup.ask(request).await
             }
             answered => answered,

@@ -6,7 +6,7 @@ use crate::domain::race::{Act, Answer, Event};
 use crate::domain::record::Response;
 use crate::domain::step::{Request, StepReply};
 use crate::sim::service::{Prepared, Service};
-use crate::store::{StoreError, Wire};
+use crate::store::{Connection, StoreError};
 
 /// One worker: an instance of the service with a connection of its own.
 pub(super) struct Worker {
@@ -15,7 +15,7 @@ pub(super) struct Worker {
     /// The worker's name, where the service checks owners.
     pub(super) owner: String,
     /// `None` after a lost reply, which could still come in place of a later one.
-    pub(super) wire: Option<Wire>,
+    pub(super) connection: Option<Connection>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,7 @@ impl<'r, 's> Seat<'r, 's> {
 
     /// True when the worker can still send.
     pub(super) fn is_connected(&self) -> bool {
-        self.worker.wire.is_some()
+        self.worker.connection.is_some()
     }
 
     /// Plays a turn, and adds what came of it to the events.
@@ -119,7 +119,7 @@ impl<'r, 's> Seat<'r, 's> {
                 if !lost {
                     return false;
                 }
-                self.worker.wire = None;
+                self.worker.connection = None;
                 Answer::Lost(why)
             }
         };
@@ -129,17 +129,17 @@ impl<'r, 's> Seat<'r, 's> {
     }
 
     async fn answer(&mut self, step: &[Prepared<'s>]) -> Result<Answer, StoreError> {
-        let Some(wire) = &mut self.worker.wire else { return Ok(Answer::Lost("not connected".to_owned())) };
+        let Some(connection) = &mut self.worker.connection else { return Ok(Answer::Lost("not connected".to_owned())) };
         for (index, prepared) in step.iter().enumerate() {
             if index > 0 && !self.pause.is_zero() {
                 tokio::time::sleep(self.pause).await;
             }
-            let mut reply = wire.ask(&prepared.request).await?;
+            let mut reply = connection.ask(&prepared.request).await?;
             // A server that has forgotten the script has executed nothing.
             if is_no_script(&reply)
                 && let Some(whole) = prepared.whole()
             {
-                reply = wire.ask(&whole).await?;
+                reply = connection.ask(&whole).await?;
             }
             if let Some(answer) = self.service.read(prepared, reply) {
                 return Ok(answer);

@@ -10,7 +10,7 @@ use super::worker::Worker;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Meaning;
 use crate::domain::simulation::{Block, Told};
-use crate::store::{Wire, Writable};
+use crate::store::{Connection, Writable};
 
 /// How soon a client asks again that is turned away.
 const RETRY: Duration = Duration::from_millis(25);
@@ -29,8 +29,8 @@ impl<'s> Run<'s> {
         operation: Operation,
         lock: Lock,
     ) -> Played<Worker<'s>> {
-        let wire = Wire::connect(target).await?;
-        Ok(Worker::new(Rc::clone(self), name, operation, lock, wire))
+        let connection = Connection::connect(target).await?;
+        Ok(Worker::new(Rc::clone(self), name, operation, lock, connection))
     }
 
     /// A client asks once; when it gets the lock the operation is made.

@@ -11,14 +11,14 @@ use tokio::sync::Mutex;
 use super::abort::{Abort, Played};
 use super::private_servers::{PrivateServer, Servers, password};
 use crate::domain::step::StepReply;
-use crate::store::{Wire, Writable, pack};
+use crate::store::{Connection, Writable, pack};
 
 /// How long a node may take to serve; it takes some two seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Cluster {
     server: PrivateServer,
-    wire: Mutex<Wire>,
+    connection: Mutex<Connection>,
     owned: RefCell<Vec<i64>>,
     /// The Redis keys of the last call with their slots, and whether the call names them.
     last: RefCell<Vec<(String, i64, bool)>>,
@@ -29,8 +29,9 @@ impl Cluster {
     pub(super) async fn start(servers: &Servers) -> Played<Self> {
         let config = ["cluster-enabled yes", "cluster-require-full-coverage no", "cluster-node-timeout 2000"];
         let server = servers.start_with_port(&config, &password()).await?;
-        let wire = Wire::connect(&server.target).await?;
-        let cluster = Self { server, wire: Mutex::new(wire), owned: RefCell::default(), last: RefCell::default() };
+        let connection = Connection::connect(&server.target).await?;
+        let cluster =
+            Self { server, connection: Mutex::new(connection), owned: RefCell::default(), last: RefCell::default() };
         cluster.own(&[0]).await?;
         let since = Instant::now();
         while since.elapsed() < PATIENCE {
@@ -90,13 +91,13 @@ impl Cluster {
     }
 
     async fn slot(&self, redis_key: &[u8]) -> Played<i64> {
-        match self.wire.lock().await.ask(&pack([b"CLUSTER", b"KEYSLOT", redis_key])).await? {
+        match self.connection.lock().await.ask(&pack([b"CLUSTER", b"KEYSLOT", redis_key])).await? {
             StepReply::Integer(slot) => Ok(slot),
             _ => Ok(0),
         }
     }
 
     async fn ask(&self, words: &[&str]) -> Played<StepReply> {
-        Ok(self.wire.lock().await.ask(&pack(words)).await?)
+        Ok(self.connection.lock().await.ask(&pack(words)).await?)
     }
 }

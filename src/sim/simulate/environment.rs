@@ -13,7 +13,7 @@ use super::run::Run;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::History;
 use crate::domain::step::cluster_fit;
-use crate::store::{Link, Writable};
+use crate::store::{Client, Writable};
 
 /// The Redis keys that may have been left behind on the operator's server.
 pub(super) type Left = Rc<RefCell<Vec<Vec<u8>>>>;
@@ -26,7 +26,7 @@ const MOST_NAMES: usize = 10_000;
 
 #[derive(Clone, Copy)]
 pub(super) struct Venue<'s> {
-    pub(super) link: &'s Link,
+    pub(super) client: &'s Client,
     /// The server, or in a cluster the master on which is played.
     pub(super) target: &'s Writable,
 }
@@ -57,15 +57,15 @@ impl<'s> Environment<'s> {
 
     /// A key that is served by the node on which the story is played.
     fn key(&self) -> Played<Vec<u8>> {
-        let Venue { link, target } = self.venue;
-        if link.is_cluster()
+        let Venue { client, target } = self.venue;
+        if client.is_cluster()
             && let Some(problem) = cluster_fit::problem(self.schema, PRIVATE_KEY)
         {
             return Err(Abort::NotApplicable(format!("this server is a cluster: {problem}")));
         }
         for _ in 0..MOST_NAMES {
             let key = format!("idemctl-simulate-{}", Uuid::new_v4().simple()).into_bytes();
-            if link.serves(target, &self.schema.redis_keys(&key)) {
+            if client.serves(target, &self.schema.redis_keys(&key)) {
                 return Ok(key);
             }
         }

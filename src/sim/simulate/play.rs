@@ -15,7 +15,7 @@ use crate::domain::simulation::Cell;
 use crate::interrupt::Interrupt;
 use crate::sim::simulate::Scenario;
 use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
-use crate::store::{Link, StoreError, Wire, Writable};
+use crate::store::{Client, Connection, StoreError, Writable};
 
 const AT_ONCE: usize = 40;
 
@@ -50,20 +50,20 @@ pub struct Simulated {
 /// Redis key that was made is removed before this returns, however the simulation ends.
 pub async fn simulate(
     plan: &Plan,
-    link: &Link,
+    client: &Client,
     server: &Writable,
     servers: &Servers,
     interrupt: &Interrupt,
     mut on_cell: impl FnMut(),
 ) -> Simulated {
     let left = Left::default();
-    let target = match link.playground(server).await {
+    let target = match client.playground(server).await {
         Ok(target) => target,
         Err(error) => {
             return Simulated { cells: Vec::new(), failed: Some(error), interrupted: false, left_behind: None };
         }
     };
-    let venue = Venue { link, target: &target };
+    let venue = Venue { client, target: &target };
     let schemas = &plan.schemas;
     let pairs = plan.scenarios.iter().enumerate().rev().flat_map(|(order, scenario)| {
         schemas.iter().enumerate().map(move |(index, schema)| ((index, order), scenario, schema))
@@ -134,9 +134,9 @@ async fn remove(venue: Venue<'_>, left: &RefCell<Vec<Vec<u8>>>) -> Result<(), St
     if redis_keys.is_empty() {
         return Ok(());
     }
-    let mut wire = Wire::connect(venue.target).await?;
-    for removal in removals(&redis_keys, venue.link.is_cluster()) {
-        wire.ask(&removal).await?;
+    let mut connection = Connection::connect(venue.target).await?;
+    for removal in removals(&redis_keys, venue.client.is_cluster()) {
+        connection.ask(&removal).await?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::domain::step::{StepReply, next_request};
 use crate::sim::content;
 use crate::sim::service::{Service, words};
 use crate::sim::test_keys::TEST_KEYS_LIVE;
-use crate::store::{Packed, StoreError, Wire, Writable, pack};
+use crate::store::{Connection, Packed, StoreError, Writable, pack};
 
 pub(super) struct Run<'s> {
     pub(super) service: Service<'s>,
@@ -38,7 +38,7 @@ pub(super) struct Run<'s> {
     /// Until when the lock that is to run out is held for certain.
     held_until: RefCell<Option<Instant>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
-    control: Mutex<Wire>,
+    control: Mutex<Connection>,
     clock: Instant,
 }
 
@@ -52,7 +52,7 @@ impl<'s> Run<'s> {
         lock_ttl: Duration,
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
-        let mut control = Wire::connect(target).await?;
+        let mut control = Connection::connect(target).await?;
         let service = Service::introduce(schema, Strategy::Schema, &mut control).await?;
         let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?);
         Ok(Self {

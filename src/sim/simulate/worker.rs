@@ -16,7 +16,7 @@ use crate::domain::schema::{Meaning, OnFailure};
 use crate::domain::simulation::{Execution, Told};
 use crate::domain::step::Request;
 use crate::sim::service::Prepared;
-use crate::store::Wire;
+use crate::store::Connection;
 
 /// One instance of the service, with one request.
 pub(super) struct Worker<'s> {
@@ -29,7 +29,7 @@ pub(super) struct Worker<'s> {
 }
 
 impl<'s> Worker<'s> {
-    pub(super) fn new(run: Rc<Run<'s>>, name: &str, operation: Operation, lock: Lock, wire: Wire) -> Self {
+    pub(super) fn new(run: Rc<Run<'s>>, name: &str, operation: Operation, lock: Lock, connection: Connection) -> Self {
         let seconds = |ttl: Duration| ttl.as_millis().div_ceil(1_000).to_string();
         let lock_ttl = match lock {
             Lock::Short => seconds(run.lock_ttl),
@@ -44,7 +44,7 @@ impl<'s> Worker<'s> {
             Lock::Raw(text) => text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::from_secs_f64),
         };
         let now_ms = run.now_ms;
-        Self { calls: Calls::new(run, name, wire), job, now_ms, lives }
+        Self { calls: Calls::new(run, name, connection), job, now_ms, lives }
     }
 
     pub(super) async fn begins(&mut self) -> Played<Begun> {
@@ -189,7 +189,7 @@ impl<'s> Worker<'s> {
 
     /// From here on the worker reaches no Redis.
     pub(super) fn loses_redis(&mut self) {
-        self.calls.wire = None;
+        self.calls.connection = None;
         self.calls.run.note("network", &format!("{} is cut off from Redis", self.calls.name), None, None);
     }
 

@@ -9,7 +9,7 @@ use crate::domain::schema::Template;
 use crate::domain::schema::{Action, Call, Meaning};
 use crate::domain::step::{Listener, Request, StepReply};
 use crate::sim::service::{Prepared, words};
-use crate::store::{StoreError, Wire, nowhere};
+use crate::store::{Connection, StoreError, nowhere};
 
 pub(super) enum Met {
     Said(Said),
@@ -71,14 +71,14 @@ pub(super) struct Calls<'s> {
     pub(super) run: Rc<Run<'s>>,
     pub(super) name: String,
     /// `None` for a worker that is cut off from Redis.
-    pub(super) wire: Option<Wire>,
+    pub(super) connection: Option<Connection>,
     /// What the calls of the step before came to.
     before: Vec<String>,
 }
 
 impl<'s> Calls<'s> {
-    pub(super) fn new(run: Rc<Run<'s>>, name: &str, wire: Wire) -> Self {
-        Self { run, name: name.to_owned(), wire: Some(wire), before: Vec::new() }
+    pub(super) fn new(run: Rc<Run<'s>>, name: &str, connection: Connection) -> Self {
+        Self { run, name: name.to_owned(), connection: Some(connection), before: Vec::new() }
     }
 
     /// Forgets the step before, so that the sequence shows the next one whatever the calls come to.
@@ -120,17 +120,17 @@ impl<'s> Calls<'s> {
     /// Sends one call, with the whole script where the server has forgotten the script. The story goes on after the inner
     /// error: a private server refuses, or this worker is cut off. Where the operator's server refuses there is no verdict.
     async fn ask(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
-        let Some(wire) = &mut self.wire else {
+        let Some(connection) = &mut self.connection else {
             let target = nowhere(&self.run.target).map_err(|why| Abort::NotApplicable(why.to_string()))?;
-            return Ok(Wire::connect(&target).await.map(|_| StepReply::Nil));
+            return Ok(Connection::connect(&target).await.map(|_| StepReply::Nil));
         };
-        let mut reply = wire.ask(&prepared.request).await;
+        let mut reply = connection.ask(&prepared.request).await;
         if matches!(&reply, Ok(StepReply::Error { code, .. }) if code == "NOSCRIPT")
             && let Some(whole) = prepared.whole()
         {
             let forgotten = Some("NOSCRIPT: sends it whole".to_owned());
             self.run.note(&self.name, "sends the script by its digest", forgotten, None);
-            reply = wire.ask(&whole).await;
+            reply = connection.ask(&whole).await;
         }
         match reply {
             // What the operator's server, or its user, refuses is no verdict.

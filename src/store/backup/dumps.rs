@@ -1,10 +1,10 @@
 //! The DUMPs of Redis keys that are about to change.
 
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-impl Link {
+impl Client {
     /// The DUMP of each Redis key, read in one round trip; `None` for one that is gone.
     pub(in crate::store) async fn dumps(&self, redis_keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         if redis_keys.is_empty() {

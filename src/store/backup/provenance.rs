@@ -1,12 +1,12 @@
-//! Where a link leads, as a backup tells it and a restore compares it.
+//! Where a client leads, as a backup tells it and a restore compares it.
 
 use crate::domain::change::provenance::{Provenance, Service, run_id};
 use crate::store::change::Writer;
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-impl Link {
+impl Client {
     /// The place of now. A cluster is known by its nodes; another server is asked for its run id, once.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Link {
 impl Writer {
     /// The place where changes are made now.
     pub async fn provenance(&self) -> Result<Provenance, StoreError> {
-        self.link().provenance().await
+        self.client().provenance().await
     }
 }
 

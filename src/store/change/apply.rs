@@ -27,15 +27,15 @@ impl Writer {
     ) -> (Vec<Outcome>, Result<(), StoreError>) {
         let mut outcomes = Vec::with_capacity(changes.len());
         // Which nodes there are is known before anything is sent.
-        if let Err(error) = self.link().masters().await {
+        if let Err(error) = self.client().masters().await {
             return (outcomes, Err(error));
         }
-        if let Err(error) = self.link().can_compare(changes.iter().map(|change| &change.seen)) {
+        if let Err(error) = self.client().can_compare(changes.iter().map(|change| &change.seen)) {
             return (outcomes, Err(error));
         }
         let mut silence = None;
         for group in batch::groups(changes, self.most_keys()) {
-            let (begun, before) = (outcomes.len(), self.link().slot_map());
+            let (begun, before) = (outcomes.len(), self.client().slot_map());
             let applied = self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await;
             let follows = self.follow(before.as_deref()).await;
             if let Ok(Some(failed_over)) = follows {
@@ -79,7 +79,7 @@ impl Writer {
     /// True when an error of [`Writer::apply`] leaves the other masters of a cluster to go on with.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
         let is_of_one = error.silent_server().is_some() || matches!(error, StoreError::OutcomeUnknown { .. });
-        is_of_one && self.link().is_cluster()
+        is_of_one && self.client().is_cluster()
     }
 
     /// Makes changes once more whose master is another one now: what was done on the old one may be lost. They are compared
@@ -94,7 +94,7 @@ impl Writer {
         before: Option<&SlotMap>,
         outcomes: &mut [Outcome],
     ) -> Option<StoreError> {
-        let now = self.link().slot_map();
+        let now = self.client().slot_map();
         let has_moved = |change: &Change| match (before, &now) {
             (Some(before), Some(now)) => {
                 let slot = hash_slot::of(change.redis_key());
@@ -129,7 +129,7 @@ impl Writer {
     }
 
     fn most_keys(&self) -> usize {
-        if self.link().is_cluster() { batch::MOST_APART } else { batch::MOST_KEYS }
+        if self.client().is_cluster() { batch::MOST_APART } else { batch::MOST_KEYS }
     }
 
     async fn apply_group(
@@ -174,7 +174,7 @@ impl Writer {
         let mut silence = None;
         loop {
             let redis_keys: Vec<_> = group.iter_mut().flat_map(Batch::save).collect();
-            match self.link().dumps(&redis_keys).await {
+            match self.client().dumps(&redis_keys).await {
                 Ok(dumps) => {
                     let mut dumps = dumps.into_iter();
                     group.iter_mut().for_each(|batch| batch.dumped(&mut dumps));
@@ -197,14 +197,14 @@ impl Writer {
     pub(super) fn fell_silent(&self, error: &StoreError) -> Result<(), StoreError> {
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         match error.silent_server() {
-            Some(server) if self.link().is_cluster() && silent.insert(server.to_owned()) => Ok(()),
+            Some(server) if self.client().is_cluster() && silent.insert(server.to_owned()) => Ok(()),
             _ => Err(error.clone()),
         }
     }
 
     pub(super) fn leave_out_silent(&self, batch: &mut Batch<'_>) {
         let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(map) = self.link().slot_map().filter(|_| !silent.is_empty()) else { return };
+        let Some(map) = self.client().slot_map().filter(|_| !silent.is_empty()) else { return };
         let is_silent = |redis_key: &[u8]| {
             map.master(hash_slot::of(redis_key)).is_some_and(|master| silent.contains(&master.to_string()))
         };

@@ -95,7 +95,7 @@ impl<'a> Batch<'a> {
     /// Takes the changes. A change that cannot be compared counts as changed, and is never sent: the look was not sharp
     /// enough, or the Redis key to change was not there.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
-        let asked = changes.iter().enumerate().filter(|(_, change)| can_be_compared(change));
+        let asked = changes.iter().enumerate().filter(|(_, change)| change.can_be_compared());
         Self {
             outcomes: vec![Outcome::Changed; changes.len()],
             asked: asked.map(|(index, change)| Asked { index, change, saved: None }).collect(),
@@ -111,7 +111,7 @@ impl<'a> Batch<'a> {
     /// Saves what was read as a whole. Gives the Redis keys whose DUMP is still to be asked for.
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
         let open = self.asked.iter_mut().filter(|asked| asked.saved.is_none()).filter_map(|asked| {
-            asked.saved = Saved::of_whole(&asked.change.seen.keys[asked.change.role]);
+            asked.saved = Saved::of_whole(asked.change.seen_key());
             asked.saved.is_none().then(|| asked.change.redis_key())
         });
         open.collect()
@@ -121,7 +121,7 @@ impl<'a> Batch<'a> {
     /// for, nor one whose DUMP is not that of the value that was seen.
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in self.asked.iter_mut().filter(|asked| asked.saved.is_none()) {
-            let seen = &asked.change.seen.keys[asked.change.role];
+            let seen = asked.change.seen_key();
             let dump = dumps.next().flatten();
             self.outcomes[asked.index] = if dump.is_some() { Outcome::Changed } else { Outcome::Absent };
             let is_as_seen = |dump: &Vec<u8>| seen.checksum.is_none_or(|sum| dump.ends_with(&sum));
@@ -237,10 +237,6 @@ fn call<'a>(action: Action, script: Script<'_>, sent: impl Iterator<Item = Sent<
         Action::ExpireAt(at) => command.arg(format!("@{at}")),
     };
     command
-}
-
-fn can_be_compared(change: &Change) -> bool {
-    change.seen.keys[change.role].content != Content::Absent && change.seen.keys.iter().all(SeenKey::is_sharp)
 }
 
 impl<'a> Asked<'a> {

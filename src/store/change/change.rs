@@ -1,6 +1,6 @@
 //! A change to a record, and what became of it.
 
-use crate::domain::record::{Observation, SeenKey};
+use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::backup::saved::About;
 
 /// A change to one Redis key of a record that must still be as it was seen.
@@ -22,6 +22,11 @@ impl Change {
     /// The Redis key that changes, as it was seen.
     pub(super) fn seen_key(&self) -> &SeenKey {
         &self.seen.keys[self.role]
+    }
+
+    /// True when the Redis key was there, and the look told enough of the record to compare with.
+    pub(super) fn can_be_compared(&self) -> bool {
+        self.seen_key().content != Content::Absent && self.seen.keys.iter().all(SeenKey::is_sharp)
     }
 }
 

@@ -16,10 +16,10 @@ use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::domain::step::StepReply;
 use crate::store::backup::{About, Backup, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
-use crate::store::connection::{Target, Wire, pack, reply};
+use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::observed::observation;
-use crate::store::read::reader::Head;
+use crate::store::read::reader::ReadLimit;
 use crate::store::scripts;
 
 /// A lock that is taken right before the call, in the same transaction.
@@ -32,7 +32,7 @@ pub struct Hold {
 }
 
 #[derive(Debug)]
-pub enum Guard {
+pub enum StepOutcome {
     Made {
         /// Its reply; an error that speaks of the server or the user.
         reply: Result<StepReply, StoreError>,
@@ -61,7 +61,7 @@ impl Writer {
     ///
     /// # Errors
     /// What came in between before anything was done.
-    pub async fn call(&self, seen: &Observation, hold: Option<&Hold>, call: Words) -> Result<Guard, StoreError> {
+    pub async fn call(&self, seen: &Observation, hold: Option<&Hold>, call: Words) -> Result<StepOutcome, StoreError> {
         let lock = hold.map(|hold| {
             let redis_key = seen.keys[hold.role].redis_key.clone();
             let ttl = hold.ttl_ms.to_string().into_bytes();
@@ -71,17 +71,21 @@ impl Writer {
     }
 
     /// Makes calls in one transaction if the record is still as it was seen, and says so where another master has taken over.
-    pub(super) async fn guard_and_follow(&self, seen: &Observation, calls: Vec<Words>) -> Result<Guard, StoreError> {
-        self.link().masters().await?;
-        let before = self.link().slot_map();
+    pub(super) async fn guard_and_follow(
+        &self,
+        seen: &Observation,
+        calls: Vec<Words>,
+    ) -> Result<StepOutcome, StoreError> {
+        self.client().masters().await?;
+        let before = self.client().slot_map();
         let guard = self.guarded(seen, calls).await?;
-        if !matches!(guard, Guard::Made { .. }) {
+        if !matches!(guard, StepOutcome::Made { .. }) {
             return Ok(guard);
         }
         match self.follow(before.as_deref()).await {
             Ok(None) => Ok(guard),
             // What was done on the master of before may be lost.
-            Ok(Some(why)) | Err(why) => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+            Ok(Some(why)) | Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why }),
         }
     }
 
@@ -98,88 +102,91 @@ impl Writer {
         // The result before the lock, for restore brings them back in this order: no result comes back beside a lock.
         let there = seen.keys.iter().rev().filter(|key| key.content != Content::Absent);
         let redis_keys: Vec<_> = there.clone().map(|key| key.redis_key.as_slice()).collect();
-        let dumps = self.link().dumps(&redis_keys).await?;
+        let dumps = self.client().dumps(&redis_keys).await?;
         let saved: Vec<_> = there.zip(dumps).filter_map(|(key, dump)| Some(Saved::of(key, dump?))).collect();
         let from = self.provenance().await?;
         backup.append(&from, saved.iter().map(|saved| (saved, about, seen))).await
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
-    pub(super) async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<Guard, StoreError> {
+    pub(super) async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<StepOutcome, StoreError> {
         for _ in 1..MOST_TRIES {
             match self.guarded_here(seen, &commands).await {
-                Err(error) if error.is_redirect() => self.link().learn().await?,
+                Err(error) if error.is_redirect() => self.client().learn().await?,
                 other => return other,
             }
         }
         self.guarded_here(seen, &commands).await
     }
 
-    async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<Guard, StoreError> {
+    async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<StepOutcome, StoreError> {
         let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
-        let mut wire = Wire::dial(&self.node_of(&keys).await?).await?;
+        let mut connection = Connection::dial(&self.node_of(&keys).await?).await?;
         // Tried before MULTI: an unknown command there would end the transaction.
-        let reads = self.reads_there(&mut wire).await?;
-        wire.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
-        let before = self.before(&mut wire, seen, reads).await?;
-        self.link().can_compare([seen, &before])?;
+        let reads = self.reads_there(&mut connection).await?;
+        connection.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
+        let before = self.before(&mut connection, seen, reads).await?;
+        self.client().can_compare([seen, &before])?;
         if !seen.is_still(&before) {
-            return Ok(Guard::Changed);
+            return Ok(StepOutcome::Changed);
         }
-        wire.tell(&pack(["MULTI"])).await?;
+        connection.tell(&pack(["MULTI"])).await?;
         let count = commands.len();
         // What is refused here ends it: nothing of a transaction is done before EXEC, and without EXEC nothing ever is.
         for command in commands {
-            wire.tell(&pack(command)).await?;
+            connection.tell(&pack(command)).await?;
         }
         for words in seen.keys.iter().flat_map(|key| reads.of(key)) {
-            wire.tell(&pack(words)).await?;
+            connection.tell(&pack(words)).await?;
         }
-        match wire.tell(&pack(["EXEC"])).await {
-            Ok(Value::Nil) => Ok(Guard::Changed),
+        match connection.tell(&pack(["EXEC"])).await {
+            Ok(Value::Nil) => Ok(StepOutcome::Changed),
             Ok(value) => {
                 let replies =
                     reply::array(value).filter(|replies| replies.len() == count + keys.len() * Reads::PER_KEY);
                 let Some(mut replies) = replies else {
-                    return Ok(Guard::Lost { now: self.look_again(seen).await, why: self.link().unexpected("EXEC") });
+                    return Ok(StepOutcome::Lost {
+                        now: self.look_again(seen).await,
+                        why: self.client().unexpected("EXEC"),
+                    });
                 };
-                self.wait_behind(&mut wire).await;
+                self.wait_behind(&mut connection).await;
                 let after = match self.observed(seen, replies.split_off(count), reads) {
                     Ok(after) => after,
-                    Err(why) => return Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+                    Err(why) => return Ok(StepOutcome::Lost { now: self.look_again(seen).await, why }),
                 };
-                let call = replies.pop().ok_or_else(|| self.link().unexpected("EXEC"))?;
+                let call = replies.pop().ok_or_else(|| self.client().unexpected("EXEC"))?;
                 // Without its lock the call came to nothing.
                 let lock = replies.into_iter().map(|reply| self.no_error(reply)).collect::<Result<Vec<_>, _>>();
-                let reply = lock.and_then(|_| wire.step_reply(call));
-                Ok(Guard::Made { reply, before, after })
+                let reply = lock.and_then(|_| connection.step_reply(call));
+                Ok(StepOutcome::Made { reply, before, after })
             }
             Err(error) if error.is_without_effect() => Err(error),
-            Err(why) => Ok(Guard::Lost { now: self.look_again(seen).await, why }),
+            Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why }),
         }
     }
 
     /// The node that serves all of a record's Redis keys.
     async fn node_of(&self, keys: &[&[u8]]) -> Result<Target, StoreError> {
-        let node = self.link().master_of(keys[0]).await?;
-        if self.link().is_cluster() && !hash_slot::is_one(keys.iter().copied()) {
+        let node = self.client().master_of(keys[0]).await?;
+        if self.client().is_cluster() && !hash_slot::is_one(keys.iter().copied()) {
             let why = hash_slot::words(keys.iter().copied());
-            return Err(StoreError::Apart { target: self.link().name(), why });
+            return Err(StoreError::Apart { target: self.client().name(), why });
         }
         Ok(node)
     }
 
     /// On a new connection, for the old one may be what was lost.
     async fn look_again(&self, seen: &Observation) -> Option<Observation> {
-        let link = self.link().anew().await.ok()?;
+        let client = self.client().anew().await.ok()?;
         let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-        link.reader().observe(&[keys], Head::Whole).await.ok()?.pop()?.ok()
+        client.reader().observe(&[keys], ReadLimit::Whole).await.ok()?.pop()?.ok()
     }
 
     /// How the node tells of a Redis key.
-    async fn reads_there(&self, wire: &mut Wire) -> Result<Reads, StoreError> {
-        let tried = match wire.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
-            Value::ServerError(error) => Err(self.link().error(&error.into())),
+    async fn reads_there(&self, connection: &mut Connection) -> Result<Reads, StoreError> {
+        let tried = match connection.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
+            Value::ServerError(error) => Err(self.client().error(&error.into())),
             value => Ok(value),
         };
         Ok(if knows_pexpiretime(tried.as_ref()) { Reads::Deadline } else { Reads::Time })
@@ -187,17 +194,22 @@ impl Writer {
 
     /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
     /// round trips lie too far apart.
-    async fn before(&self, wire: &mut Wire, seen: &Observation, reads: Reads) -> Result<Observation, StoreError> {
+    async fn before(
+        &self,
+        connection: &mut Connection,
+        seen: &Observation,
+        reads: Reads,
+    ) -> Result<Observation, StoreError> {
         let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
         if reads == Reads::Time {
             let count = keys.len().to_string().into_bytes();
             let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
-            let reply = wire.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
-            return observation(reply, &keys).ok_or_else(|| self.link().unexpected("EVAL"));
+            let reply = connection.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
+            return observation(reply, &keys).ok_or_else(|| self.client().unexpected("EVAL"));
         }
         let mut replies = Vec::with_capacity(keys.len() * Reads::PER_KEY);
         for words in seen.keys.iter().flat_map(|key| reads.of(key)) {
-            replies.push(wire.exchange(&pack(words)).await?);
+            replies.push(connection.exchange(&pack(words)).await?);
         }
         self.observed(seen, replies, reads)
     }
@@ -205,11 +217,11 @@ impl Writer {
     /// Takes the replies to [`Reads::of`] for what they say.
     fn observed(&self, seen: &Observation, replies: Vec<Value>, reads: Reads) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
-        let mut next = || replies.next().ok_or_else(|| self.link().unexpected("GET"));
+        let mut next = || replies.next().ok_or_else(|| self.client().unexpected("GET"));
         let observed = |seen: &SeenKey| {
             let (value, kind) = (next()?, self.no_error(next()?)?);
             let (pttl, moment) = (self.no_error(next()?)?, self.no_error(next()?)?);
-            let pttl = reply::integer(&pttl).ok_or_else(|| self.link().unexpected("PTTL"))?;
+            let pttl = reply::integer(&pttl).ok_or_else(|| self.client().unexpected("PTTL"))?;
             let mut checksum = None;
             let content = match value {
                 _ if pttl == -2 => Content::Absent,
@@ -222,7 +234,7 @@ impl Writer {
                 }
                 value => reply::bytes(self.no_error(value)?).map_or(Content::Absent, Content::text),
             };
-            let deadline = reads.deadline(moment, pttl).ok_or_else(|| self.link().unexpected(reads.command()))?;
+            let deadline = reads.deadline(moment, pttl).ok_or_else(|| self.client().unexpected(reads.command()))?;
             let told = SeenKey::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline);
             Ok(SeenKey { checksum, ..told })
         };
@@ -232,7 +244,7 @@ impl Writer {
 
     fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
         match reply {
-            Value::ServerError(error) => Err(self.link().error(&error.into())),
+            Value::ServerError(error) => Err(self.client().error(&error.into())),
             reply => Ok(reply),
         }
     }

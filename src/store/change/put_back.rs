@@ -1,13 +1,13 @@
 //! Putting a record back to what it was before a change, if the record is still as the change left it.
 
 use super::change::Action;
-use super::guarded_step::{Guard, Words};
+use super::guarded_step::{StepOutcome, Words};
 use super::writer::Writer;
 use crate::domain::record::{Content, Observation, SeenKey};
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
-use crate::store::read::reader::{Head, Seen};
+use crate::store::read::reader::{ReadLimit, Seen};
 
 /// What a Redis key goes back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Writer {
     ///
     /// # Errors
     /// What came in between before anything was done.
-    pub async fn turn_back(&self, now: &Observation, former: &[Former]) -> Result<Guard, StoreError> {
+    pub async fn turn_back(&self, now: &Observation, former: &[Former]) -> Result<StepOutcome, StoreError> {
         let commands = now.keys.iter().zip(former).filter_map(|(key, former)| former.command(key));
         self.guard_and_follow(now, commands.collect()).await
     }
@@ -88,25 +88,25 @@ impl Writer {
             return Ok(false);
         }
         let commands = before.keys.iter().map(|key| set(key, key.deadline.millis()));
-        Ok(matches!(self.guarded(after, commands.collect()).await?, Guard::Made { reply: Ok(_), .. }))
+        Ok(matches!(self.guarded(after, commands.collect()).await?, StepOutcome::Made { reply: Ok(_), .. }))
     }
 
     /// The same change, with the moment of expiry that it comes to, where the server tells the time: then it is known what
     /// the change leaves.
     pub async fn at_its_moment(&self, action: Action) -> Action {
         let Action::ExpireIn(ttl) = action else { return action };
-        let now = self.link().ask(&redis::cmd("TIME")).await.ok().and_then(reply::millis);
+        let now = self.client().ask(&redis::cmd("TIME")).await.ok().and_then(reply::millis);
         now.map_or(action, |now| Action::ExpireAt(now.saturating_add(ttl)))
     }
 }
 
-impl Link {
+impl Client {
     /// Looks at records on their masters, all of each value, with the checksum of its DUMP where that is asked for.
     ///
     /// # Errors
     /// When the server could not be asked at all.
     pub async fn look_whole(&self, records: &[Vec<Vec<u8>>], checksums: bool) -> Result<Vec<Seen>, StoreError> {
-        let mut seen = self.reader().observe_each(records, Head::Whole).await?;
+        let mut seen = self.reader().observe_each(records, ReadLimit::Whole).await?;
         if checksums {
             let there = |key: &&mut SeenKey| matches!(key.content, Content::Text { .. });
             let mut keys: Vec<_> = seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(there).collect();

@@ -1,14 +1,14 @@
 //! Bringing Redis keys back from a backup: only where nothing is, until the moment that the backup says.
 
-mod fate;
 mod outlook;
+mod restore_outcome;
 
-pub use self::fate::{Became, Fate, Return};
 use self::outlook::Left;
+pub use self::restore_outcome::{RestoreOutcome, RestoreResult, Return};
 use super::writer::Writer;
 use crate::domain::record::{Deadline, SeenKey};
 use crate::store::backup::Saved;
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
@@ -22,12 +22,12 @@ impl Writer {
     /// Gives what became of each, with an own error for each Redis key that is refused, and
     /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell; and the
     /// error that came in between. Where the server could not be asked at all nothing became of any.
-    pub async fn restore(&self, backup: &[Return<'_>]) -> (Vec<Became>, Result<(), StoreError>) {
+    pub async fn restore(&self, backup: &[Return<'_>]) -> (Vec<RestoreResult>, Result<(), StoreError>) {
         // Which nodes there are is known before anything is sent.
-        if let Err(error) = self.link().masters().await {
+        if let Err(error) = self.client().masters().await {
             return (Vec::new(), Err(error));
         }
-        let before = self.link().slot_map();
+        let before = self.client().slot_map();
         let there = match self.restore_here(backup).await {
             Ok(there) => there,
             Err(error) => return (Vec::new(), Err(error)),
@@ -50,57 +50,57 @@ impl Writer {
         }
     }
 
-    async fn restore_here(&self, backup: &[Return<'_>]) -> Result<Vec<Became>, StoreError> {
-        let link = self.link();
-        let left = link.left(backup).await?;
-        let mut fates = link.foresee(backup, &left, |wanted| link.looks_ahead(wanted)).await?;
-        let sent: Vec<_> = (0..backup.len()).filter(|index| fates[*index].is_none()).collect();
-        let replies = link.ask_each(&link.returns(sent.iter().map(|index| &backup[*index]))).await;
+    async fn restore_here(&self, backup: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
+        let client = self.client();
+        let left = client.left(backup).await?;
+        let mut outcomes = client.foresee(backup, &left, |wanted| client.looks_ahead(wanted)).await?;
+        let sent: Vec<_> = (0..backup.len()).filter(|index| outcomes[*index].is_none()).collect();
+        let replies = client.ask_each(&client.returns(sent.iter().map(|index| &backup[*index]))).await;
         let mut lost = Vec::new();
         for (index, reply) in sent.iter().zip(replies) {
-            match reply.map(|reply| link.fate(reply, left[*index])) {
-                Ok(Ok(fate)) => fates[*index] = Some(Ok(fate)),
+            match reply.map(|reply| client.outcome(reply, left[*index])) {
+                Ok(Ok(outcome)) => outcomes[*index] = Some(Ok(outcome)),
                 // What answers so is no Redis, and what Redis did is not told by it.
                 Ok(Err(odd)) => lost.push((*index, odd)),
                 Err(error) if error.is_without_effect() || is_of_restore(&error) => {
-                    fates[*index] = Some(Err(error.naming(RIGHTS)));
+                    outcomes[*index] = Some(Err(error.naming(RIGHTS)));
                 }
                 Err(error) => lost.push((*index, error)),
             }
         }
         if let Some((_, why)) = lost.first() {
             let some: Vec<_> = lost.iter().map(|(index, _)| (backup[*index].saved, left[*index])).collect();
-            for ((index, _), fate) in lost.iter().zip(self.found_back(&some, why).await) {
-                fates[*index] = Some(fate);
+            for ((index, _), outcome) in lost.iter().zip(self.found_back(&some, why).await) {
+                outcomes[*index] = Some(outcome);
             }
         }
-        Ok(fates.into_iter().map(|fate| fate.unwrap_or_else(|| Err(link.unexpected("EVAL")))).collect())
+        Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(client.unexpected("EVAL")))).collect())
     }
 
     /// On a new connection, for the old one may be what was lost. A Redis key that holds what the backup holds, and expires
     /// when the backup says, is back; one that holds something else is left to whoever wrote it. One that is not there may
     /// come yet: that is unknown.
-    async fn found_back(&self, lost: &[(&Saved, Left)], why: &StoreError) -> Vec<Became> {
+    async fn found_back(&self, lost: &[(&Saved, Left)], why: &StoreError) -> Vec<RestoreResult> {
         let mut now = vec![None; lost.len()];
-        if let Ok(link) = self.link().anew().await {
+        if let Ok(client) = self.client().anew().await {
             let redis_keys: Vec<_> = lost.iter().map(|(saved, _)| saved.redis_key.as_slice()).collect();
-            for indexes in link.by_master(&redis_keys) {
+            for indexes in client.by_master(&redis_keys) {
                 let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
-                for (index, there) in indexes.iter().zip(there(&link, &some).await.unwrap_or_default()) {
+                for (index, there) in indexes.iter().zip(there(&client, &some).await.unwrap_or_default()) {
                     now[*index] = there;
                 }
             }
         }
-        let fate = |((saved, left), now): (&(&Saved, Left), Option<There>)| {
+        let outcome = |((saved, left), now): (&(&Saved, Left), Option<There>)| {
             let (dump, seen) = now?;
             let is_back = is_back(saved, &dump, &seen);
-            Some(if is_back { Fate::FoundBack(left.millis()) } else { Fate::Present })
+            Some(if is_back { RestoreOutcome::FoundBack(left.millis()) } else { RestoreOutcome::Present })
         };
-        let fates: Vec<_> = lost.iter().zip(now).map(fate).collect();
-        let unknown = fates.iter().filter(|fate| fate.is_none()).count();
+        let outcomes: Vec<_> = lost.iter().zip(now).map(outcome).collect();
+        let unknown = outcomes.iter().filter(|outcome| outcome.is_none()).count();
         let what = format!("the return of {unknown} of {} Redis keys", lost.len());
-        let unknown = StoreError::OutcomeUnknown { target: self.link().name(), what, why: why.to_string() };
-        fates.into_iter().map(|fate| fate.ok_or_else(|| unknown.clone())).collect()
+        let unknown = StoreError::OutcomeUnknown { target: self.client().name(), what, why: why.to_string() };
+        outcomes.into_iter().map(|outcome| outcome.ok_or_else(|| unknown.clone())).collect()
     }
 }
 
@@ -108,15 +108,15 @@ impl Writer {
 type There = (Vec<u8>, SeenKey);
 
 /// The DUMP of each Redis key and a look at the key; `None` for one that is gone.
-async fn there(link: &Link, redis_keys: &[&[u8]]) -> Result<Vec<Option<There>>, StoreError> {
+async fn there(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<Option<There>>, StoreError> {
     let wanted: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.to_vec()]).collect();
-    let seen = link.reader().look(&wanted, 0).await?;
-    let dumps = link.dumps(redis_keys).await?;
+    let seen = client.reader().look(&wanted, 0).await?;
+    let dumps = client.dumps(redis_keys).await?;
     let pairs = dumps.into_iter().zip(seen);
     Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.keys.pop()?))).collect())
 }
 
-impl Link {
+impl Client {
     /// A call of the script for each. Where a cluster keeps a Redis key and what bars it apart, the script sees the one.
     fn returns<'a>(&self, wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline {
         let mut pipeline = redis::pipe();
@@ -148,16 +148,20 @@ fn is_back(saved: &Saved, dump: &[u8], now: &SeenKey) -> bool {
 }
 
 /// The Redis keys that are back.
-fn brought_back<'a>(backup: &[Return<'a>], became: &[Became]) -> Vec<&'a [u8]> {
-    let is_back = |became: &Became| matches!(became, Ok(Fate::Restored(_) | Fate::FoundBack(_)));
+fn brought_back<'a>(backup: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a [u8]> {
+    let is_back =
+        |became: &RestoreResult| matches!(became, Ok(RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_)));
     let back = backup.iter().zip(became).filter(|(_, became)| is_back(became));
     back.map(|(wanted, _)| wanted.saved.redis_key.as_slice()).collect()
 }
 
 /// What became of a Redis key that was brought back on one master and then on another.
-fn either(there: Became, here: Became) -> Became {
+fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
     match (there, here) {
-        (Ok(back @ (Fate::Restored(_) | Fate::FoundBack(_))), Ok(Fate::Present) | Err(_)) => Ok(back),
+        (
+            Ok(back @ (RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_))),
+            Ok(RestoreOutcome::Present) | Err(_),
+        ) => Ok(back),
         (_, here) => here,
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::record::{Comparison, Content, Deadline, Expiry, Identity, Obs
 use crate::store::cluster::scripted::Script;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
-use crate::store::read::reader::Head;
+use crate::store::read::reader::ReadLimit;
 use crate::store::scripts;
 
 /// What the script runs that compares and changes.
@@ -22,11 +22,11 @@ impl Writer {
     /// # Errors
     /// Nothing was done.
     pub(super) async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
-        if self.link().is_cluster() {
+        if self.client().is_cluster() {
             return self.send_apart(batch, action).await;
         }
         let Some(command) = batch.command(action) else { return Ok(None) };
-        let told = match self.link().ask(&command).await {
+        let told = match self.client().ask(&command).await {
             Ok(value) => reply::bytes(value).unwrap_or_default(),
             Err(error) if error.is_without_effect() => return Err(error.naming(RIGHTS)),
             Err(error) => return Ok(Some(self.all_read_back(batch, action, error).await)),
@@ -37,7 +37,7 @@ impl Writer {
                 batch.came_to(outcomes);
                 Ok(None)
             }
-            None => Ok(Some(self.all_read_back(batch, action, self.link().unexpected("EVAL")).await)),
+            None => Ok(Some(self.all_read_back(batch, action, self.client().unexpected("EVAL")).await)),
         }
     }
 
@@ -60,7 +60,7 @@ impl Writer {
         }
         let mut outcomes = Vec::with_capacity(batch.len());
         let calls = |script: Script<'_>| batch.commands_apart(action, script);
-        let replies = self.link().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
+        let replies = self.client().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
         for (index, reply) in replies.into_iter().enumerate() {
             outcomes.push(match reply.and_then(|value| self.letter(value)) {
                 Ok(outcome) => outcome,
@@ -94,7 +94,7 @@ impl Writer {
     fn letter(&self, value: Value) -> Result<Outcome, StoreError> {
         let told = reply::bytes(value).unwrap_or_default();
         let outcome = if let [letter] = told[..] { batch::outcome(letter) } else { None };
-        outcome.ok_or_else(|| self.link().unexpected("EVAL"))
+        outcome.ok_or_else(|| self.client().unexpected("EVAL"))
     }
 
     /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
@@ -106,7 +106,7 @@ impl Writer {
         }
         let wanted: Vec<_> = elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
         let least = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
-        let now = self.link().reader().look(&wanted, least).await?;
+        let now = self.client().reader().look(&wanted, least).await?;
         if let Some(Err(error)) = now.iter().find(|now| now.as_ref().is_err_and(StoreError::lost_the_reply)) {
             return Err(error.clone());
         }
@@ -128,9 +128,9 @@ impl Writer {
     /// or taken anew since, and a slow server may get to it yet: that is unknown.
     async fn read_back(&self, changes: &[&Change], action: Action, why: StoreError) -> (Vec<Outcome>, StoreError) {
         let wanted: Vec<_> = changes.iter().map(|change| vec![change.redis_key().to_vec()]).collect();
-        let now = match self.link().anew().await {
-            Ok(link) if action == Action::Remove => link.reader().peek_each(&wanted, Head::Bytes(1)).await,
-            Ok(link) => link.reader().observe_each(&wanted, Head::Bytes(1)).await.unwrap_or_default(),
+        let now = match self.client().anew().await {
+            Ok(client) if action == Action::Remove => client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await,
+            Ok(client) => client.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
         let outcome = |index: usize| match now.get(index) {
@@ -146,7 +146,7 @@ impl Writer {
             (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
         };
         // Of a cluster's nodes the one that did not answer, and not the one that was named.
-        let target = why.silent_server().map_or_else(|| self.link().name(), str::to_owned);
+        let target = why.silent_server().map_or_else(|| self.client().name(), str::to_owned);
         (outcomes, StoreError::OutcomeUnknown { target, what, why: why.to_string() })
     }
 }

@@ -19,7 +19,7 @@ pub(in crate::store) type Reply = Result<Value, StoreError>;
 
 /// A connection to a server, or to the nodes of a cluster.
 #[derive(Clone)]
-pub struct Link {
+pub struct Client {
     pub(super) home: Node,
     topology: Arc<Mutex<Topology>>,
     /// The digests of scripts that every master was told, by their texts; `None` where scripts may not be loaded.
@@ -30,7 +30,7 @@ pub struct Link {
     pub(in crate::store) run_id: Arc<OnceCell<Option<String>>>,
 }
 
-/// What is known of the servers behind a link.
+/// What is known of the servers behind a client.
 #[derive(Clone, Default)]
 pub(super) enum Topology {
     /// Nobody had to know yet.
@@ -44,7 +44,7 @@ pub(super) enum Topology {
 
 /// Another master in the place of one.
 pub(in crate::store) struct Failover {
-    pub(in crate::store) link: Link,
+    pub(in crate::store) client: Client,
     /// The one before, for people.
     pub(in crate::store) from: String,
     /// The one now, for people.
@@ -55,7 +55,7 @@ pub(in crate::store) struct Failover {
 ///
 /// # Errors
 /// Unreachable, timed out, or the log-in refused.
-pub async fn connect(target: &Target) -> Result<Link, StoreError> {
+pub async fn connect(target: &Target) -> Result<Client, StoreError> {
     let sentinels = match &target.address {
         Address::Service(sentinels) => Some(sentinels),
         _ => target.sentinels.as_ref(),
@@ -65,10 +65,10 @@ pub async fn connect(target: &Target) -> Result<Link, StoreError> {
         None => target.clone(),
     };
     let (topology, digests, deadlines, run_id) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
-    Ok(Link { home: node::connect(&master).await?, topology, digests, deadlines, run_id })
+    Ok(Client { home: node::connect(&master).await?, topology, digests, deadlines, run_id })
 }
 
-impl Link {
+impl Client {
     /// The server's name for people.
     pub fn name(&self) -> String {
         self.target().to_string()
@@ -90,33 +90,33 @@ impl Link {
                 return Ok(None);
             }
             let (from, to) = (self.name(), master.to_string());
-            return Ok(Some(Failover { link: connect(&master).await?, from, to }));
+            return Ok(Some(Failover { client: connect(&master).await?, from, to }));
         }
         let Some(before) = before else { return Ok(None) };
         // Where the map cannot be had nothing is known.
         let _ = self.learn().await;
         let Some(now) = self.slot_map() else { return Ok(None) };
         let taken = now.taken_over(before);
-        Ok(taken.map(|(from, to)| Failover { link: self.clone(), from: from.to_string(), to: to.to_string() }))
+        Ok(taken.map(|(from, to)| Failover { client: self.clone(), from: from.to_string(), to: to.to_string() }))
     }
 
     /// The same way on new connections, for whoever lost a reply on this one; in a cluster by whichever master answers.
     pub(in crate::store) async fn anew(&self) -> Result<Self, StoreError> {
         let again = connect(self.target()).await;
         let Topology::Cluster(map, _) = self.known() else { return again };
-        let mut link = again;
+        let mut client = again;
         for master in map.masters().iter().filter(|master| *master != self.target()) {
-            if link.is_ok() {
+            if client.is_ok() {
                 break;
             }
-            link = connect(master).await;
+            client = connect(master).await;
         }
-        let link = link?;
-        link.learn().await?;
-        Ok(link)
+        let client = client?;
+        client.learn().await?;
+        Ok(client)
     }
 
-    /// Waits until so many replicas of the masters of these Redis keys have what was changed through this link.
+    /// Waits until so many replicas of the masters of these Redis keys have what was changed through this client.
     ///
     /// # Errors
     /// Not so many had it in time, or the server may not be asked.

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use redis::Value;
 
-use super::client::Link;
+use super::client::Client;
 use crate::domain::record::{Content, Deadline, Observation, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 /// repeats the key in its answer, whatever bytes the key has, and an answer has to be text.
 pub(in crate::store) const TRIED: &str = "idemctl";
 
-impl Link {
+impl Client {
     /// True when the server tells deadlines and its time to this user, as one try showed. A node of a cluster may be of
     /// another version than the one that was asked: whoever reads has to put up with a refusal. Where nobody answers this
     /// is no word for the next time.

@@ -1,4 +1,4 @@
-//! One server behind a link: its connection, and what was said to greet it.
+//! One server behind a client: its connection, and what was said to greet it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::{Cmd, Pipeline, Value};
 use tokio::sync::Mutex;
 
-use crate::store::connection::{Courtesy, Target, Wire, diagnose};
+use crate::store::connection::{ClientOption, Connection, Target, diagnose};
 use crate::store::error::StoreError;
 
 /// A connection to one server, which several may use in turn.
 #[derive(Clone)]
 pub(in crate::store) struct Node {
-    wire: Arc<Mutex<Wire>>,
+    connection: Arc<Mutex<Connection>>,
     target: Target,
     greeted: Arc<AtomicBool>,
     answered: Arc<AtomicBool>,
@@ -26,8 +26,8 @@ pub(in crate::store) struct Node {
 /// # Errors
 /// Unreachable, timed out, or the log-in refused.
 pub(in crate::store) async fn connect(target: &Target) -> Result<Node, StoreError> {
-    let wire = Arc::new(Mutex::new(Wire::open(target).await?));
-    Ok(Node { wire, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
+    let connection = Arc::new(Mutex::new(Connection::open(target).await?));
+    Ok(Node { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
 }
 
 impl Node {
@@ -56,8 +56,8 @@ impl Node {
         let mut pipeline = commands;
         if !greeting.is_empty() {
             let asked = std::mem::take(&mut pipeline);
-            for courtesy in &greeting {
-                pipeline.cmd(courtesy.words()[0]).arg(&courtesy.words()[1..]);
+            for option in &greeting {
+                pipeline.cmd(option.words()[0]).arg(&option.words()[1..]);
             }
             for command in asked.cmd_iter() {
                 pipeline.add_command(command.clone());
@@ -67,16 +67,16 @@ impl Node {
         let replies = self.send(&pipeline).await?;
         self.answered.store(true, Ordering::Relaxed);
         let mut replies = replies.into_iter();
-        for (courtesy, reply) in greeting.into_iter().zip(replies.by_ref()) {
+        for (option, reply) in greeting.into_iter().zip(replies.by_ref()) {
             // What else is wrong the commands behind it are told, too.
-            let _ = self.target.manners.heard(courtesy, reply);
+            let _ = self.target.client_options.heard(option, reply);
         }
         Ok(replies.collect())
     }
 
     async fn send(&self, pipeline: &Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
         let count = pipeline.cmd_iter().count();
-        let exchanged = self.wire.lock().await.exchange_all(&pipeline.get_packed_pipeline(), count).await;
+        let exchanged = self.connection.lock().await.exchange_all(&pipeline.get_packed_pipeline(), count).await;
         let replies = match exchanged {
             Ok(replies) => replies,
             Err(error) => return Err(self.look_closer(error).await),
@@ -90,11 +90,11 @@ impl Node {
 
     /// What is asked of the server with the first commands, as far as it did not refuse that before: the connection's
     /// name, and not to disturb eviction data. The first connection of all takes a round trip to learn what the server is.
-    async fn greeting(&self) -> Result<Vec<Courtesy>, StoreError> {
+    async fn greeting(&self) -> Result<Vec<ClientOption>, StoreError> {
         if self.greeted.swap(true, Ordering::Relaxed) {
             return Ok(Vec::new());
         }
-        if self.target.manners.is_first_hello() {
+        if self.target.client_options.is_first_hello() {
             let mut hello = redis::pipe();
             hello.cmd("HELLO");
             let reply = self.send(&hello).await?.pop();
@@ -102,10 +102,10 @@ impl Node {
             if let Some(Err(error)) = reply.as_ref().filter(|reply| reply.as_ref().is_err_and(StoreError::turns_away)) {
                 return Err(error.clone());
             }
-            self.target.manners.met(reply.and_then(Result::ok));
+            self.target.client_options.met(reply.and_then(Result::ok));
         }
-        let mut greeting = vec![Courtesy::Name, Courtesy::NoTouch];
-        greeting.retain(|courtesy| self.target.manners.does(*courtesy));
+        let mut greeting = vec![ClientOption::Name, ClientOption::NoTouch];
+        greeting.retain(|option| self.target.client_options.does(*option));
         Ok(greeting)
     }
 

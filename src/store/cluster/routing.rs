@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redis::{Cmd, Pipeline, Value};
 
-use super::client::{Link, Reply, Topology};
+use super::client::{Client, Reply, Topology};
 use super::slot_map::{self, SlotMap};
 use crate::domain::hash_slot;
 use crate::store::connection::Target;
@@ -24,7 +24,7 @@ const MOST_REDIRECTS: usize = 5;
 /// How long a slot is given that is being moved.
 const PAUSE: Duration = Duration::from_millis(50);
 
-impl Link {
+impl Client {
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut replies = self.ask_all(&pipeline([command].into_iter())).await?;
         replies.pop().unwrap_or_else(|| Err(self.unexpected("a command")))

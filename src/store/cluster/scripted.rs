@@ -2,7 +2,7 @@
 
 use redis::Cmd;
 
-use super::client::{Link, Reply};
+use super::client::{Client, Reply};
 use crate::store::error::StoreError;
 
 /// How a script is named to the server.
@@ -13,7 +13,7 @@ pub(in crate::store) enum Script<'a> {
     Digest(&'a str),
 }
 
-impl Link {
+impl Client {
     /// Sends calls of a script by its digest; once more in full where a node has forgotten the script, which means that it
     /// has done nothing.
     ///

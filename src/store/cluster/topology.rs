@@ -1,16 +1,16 @@
-//! What is known of the nodes behind a link: whether they are a cluster's, and which of them serves a Redis key.
+//! What is known of the nodes behind a client: whether they are a cluster's, and which of them serves a Redis key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::client::{Link, Topology};
+use super::client::{Client, Topology};
 use super::node;
 use super::slot_map::SlotMap;
 use crate::domain::hash_slot;
 use crate::store::connection::{Address, Target, Writable, client_options, reply};
 use crate::store::error::{Place, StoreError};
 
-impl Link {
+impl Client {
     /// The masters of the cluster; the server alone where it is none.
     pub async fn masters(&self) -> Result<Vec<Target>, StoreError> {
         if matches!(self.known(), Topology::Unknown) {

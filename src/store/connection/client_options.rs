@@ -13,7 +13,7 @@ const CLIENT_NAME: &str = "idemctl";
 
 /// Remembers for every connection to one server. All are equal: what is remembered says nothing of which server it is.
 #[derive(Debug, Clone, Default)]
-pub struct Manners(Arc<Remembered>);
+pub struct ClientOptions(Arc<Remembered>);
 
 #[derive(Debug, Default)]
 struct Remembered {
@@ -24,7 +24,7 @@ struct Remembered {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store) enum Courtesy {
+pub(in crate::store) enum ClientOption {
     /// `CLIENT SETNAME`: so that others see whose connection it is.
     Name,
     /// `CLIENT NO-TOUCH`, from 7.2: so that reading does not keep keys from being evicted. A cluster's nodes are never
@@ -32,13 +32,13 @@ pub(in crate::store) enum Courtesy {
     NoTouch,
 }
 
-impl Manners {
+impl ClientOptions {
     /// True the first time: a server that gives no answer is looked at more closely once, for that takes time.
     pub(in crate::store) fn is_first_look(&self) -> bool {
         !self.0.looked_closer.swap(true, Ordering::Relaxed)
     }
 
-    /// True the first time: what a server is has to be known before it is asked for [`Courtesy::NoTouch`].
+    /// True the first time: what a server is has to be known before it is asked for [`ClientOption::NoTouch`].
     pub(in crate::store) fn is_first_hello(&self) -> bool {
         !self.0.said_hello.swap(true, Ordering::Relaxed)
     }
@@ -50,10 +50,10 @@ impl Manners {
     }
 
     /// False when the server refused it before, or may not be asked.
-    pub(in crate::store) fn does(&self, courtesy: Courtesy) -> bool {
-        match courtesy {
-            Courtesy::Name => !self.0.no_name.load(Ordering::Relaxed),
-            Courtesy::NoTouch => self.0.may_no_touch.load(Ordering::Relaxed),
+    pub(in crate::store) fn does(&self, option: ClientOption) -> bool {
+        match option {
+            ClientOption::Name => !self.0.no_name.load(Ordering::Relaxed),
+            ClientOption::NoTouch => self.0.may_no_touch.load(Ordering::Relaxed),
         }
     }
 
@@ -63,15 +63,15 @@ impl Manners {
     /// Whatever has nothing to do with it: the log-in is missing, the server refuses service.
     pub(in crate::store) fn heard<T>(
         &self,
-        courtesy: Courtesy,
+        option: ClientOption,
         reply: Result<T, StoreError>,
     ) -> Result<(), StoreError> {
         match reply {
             Ok(_) => Ok(()),
             Err(error) if error.is_permission() || error.is_unknown_command() => {
-                match courtesy {
-                    Courtesy::Name => self.0.no_name.store(true, Ordering::Relaxed),
-                    Courtesy::NoTouch => self.0.may_no_touch.store(false, Ordering::Relaxed),
+                match option {
+                    ClientOption::Name => self.0.no_name.store(true, Ordering::Relaxed),
+                    ClientOption::NoTouch => self.0.may_no_touch.store(false, Ordering::Relaxed),
                 }
                 Ok(())
             }
@@ -80,15 +80,15 @@ impl Manners {
     }
 }
 
-impl PartialEq for Manners {
+impl PartialEq for ClientOptions {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Manners {}
+impl Eq for ClientOptions {}
 
-impl Courtesy {
+impl ClientOption {
     pub(in crate::store) fn words(self) -> [&'static str; 3] {
         match self {
             Self::Name => ["CLIENT", "SETNAME", CLIENT_NAME],

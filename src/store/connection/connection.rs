@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
-use super::client_options::Courtesy;
+use super::client_options::ClientOption;
 use super::diagnose;
 use super::permit::Writable;
 use super::reply;
@@ -37,14 +37,14 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
 }
 
 /// A connection with requests and replies under way.
-pub struct Wire {
+pub struct Connection {
     transport: Transport,
     target: Target,
     /// Replies that are still to come. Whoever waited for them may have given up: they come before all later ones.
     owed: usize,
 }
 
-impl Wire {
+impl Connection {
     /// Connects to a server that may be changed, and logs in: whatever is asked goes over the wire as it is.
     ///
     /// # Errors
@@ -55,9 +55,9 @@ impl Wire {
 
     /// The same within the store, for what only reads, or has its leave already.
     pub(in crate::store) async fn dial(target: &Target) -> Result<Self, StoreError> {
-        let mut wire = Self::open(target).await?;
-        match wire.say_name().await {
-            Ok(()) => Ok(wire),
+        let mut connection = Self::open(target).await?;
+        match connection.say_name().await {
+            Ok(()) => Ok(connection),
             Err(error) => Err(diagnose::look_closer(target, error).await),
         }
     }
@@ -76,10 +76,10 @@ impl Wire {
             Some(trace) => Box::new(Traced::around(socket, trace, target.to_string())),
             None => socket,
         };
-        let mut wire = Self { transport: Transport::new(socket), target: target.clone(), owed: 0 };
-        match wire.log_in().await {
-            Ok(()) => Ok(wire),
-            Err(error) => Err(diagnose::look_closer(&wire.target, error).await),
+        let mut connection = Self { transport: Transport::new(socket), target: target.clone(), owed: 0 };
+        match connection.log_in().await {
+            Ok(()) => Ok(connection),
+            Err(error) => Err(diagnose::look_closer(&connection.target, error).await),
         }
     }
 
@@ -99,12 +99,12 @@ impl Wire {
     }
 
     async fn say_name(&mut self) -> Result<(), StoreError> {
-        if !self.target.manners.does(Courtesy::Name) {
+        if !self.target.client_options.does(ClientOption::Name) {
             return Ok(());
         }
-        let named = self.tell(&pack(Courtesy::Name.words())).await;
+        let named = self.tell(&pack(ClientOption::Name.words())).await;
         // Where it is not permitted the connection does without a name.
-        self.target.manners.heard(Courtesy::Name, named)
+        self.target.client_options.heard(ClientOption::Name, named)
     }
 
     /// Sends a request and waits for its reply; an error that speaks of the record is a reply.
@@ -120,7 +120,7 @@ impl Wire {
     /// Sends a request that has to go well: every error ends what is tried.
     ///
     /// # Errors
-    /// As [`Wire::ask`], and whatever else the server says.
+    /// As [`Connection::ask`], and whatever else the server says.
     pub(in crate::store) async fn tell(&mut self, request: &Packed) -> Result<Value, StoreError> {
         let reply = self.exchange(request).await?;
         self.no_error(reply)
@@ -289,11 +289,11 @@ mod tests {
     async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let target = Target { timeout: Duration::from_millis(50), ..Target::new(Address::Unix("s".into())) };
-        let mut wire = Wire { transport: Transport::new(Box::new(here)), target, owed: 0 };
+        let mut connection = Connection { transport: Transport::new(Box::new(here)), target, owed: 0 };
         there.write_all(b"+the fir").await.unwrap();
-        assert!(matches!(wire.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
-        wire.target.timeout = Duration::from_secs(60);
+        assert!(matches!(connection.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
+        connection.target.timeout = Duration::from_secs(60);
         there.write_all(b"st\r\n+the second\r\n").await.unwrap();
-        assert_eq!(wire.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
+        assert_eq!(connection.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::store) async fn look_closer(target: &Target, error: StoreError) ->
         matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. });
     // Of a silent server a second look tells nothing more.
     let is_silent = matches!(error, StoreError::TimedOut { .. });
-    if !broke || (is_silent && !target.manners.is_first_look()) {
+    if !broke || (is_silent && !target.client_options.is_first_look()) {
         return error;
     }
     let limit = target.connect_timeout.min(target.timeout);

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use super::client_options::Manners;
-use super::connection::{Wire, pack};
+use super::client_options::ClientOptions;
+use super::connection::{Connection, pack};
 use super::sentinels::Sentinels;
 use super::target::{Address, Target};
 use crate::domain::step::StepReply;
@@ -54,16 +54,17 @@ impl Sentinels {
     async fn ask(&self, host: &str, port: u16, like: &Target) -> Result<Option<Target>, StoreError> {
         let (user, password) = (self.user.clone(), self.password.clone());
         let address = Address::Tcp(host.to_owned(), port);
-        let sentinel = Target { address, db: 0, user, password, manners: Manners::default(), ..like.clone() };
-        let mut wire = Wire::dial(&sentinel).await.map_err(of_sentinel)?;
-        let named = wire.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await;
+        let sentinel =
+            Target { address, db: 0, user, password, client_options: ClientOptions::default(), ..like.clone() };
+        let mut connection = Connection::dial(&sentinel).await.map_err(of_sentinel)?;
+        let named = connection.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await;
         let named = named.map_err(of_sentinel)?;
         let StepReply::Array(parts) = named else { return Ok(None) };
         let [StepReply::Text(host), StepReply::Text(port)] = parts.as_slice() else { return Ok(None) };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let port = text(port).parse().unwrap_or(0);
         let master = Target { address: Address::Tcp(text(host), port), ..like.clone() };
-        let role = Wire::dial(&master).await?.ask(&pack(["ROLE"])).await;
+        let role = Connection::dial(&master).await?.ask(&pack(["ROLE"])).await;
         match role {
             Ok(StepReply::Array(parts)) if parts.first() == Some(&StepReply::Text(b"master".to_vec())) => {
                 Ok(Some(master))

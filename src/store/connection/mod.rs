@@ -15,8 +15,8 @@ pub(crate) mod trace;
 mod traced;
 mod transport;
 
-pub(super) use client_options::Courtesy;
-pub(crate) use connection::{Packed, Wire, pack};
+pub(super) use client_options::ClientOption;
+pub(crate) use connection::{Connection, Packed, pack};
 pub(crate) use permit::{Permit, Writable};
 pub(super) use resp::Token;
 pub use target::{Address, Target};

@@ -1,6 +1,6 @@
 //! Who may change a server: a type, so that what nobody may change nothing can.
 //!
-//! Whatever changes records takes a [`Permit`]: a [`crate::store::Writer`], and a [`crate::store::Wire`] as races and simulations
+//! Whatever changes records takes a [`Permit`]: a [`crate::store::Writer`], and a [`crate::store::Connection`] as races and simulations
 //! use it. There are two ways to one: [`Access::of`], which is asked once, where settings are put together, and a
 //! throw-away server's own. In a read-only context there is none, so nothing in the program can be written that changes
 //! a record there.

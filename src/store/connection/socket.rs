@@ -49,7 +49,7 @@ pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, N
             }
             Err(error) => Err(lost(error).into()),
         },
-        // A link asks them first, and comes here with what they say.
+        // A client asks them first, and comes here with what they say.
         Address::Service(_) => Err(lost(io::Error::other("Sentinels name a server, and are none")).into()),
         Address::Tcp(host, port) => {
             let stream = in_time(limit, TcpStream::connect((host.as_str(), *port))).await.map_err(lost)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client_options::Manners;
+use super::client_options::ClientOptions;
 use super::sentinels::Sentinels;
 use super::tls::{Tls, TlsOptions};
 use super::trace::Trace;
@@ -35,7 +35,7 @@ pub struct Target {
     /// Who said that this server is the master, and may say otherwise later.
     pub sentinels: Option<Arc<Sentinels>>,
     /// What this server was asked and does not do: found out once, for all connections.
-    pub manners: Manners,
+    pub client_options: ClientOptions,
     /// Who is told of each command.
     pub trace: Option<Trace>,
 }
@@ -61,7 +61,7 @@ impl Target {
             tls: None,
             only_cluster: false,
             sentinels: None,
-            manners: Manners::default(),
+            client_options: ClientOptions::default(),
             trace: None,
         }
     }

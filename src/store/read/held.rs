@@ -10,12 +10,12 @@ impl Reader {
     /// The Redis keys that all masters hold together, by DBSIZE.
     pub async fn keys_held(&self) -> Result<u64, StoreError> {
         let mut held = 0;
-        for master in self.link().masters().await? {
-            let link = connect(&master).await?;
-            let size = link.ask(&redis::cmd("DBSIZE")).await?;
+        for master in self.client().masters().await? {
+            let client = connect(&master).await?;
+            let size = client.ask(&redis::cmd("DBSIZE")).await?;
             held += reply::integer(&size)
                 .and_then(|size| u64::try_from(size).ok())
-                .ok_or_else(|| link.unexpected("DBSIZE"))?;
+                .ok_or_else(|| client.unexpected("DBSIZE"))?;
         }
         Ok(held)
     }
@@ -25,9 +25,9 @@ impl Reader {
     /// # Errors
     /// The server does not say which databases there are, or one of them cannot be reached.
     pub async fn of_all_databases(&self) -> Result<Vec<(i64, Self)>, StoreError> {
-        let own = self.link().target();
-        let info = self.link().ask(redis::cmd("INFO").arg("keyspace")).await?;
-        let text = reply::bytes(info).ok_or_else(|| self.link().unexpected("INFO"))?;
+        let own = self.client().target();
+        let info = self.client().ask(redis::cmd("INFO").arg("keyspace")).await?;
+        let text = reply::bytes(info).ok_or_else(|| self.client().unexpected("INFO"))?;
         let mut numbers: Vec<_> =
             String::from_utf8_lossy(&text).lines().filter_map(database).map(|(db, _)| db).collect();
         if numbers.is_empty() {
@@ -35,16 +35,16 @@ impl Reader {
         }
         let mut readers = Vec::new();
         for db in numbers {
-            let link = connect(&Target { db, ..own.clone() }).await?;
-            readers.push((db, link.reader().walking(self.gait())));
+            let client = connect(&Target { db, ..own.clone() }).await?;
+            readers.push((db, client.reader().walking(self.scan_options())));
         }
         Ok(readers)
     }
 
     /// The other databases of the server that hold Redis keys, and how many each; none where the server does not say.
     pub async fn keys_elsewhere(&self) -> Vec<(i64, u64)> {
-        let own = self.link().target().db;
-        let info = self.link().ask(redis::cmd("INFO").arg("keyspace")).await;
+        let own = self.client().target().db;
+        let info = self.client().ask(redis::cmd("INFO").arg("keyspace")).await;
         let text = info.ok().and_then(reply::bytes).map(|text| String::from_utf8_lossy(&text).into_owned());
         let others = text.iter().flat_map(|text| text.lines()).filter_map(database);
         others.filter(|(db, keys)| *db != own && *keys > 0).collect()

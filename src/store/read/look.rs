@@ -1,8 +1,8 @@
 //! The look that a change is compared with: sharp enough to tell the record from every other that may take its place.
 
-use super::reader::{Depth, Head, Reader, Seen};
+use super::reader::{Depth, ReadLimit, Reader, Seen};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -24,7 +24,7 @@ impl Reader {
     /// # Errors
     /// When the server could not be asked at all.
     pub async fn look(&mut self, records: &[Vec<Vec<u8>>], least: usize) -> Result<Vec<Seen>, StoreError> {
-        let mut seen: Vec<_> = match least <= MOST_WHOLE && self.link().tells_deadlines().await {
+        let mut seen: Vec<_> = match least <= MOST_WHOLE && self.client().tells_deadlines().await {
             true => self.look_plainly(records).await.into_iter().map(Some).collect(),
             false => vec![None; records.len()],
         };
@@ -33,7 +33,7 @@ impl Reader {
         let open: Vec<_> = (0..records.len()).filter(|index| !is_told(&seen[*index])).collect();
         let wanted: Vec<_> = open.iter().map(|index| records[*index].clone()).collect();
         if !wanted.is_empty() {
-            let head = Head::Bytes(least.max(MOST_WHOLE));
+            let head = ReadLimit::Bytes(least.max(MOST_WHOLE));
             let told = self.observe_with(&wanted, head, Depth::Checksums).await?;
             open.into_iter().zip(told).for_each(|(index, told)| seen[index] = Some(told));
         }
@@ -42,12 +42,12 @@ impl Reader {
 
     /// The same, of values of which [`MOST_WHOLE`] bytes do not tell what they are.
     pub async fn look_further(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
-        self.observe_with(records, Head::Bytes(MOST_FURTHER), Depth::Checksums).await
+        self.observe_with(records, ReadLimit::Bytes(MOST_FURTHER), Depth::Checksums).await
     }
 
     /// True when an error of a look is that of one master of a cluster, which leaves the others to go on with.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
-        error.silent_server().is_some() && self.link().is_cluster()
+        error.silent_server().is_some() && self.client().is_cluster()
     }
 
     async fn look_plainly(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
@@ -59,12 +59,12 @@ impl Reader {
         }
         // Behind the reads: what is left of a lock that is renewed meanwhile is never more than its TTL.
         pipeline.cmd("TIME");
-        let mut replies = self.link().ask_each(&pipeline).await;
+        let mut replies = self.client().ask_each(&pipeline).await;
         let server_ms = replies.pop().and_then(Result::ok).and_then(reply::millis);
         let mut replies = replies.into_iter();
         let mut look = |key: &Vec<u8>| match (replies.next(), replies.next()) {
-            (Some(value), Some(at)) => seen_key(self.link(), key, value?, &at?, server_ms),
-            _ => Err(self.link().unexpected("GETRANGE")),
+            (Some(value), Some(at)) => seen_key(self.client(), key, value?, &at?, server_ms),
+            _ => Err(self.client().unexpected("GETRANGE")),
         };
         let record = |keys: &Vec<Vec<u8>>| {
             // Each takes its replies, also behind one that has failed.
@@ -77,18 +77,18 @@ impl Reader {
 }
 
 fn seen_key(
-    link: &Link,
+    client: &Client,
     key: &[u8],
     value: redis::Value,
     at: &redis::Value,
     server_ms: Option<u64>,
 ) -> Result<SeenKey, StoreError> {
-    let at = reply::integer(at).ok_or_else(|| link.unexpected("PEXPIRETIME"))?;
+    let at = reply::integer(at).ok_or_else(|| client.unexpected("PEXPIRETIME"))?;
     let deadline = Deadline::from_pexpiretime(at);
     let content = match at {
         -2 => Content::Absent,
         _ => {
-            let mut head = reply::bytes(value).ok_or_else(|| link.unexpected("GETRANGE"))?;
+            let mut head = reply::bytes(value).ok_or_else(|| client.unexpected("GETRANGE"))?;
             let is_longer = head.len() > MOST_WHOLE;
             head.truncate(MOST_WHOLE);
             Content::Text { length: (!is_longer).then_some(head.len() as u64), head }

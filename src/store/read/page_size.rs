@@ -15,7 +15,7 @@ const LEAST: usize = 100;
 const LARGEST: usize = 2_000;
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Gait {
+pub struct ScanOptions {
     /// A replica of each master in place of it, where there is one.
     pub from_replicas: bool,
     /// Redis keys that a page looks at, where somebody says.
@@ -24,7 +24,7 @@ pub struct Gait {
     pub rate: Option<Rate>,
 }
 
-impl Gait {
+impl ScanOptions {
     /// Redis keys that a page of one of so many masters looks at, unless the server is far away.
     fn page(self, masters: usize) -> usize {
         let asked = self.page.and_then(|page| usize::try_from(page).ok());
@@ -48,8 +48,8 @@ pub(in crate::store) struct Pace {
 
 impl Pace {
     /// For one of so many masters, this far away.
-    pub(in crate::store) fn new(round_trip: Duration, gait: Gait, masters: usize) -> Self {
-        Self { round_trip, count: gait.page(masters), largest: gait.largest(masters) }
+    pub(in crate::store) fn new(round_trip: Duration, scan_options: ScanOptions, masters: usize) -> Self {
+        Self { round_trip, count: scan_options.page(masters), largest: scan_options.largest(masters) }
     }
 
     pub(in crate::store) fn count(&self) -> usize {
@@ -69,11 +69,11 @@ mod tests {
     use super::*;
 
     fn after(round_trip: u64, pages: &[u64]) -> usize {
-        by(Gait::default(), round_trip, pages)
+        by(ScanOptions::default(), round_trip, pages)
     }
 
-    fn by(gait: Gait, round_trip: u64, pages: &[u64]) -> usize {
-        let mut pace = Pace::new(Duration::from_micros(round_trip), gait, 1);
+    fn by(scan_options: ScanOptions, round_trip: u64, pages: &[u64]) -> usize {
+        let mut pace = Pace::new(Duration::from_micros(round_trip), scan_options, 1);
         pages.iter().for_each(|page| pace.took(Duration::from_micros(*page)));
         pace.count()
     }
@@ -87,15 +87,15 @@ mod tests {
 
     #[test]
     fn masters_share_a_page() {
-        let page = |masters| Pace::new(Duration::ZERO, Gait::default(), masters).count();
+        let page = |masters| Pace::new(Duration::ZERO, ScanOptions::default(), masters).count();
         assert_eq!([page(1), page(3), page(100)], [500, 166, 100]);
     }
 
     #[test]
     fn a_page_that_somebody_asks_for_holds_and_a_rate_makes_it_small() {
         let slow = Rate::parse("200/s").ok();
-        assert_eq!(by(Gait { page: Some(50), ..Gait::default() }, 30_000, &[31_000; 9]), 50);
-        assert_eq!(by(Gait { rate: slow, ..Gait::default() }, 30_000, &[31_000; 9]), 20);
-        assert_eq!(by(Gait { page: Some(50), rate: slow, ..Gait::default() }, 30_000, &[31_000; 9]), 50);
+        assert_eq!(by(ScanOptions { page: Some(50), ..ScanOptions::default() }, 30_000, &[31_000; 9]), 50);
+        assert_eq!(by(ScanOptions { rate: slow, ..ScanOptions::default() }, 30_000, &[31_000; 9]), 20);
+        assert_eq!(by(ScanOptions { page: Some(50), rate: slow, ..ScanOptions::default() }, 30_000, &[31_000; 9]), 50);
     }
 }

@@ -2,7 +2,7 @@
 
 use redis::{Pipeline, Value};
 
-use super::reader::{Head, Reader, Seen, of_the_record};
+use super::reader::{ReadLimit, Reader, Seen, of_the_record};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -13,7 +13,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+    pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
         let seen = self.peek_each(records, head).await.into_iter().map(of_the_record);
         let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
         self.measure(seen.iter_mut().flatten()).await?;
@@ -23,16 +23,16 @@ impl Reader {
 
     /// The same without lengths, and with an own error for each record that cannot be read, whatever the reason.
     ///
-    pub(in crate::store) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: Head) -> Vec<Seen> {
+    pub(in crate::store) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Vec<Seen> {
         let mut pipeline = Pipeline::with_capacity(records.len() * 4);
         for key in records.iter().flatten() {
             pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
             pipeline.cmd("PTTL").arg(key);
         }
-        let mut replies = self.link().ask_each(&pipeline).await.into_iter();
+        let mut replies = self.client().ask_each(&pipeline).await.into_iter();
         let mut peeked = |key: &Vec<u8>| match (replies.next(), replies.next()) {
             (Some(value), Some(pttl)) => self.peeked(key, value, pttl, head),
-            _ => Err(self.link().unexpected("GETRANGE")),
+            _ => Err(self.client().unexpected("GETRANGE")),
         };
         let record = |keys: &Vec<Vec<u8>>| {
             // Each takes its replies, also behind one that has failed.
@@ -48,16 +48,16 @@ impl Reader {
         key: &[u8],
         value: Result<Value, StoreError>,
         pttl: Result<Value, StoreError>,
-        most: Head,
+        most: ReadLimit,
     ) -> Result<SeenKey, StoreError> {
-        let pttl = reply::integer(&pttl?).ok_or_else(|| self.link().unexpected("PTTL"))?;
+        let pttl = reply::integer(&pttl?).ok_or_else(|| self.client().unexpected("PTTL"))?;
         let content = match value {
             Err(StoreError::Refused { code, .. }) if code == "WRONGTYPE" => Content::Other(String::new()),
             Err(error) => return Err(error),
             Ok(_) if pttl == -2 => Content::Absent,
             Ok(value) => {
-                let head = reply::bytes(value).ok_or_else(|| self.link().unexpected("GETRANGE"))?;
-                let length = (most != Head::Bytes(head.len())).then_some(head.len() as u64);
+                let head = reply::bytes(value).ok_or_else(|| self.client().unexpected("GETRANGE"))?;
+                let length = (most != ReadLimit::Bytes(head.len())).then_some(head.len() as u64);
                 Content::Text { head, length }
             }
         };
@@ -77,10 +77,10 @@ impl Reader {
         for (command, key) in &open {
             pipeline.cmd(command).arg(&key.redis_key);
         }
-        let replies = if self.link().is_cluster() {
-            Ok(self.link().ask_each(&pipeline).await)
+        let replies = if self.client().is_cluster() {
+            Ok(self.client().ask_each(&pipeline).await)
         } else {
-            self.link().ask_all(&pipeline).await
+            self.client().ask_all(&pipeline).await
         };
         for ((_, key), reply) in open.iter_mut().zip(replies?) {
             match (&mut key.content, reply) {

@@ -3,7 +3,7 @@
 
 use redis::{Cmd, Value};
 
-use super::reader::{Head, Reader};
+use super::reader::{ReadLimit, Reader};
 use crate::domain::record::{Content, Field, Hash, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -16,7 +16,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub(super) async fn peek_fields(&self, seen: Vec<&mut SeenKey>, head: Head) -> Result<(), StoreError> {
+    pub(super) async fn peek_fields(&self, seen: Vec<&mut SeenKey>, head: ReadLimit) -> Result<(), StoreError> {
         let mut hashes: Vec<_> = seen.into_iter().filter(|key| key.content.other_type() == Some("hash")).collect();
         let keys: Vec<_> = hashes.iter().map(|hash| hash.redis_key.clone()).collect();
         if keys.is_empty() {
@@ -41,8 +41,8 @@ impl Reader {
             })
             .collect();
         let is_short = |field: &Field| match head {
-            Head::Whole => true,
-            Head::Bytes(most) => usize::try_from(field.length).is_ok_and(|length| length <= most),
+            ReadLimit::Whole => true,
+            ReadLimit::Bytes(most) => usize::try_from(field.length).is_ok_and(|length| length <= most),
         };
         let mut short: Vec<_> = fields.iter_mut().filter(|(_, field)| is_short(field)).collect();
         let values =
@@ -68,7 +68,7 @@ impl Reader {
         if count == 0 {
             return Ok(Vec::new());
         }
-        Ok(self.link().ask_each(&pipeline).await.into_iter().map(Result::ok).collect())
+        Ok(self.client().ask_each(&pipeline).await.into_iter().map(Result::ok).collect())
     }
 }
 

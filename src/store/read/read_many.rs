@@ -1,7 +1,7 @@
 //! Several records in one call of the script that reads: what a walk reads of hashes, which no plain command cuts, and what a key
 //! is under each schema.
 
-use super::reader::{Depth, Head, Reader, Seen};
+use super::reader::{Depth, ReadLimit, Reader, Seen};
 use crate::domain::record::Observation;
 use crate::store::error::StoreError;
 
@@ -19,7 +19,7 @@ impl Reader {
     pub(in crate::store) async fn observe_many(
         &mut self,
         records: &[Vec<Vec<u8>>],
-        head: Head,
+        head: ReadLimit,
     ) -> Result<Vec<Seen>, StoreError> {
         let calls: Vec<_> = calls(records).collect();
         let wanted: Vec<_> = calls.iter().map(|call| call.iter().flatten().cloned().collect()).collect();
@@ -46,15 +46,15 @@ impl Reader {
     pub(super) async fn observe_together(
         &mut self,
         records: &[Vec<Vec<u8>>],
-        head: Head,
+        head: ReadLimit,
     ) -> Result<Option<Vec<Seen>>, StoreError> {
-        if !(2..=MOST_TOGETHER).contains(&records.len()) || head == Head::Whole || self.link().is_cluster() {
+        if !(2..=MOST_TOGETHER).contains(&records.len()) || head == ReadLimit::Whole || self.client().is_cluster() {
             return Ok(None);
         }
         let all = records.iter().flatten().cloned().collect();
         let read = self.observe_with(&[all], head, Depth::Usual).await;
         // It turned out to be a cluster, each node of which answers for its own records.
-        if self.link().is_cluster() {
+        if self.client().is_cluster() {
             return Ok(None);
         }
         match read?.pop() {

@@ -3,21 +3,21 @@
 use redis::{Cmd, Value};
 
 use super::observed::observation;
-use super::page_size::Gait;
+use super::page_size::ScanOptions;
 use crate::domain::record::Observation;
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::cluster::scripted::Script;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Head {
+pub enum ReadLimit {
     /// At most this many bytes.
     Bytes(usize),
     Whole,
 }
 
-impl Head {
+impl ReadLimit {
     pub(in crate::store) fn last_index(self) -> i64 {
         match self {
             Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX) - 1,
@@ -69,41 +69,41 @@ enum Way {
 
 #[derive(Clone)]
 pub struct Reader {
-    link: Link,
+    client: Client,
     way: Way,
-    gait: Gait,
+    scan_options: ScanOptions,
 }
 
 pub type Seen = Result<Observation, StoreError>;
 
-impl Link {
+impl Client {
     pub fn reader(&self) -> Reader {
         Reader::new(self.clone())
     }
 }
 
 impl Reader {
-    pub(in crate::store) fn new(link: Link) -> Self {
-        Self { link, way: Way::ReadOnlyScript, gait: Gait::default() }
+    pub(in crate::store) fn new(client: Client) -> Self {
+        Self { client, way: Way::ReadOnlyScript, scan_options: ScanOptions::default() }
     }
 
     /// The same, which walks the keyspace like this. Single records are read from masters all the same.
     #[must_use]
-    pub fn walking(self, gait: Gait) -> Self {
-        Self { gait, ..self }
+    pub fn walking(self, scan_options: ScanOptions) -> Self {
+        Self { scan_options, ..self }
     }
 
-    pub(in crate::store) fn gait(&self) -> Gait {
-        self.gait
+    pub(in crate::store) fn scan_options(&self) -> ScanOptions {
+        self.scan_options
     }
 
     /// The server's name for people.
     pub fn name(&self) -> String {
-        self.link.name()
+        self.client.name()
     }
 
-    pub(in crate::store) fn link(&self) -> &Link {
-        &self.link
+    pub(in crate::store) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
@@ -111,7 +111,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn observe(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+    pub async fn observe(&mut self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
         self.observe_each(records, head).await?.into_iter().map(of_the_record).collect()
     }
 
@@ -119,7 +119,7 @@ impl Reader {
     ///
     /// # Errors
     /// When no record could be read at all.
-    pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: Head) -> Result<Vec<Seen>, StoreError> {
+    pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
         match self.observe_together(records, head).await? {
             Some(seen) => Ok(seen),
             None => self.observe_with(records, head, Depth::Usual).await,
@@ -130,7 +130,7 @@ impl Reader {
     pub(in crate::store) async fn observe_with(
         &mut self,
         records: &[Vec<Vec<u8>>],
-        head: Head,
+        head: ReadLimit,
         depth: Depth,
     ) -> Result<Vec<Seen>, StoreError> {
         loop {
@@ -156,7 +156,7 @@ impl Reader {
                 None => {
                     let read = replies.into_iter().zip(&units);
                     let read = read
-                        .map(|(reply, keys)| observation(reply?, keys).ok_or_else(|| self.link.unexpected(command)));
+                        .map(|(reply, keys)| observation(reply?, keys).ok_or_else(|| self.client.unexpected(command)));
                     return Ok(together(records, read.collect()));
                 }
             }
@@ -166,7 +166,11 @@ impl Reader {
     /// What is read in one step each: a record, or each of its Redis keys where a cluster keeps them apart.
     fn units(&self, records: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
         let unit = |keys: &Vec<Vec<u8>>| {
-            if self.link.parts(keys) { keys.iter().map(|key| vec![key.clone()]).collect() } else { vec![keys.clone()] }
+            if self.client.parts(keys) {
+                keys.iter().map(|key| vec![key.clone()]).collect()
+            } else {
+                vec![keys.clone()]
+            }
         };
         records.iter().flat_map(unit).collect()
     }
@@ -175,7 +179,7 @@ impl Reader {
         &self,
         command: &str,
         records: &[Vec<Vec<u8>>],
-        head: Head,
+        head: ReadLimit,
         depth: Depth,
     ) -> Vec<Result<Value, StoreError>> {
         let calls = |script: Script<'_>| -> Vec<Cmd> {
@@ -192,7 +196,7 @@ impl Reader {
         // A command that only reads leaves no script at the server.
         if depth == Depth::Checksums && records.len() > FEW {
             return self
-                .link
+                .client
                 .ask_script_each(scripts::OBSERVE, calls)
                 .await
                 .unwrap_or_else(|error| vec![Err(error); records.len()]);
@@ -201,7 +205,7 @@ impl Reader {
         for call in calls(Script::Text) {
             pipeline.add_command(call);
         }
-        self.link.ask_each(&pipeline).await
+        self.client.ask_each(&pipeline).await
     }
 
     /// Another way to read, when this one failed for want of the command or of the right to it.

@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use super::reader::{Head, Seen};
+use super::reader::{ReadLimit, Seen};
 use crate::domain::record::{Candidate, Content, Deadline, Expiry, Observation, SeenKey};
-use crate::store::connection::{Token, Wire};
+use crate::store::connection::{Connection, Token};
 use crate::store::error::StoreError;
 
 /// What is asked of each Redis key.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) struct Reads {
     /// The least that is read of a value.
-    pub(in crate::store) head: Head,
+    pub(in crate::store) head: ReadLimit,
     /// True when the lengths of values are asked for, too.
     pub(in crate::store) lengths: bool,
     /// True when the node tells deadlines by PEXPIRETIME, and its time; else PTTL is asked, and the time around the page.
@@ -20,15 +20,15 @@ pub(in crate::store) struct Reads {
 
 impl Reads {
     /// Asks for these records.
-    pub(in crate::store) fn ask<'a>(self, stream: &mut Wire, records: impl Iterator<Item = &'a Candidate>) {
+    pub(in crate::store) fn ask<'a>(self, stream: &mut Connection, records: impl Iterator<Item = &'a Candidate>) {
         if !self.exact {
             stream.queue(&[b"TIME"]);
         }
         for candidate in records {
             let last_byte = match self.head_of(candidate) {
                 // One byte more tells a value that is longer from one that just fits.
-                Head::Bytes(bytes) => bytes.to_string(),
-                Head::Whole => "-1".to_owned(),
+                ReadLimit::Bytes(bytes) => bytes.to_string(),
+                ReadLimit::Whole => "-1".to_owned(),
             };
             for redis_key in &candidate.redis_keys {
                 stream.queue(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
@@ -44,7 +44,7 @@ impl Reads {
     /// Reads the replies to [`Reads::ask`], one result a record: a record may be out of bounds for the user.
     pub(in crate::store) async fn seen<'a>(
         self,
-        stream: &mut Wire,
+        stream: &mut Connection,
         records: impl ExactSizeIterator<Item = &'a Candidate>,
     ) -> Result<Vec<Seen>, StoreError> {
         let before = if self.exact { None } else { time(stream).await? };
@@ -59,10 +59,10 @@ impl Reads {
     }
 
     /// How much is read of a record's values: no less than tells what they are.
-    fn head_of(self, candidate: &Candidate) -> Head {
+    fn head_of(self, candidate: &Candidate) -> ReadLimit {
         match self.head {
-            Head::Bytes(bytes) => Head::Bytes(bytes.max(candidate.head_bytes())),
-            Head::Whole => Head::Whole,
+            ReadLimit::Bytes(bytes) => ReadLimit::Bytes(bytes.max(candidate.head_bytes())),
+            ReadLimit::Whole => ReadLimit::Whole,
         }
     }
 
@@ -70,7 +70,12 @@ impl Reads {
         if self.exact { "PEXPIRETIME" } else { "PTTL" }
     }
 
-    async fn record(self, stream: &mut Wire, candidate: &Candidate, now: Option<u64>) -> Result<Seen, StoreError> {
+    async fn record(
+        self,
+        stream: &mut Connection,
+        candidate: &Candidate,
+        now: Option<u64>,
+    ) -> Result<Seen, StoreError> {
         let mut keys = Vec::with_capacity(candidate.redis_keys.len());
         let mut forbidden = None;
         for redis_key in &candidate.redis_keys {
@@ -106,13 +111,13 @@ impl Reads {
 
     async fn content(
         self,
-        stream: &mut Wire,
+        stream: &mut Connection,
         candidate: &Candidate,
     ) -> Result<Result<Content, StoreError>, StoreError> {
         match stream.token().await? {
             Token::Text(value) => {
                 let value = stream.bytes(value);
-                let is_longer = matches!(self.head_of(candidate), Head::Bytes(most) if value.len() > most);
+                let is_longer = matches!(self.head_of(candidate), ReadLimit::Bytes(most) if value.len() > most);
                 let head = &value[..value.len() - usize::from(is_longer)];
                 let length = (!is_longer).then_some(head.len() as u64);
                 Ok(Ok(Content::Text { head: head.to_vec(), length }))
@@ -145,7 +150,10 @@ fn set_deadlines(seen: &mut Observation, after: Option<u64>) {
 }
 
 /// Reads a reply that is a number, or an error of one Redis key.
-pub(in crate::store) async fn number(stream: &mut Wire, asked: &str) -> Result<Result<i64, StoreError>, StoreError> {
+pub(in crate::store) async fn number(
+    stream: &mut Connection,
+    asked: &str,
+) -> Result<Result<i64, StoreError>, StoreError> {
     match stream.token().await? {
         Token::Integer(number) => Ok(Ok(number)),
         Token::Error(text) => about_the_key(stream, text).map(Err),
@@ -155,7 +163,7 @@ pub(in crate::store) async fn number(stream: &mut Wire, asked: &str) -> Result<R
 
 /// What an error says of this one Redis key: that the user may not read it, or that it is no string. Any other ends
 /// the walk.
-pub(super) fn about_the_key(stream: &Wire, text: Range<usize>) -> Result<StoreError, StoreError> {
+pub(super) fn about_the_key(stream: &Connection, text: Range<usize>) -> Result<StoreError, StoreError> {
     match stream.refusal(text) {
         error if error.is_permission() || error.is_wrong_type() || error.is_redirect() => Ok(error),
         error => Err(error),
@@ -163,7 +171,7 @@ pub(super) fn about_the_key(stream: &Wire, text: Range<usize>) -> Result<StoreEr
 }
 
 /// Reads the reply of TIME, in milliseconds since the epoch; `None` where it may not be asked.
-pub(in crate::store) async fn time(stream: &mut Wire) -> Result<Option<u64>, StoreError> {
+pub(in crate::store) async fn time(stream: &mut Connection) -> Result<Option<u64>, StoreError> {
     if !matches!(stream.token().await?, Token::Array(2)) {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Candidate, Record, Stranger, locate, stranger};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
-use crate::store::{Head, Reader, Seen, StoreError, Walk};
+use crate::store::{ReadLimit, Reader, Seen, StoreError, Walk};
 
 /// What one KEY turned out to name.
 #[derive(Debug)]
@@ -22,11 +22,11 @@ pub struct Found {
 }
 
 /// What is read of a value where the part that was read first does not tell what it is.
-const LONGER: Head = Head::Bytes(16 << 20);
+const LONGER: ReadLimit = ReadLimit::Bytes(16 << 20);
 
 /// How much to read of each value, and what to find fault with.
 pub struct Lookup {
-    pub head: Head,
+    pub head: ReadLimit,
     pub thresholds: Thresholds,
     /// True to find, beside the records of a Redis key's own schemas, the results that others read there.
     pub both: bool,

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use redis::Value;
 
 use super::cursor::Scan;
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
 
@@ -37,10 +37,10 @@ enum Way {
 }
 
 impl SampledNode {
-    pub(super) async fn open(link: &Link, node: Target) -> Result<Self, StoreError> {
+    pub(super) async fn open(client: &Client, node: Target) -> Result<Self, StoreError> {
         let mut pipeline = redis::pipe();
         pipeline.cmd("DBSIZE");
-        let size = match link.ask_node(&node, pipeline, 1).await.pop() {
+        let size = match client.ask_node(&node, pipeline, 1).await.pop() {
             Some(Ok(size)) => reply::integer(&size).and_then(|size| u64::try_from(size).ok()),
             Some(Err(error)) if !error.lost_the_reply() => None,
             Some(Err(error)) => return Err(error),
@@ -64,7 +64,7 @@ impl SampledNode {
     /// As every read; a SCAN without end.
     pub(super) async fn next(
         &mut self,
-        link: &Link,
+        client: &Client,
         page: usize,
         random: &mut Rng,
     ) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
@@ -74,16 +74,16 @@ impl SampledNode {
         let mut pipeline = redis::pipe();
         pipeline.cmd("DBSIZE");
         pipeline.cmd("SCAN").arg(&cursor).arg("COUNT").arg(page);
-        let mut replies = link.ask_node(&self.node, pipeline, 2).await.into_iter();
+        let mut replies = client.ask_node(&self.node, pipeline, 2).await.into_iter();
         let size = replies.next().and_then(Result::ok).and_then(|size| reply::integer(&size));
         let (next, keys) = match replies.next() {
-            Some(Ok(reply)) => parsed(reply).ok_or_else(|| link.unexpected("SCAN"))?,
+            Some(Ok(reply)) => parsed(reply).ok_or_else(|| client.unexpected("SCAN"))?,
             Some(Err(error)) if self.may_go_through(&error) => {
                 self.way = Way::Through(Box::new(Scan::new()));
                 return Ok(Some(Vec::new()));
             }
             Some(Err(error)) => return Err(error),
-            None => return Err(link.unexpected("SCAN")),
+            None => return Err(client.unexpected("SCAN")),
         };
         self.turn(&next, (page, keys.len()), size)?;
         let mut new: Vec<_> = keys.into_iter().filter(|key| self.known.insert(key.clone())).collect();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use fastrand::Rng;
 use tokio::time::{Instant, sleep_until};
 
-use super::reader::{Head, Reader, Seen};
+use super::reader::{ReadLimit, Reader, Seen};
 use super::sampled_node::SampledNode;
 use crate::domain::record::{Content, Deadline, Expiry, SeenKey};
 use crate::domain::select::Rate;
@@ -16,10 +16,10 @@ use crate::store::error::StoreError;
 const PAGE: usize = 100;
 
 /// Bytes of a value that tell its form.
-const HEAD: Head = Head::Bytes(512);
+const HEAD: ReadLimit = ReadLimit::Bytes(512);
 
 /// Bytes that are read of some longer values: the word that tells the state may stand behind the response.
-const FURTHER: Head = Head::Bytes(16 * 1024);
+const FURTHER: ReadLimit = ReadLimit::Bytes(16 * 1024);
 
 /// Values of a page that are read further.
 const MOST_FURTHER: usize = 4;
@@ -47,12 +47,12 @@ impl Sampler {
     /// # Errors
     /// When no node can be reached.
     pub async fn start(reader: Reader, wanted: usize, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
-        let link = reader.link().clone();
+        let client = reader.client().clone();
         let (mut nodes, mut missed) = (VecDeque::new(), Vec::new());
-        let masters = link.masters().await?;
+        let masters = client.masters().await?;
         let count = masters.len();
         for master in masters {
-            match SampledNode::open(&link, master).await {
+            match SampledNode::open(&client, master).await {
                 Ok(node) => nodes.push_back(node),
                 Err(error) => missed.push(error),
             }
@@ -60,7 +60,7 @@ impl Sampler {
         if nodes.is_empty()
             && let Some(error) = missed.pop()
         {
-            return Err(link.look_closer(error).await);
+            return Err(client.look_closer(error).await);
         }
         let there = nodes.iter().map(|node| node.size).sum();
         let page = page(rate);
@@ -87,7 +87,7 @@ impl Sampler {
     pub async fn next(&mut self) -> Result<Option<Vec<SeenKey>>, StoreError> {
         sleep_until(self.due).await;
         let Some(mut node) = self.nodes.pop_front() else { return self.end() };
-        match node.next(self.reader.link(), page(self.rate), &mut self.random).await {
+        match node.next(self.reader.client(), page(self.rate), &mut self.random).await {
             Ok(None) => Ok(Some(Vec::new())),
             Ok(Some(keys)) => {
                 self.nodes.push_back(node);
@@ -134,7 +134,7 @@ impl Sampler {
             pipeline.cmd("TYPE").arg(key);
             pipeline.cmd("PTTL").arg(key);
         }
-        let mut replies = self.reader.link().ask_all(&pipeline).await?.into_iter();
+        let mut replies = self.reader.client().ask_all(&pipeline).await?.into_iter();
         let (mut read, mut rest) = (Vec::new(), Vec::new());
         for key in keys {
             match (replies.next(), replies.next()) {

@@ -2,7 +2,7 @@
 
 use tokio::time::{Instant, sleep_until};
 
-use super::reader::{Head, Reader, Seen};
+use super::reader::{ReadLimit, Reader, Seen};
 use super::scan_nodes::Nodes;
 use super::scan_page::Found;
 use crate::domain::record::{Candidate, Content, Observation, SeenKey};
@@ -10,7 +10,7 @@ use crate::domain::schema::Catalog;
 use crate::store::error::StoreError;
 
 /// What is read of a value where its beginning does not tell what it is.
-const LONGER: Head = Head::Bytes(64 * 1024);
+const LONGER: ReadLimit = ReadLimit::Bytes(64 * 1024);
 
 /// How many such values are read at a time: memory stays flat.
 const LONGER_READS: usize = 50;
@@ -19,7 +19,7 @@ const LONGER_READS: usize = 50;
 pub struct Walk {
     reader: Reader,
     nodes: Nodes,
-    head: Head,
+    head: ReadLimit,
     lengths: bool,
     page_records: usize,
     looked_at: u64,
@@ -33,9 +33,9 @@ pub struct Walk {
 impl Walk {
     /// Starts at the beginning. Of each value that many bytes are read, and more where its schema needs them to tell
     /// what it is.
-    pub async fn start(reader: Reader, catalog: &Catalog, head: Head) -> Result<Self, StoreError> {
-        let link = reader.link().clone();
-        match Nodes::open(link.clone(), catalog.scan_pattern(), head, reader.gait()).await {
+    pub async fn start(reader: Reader, catalog: &Catalog, head: ReadLimit) -> Result<Self, StoreError> {
+        let client = reader.client().clone();
+        match Nodes::open(client.clone(), catalog.scan_pattern(), head, reader.scan_options()).await {
             Ok(nodes) => Ok(Self {
                 reader,
                 nodes,
@@ -47,7 +47,7 @@ impl Walk {
                 forbidden: None,
                 any_read: false,
             }),
-            Err(error) => Err(link.look_closer(error).await),
+            Err(error) => Err(client.look_closer(error).await),
         }
     }
 
@@ -60,7 +60,7 @@ impl Walk {
     }
 
     /// The least that the pages to come read of each value.
-    pub fn bring_heads(&mut self, head: Head) {
+    pub fn bring_heads(&mut self, head: ReadLimit) {
         self.head = head;
         self.nodes.bring_heads(head);
     }
@@ -81,7 +81,7 @@ impl Walk {
     pub async fn weigh(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
         let present = |key: &&SeenKey| key.content != Content::Absent;
         let weight = |seen: &Observation| seen.keys.iter().filter(present).map(|key| key.memory).sum();
-        let seen = self.reader.observe(records, Head::Bytes(0)).await?;
+        let seen = self.reader.observe(records, ReadLimit::Bytes(0)).await?;
         Ok(seen.iter().map(|seen| seen.as_ref().ok().and_then(weight)).collect())
     }
 
@@ -126,7 +126,7 @@ impl Walk {
             self.forbidden.get_or_insert_with(|| (0, why.clone())).0 += 1;
         }
         self.looked_at += page.looked_at as u64;
-        if let Some(rate) = self.reader.gait().rate {
+        if let Some(rate) = self.reader.scan_options().rate {
             self.due = self.due.max(Instant::now()) + rate.time_for(page.looked_at);
         }
         let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
@@ -171,17 +171,19 @@ impl Walk {
     }
 
     /// How much is read of these records' values: no less than tells what they are.
-    fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> Head {
+    fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> ReadLimit {
         match self.head {
-            Head::Bytes(bytes) => Head::Bytes(candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes)),
-            Head::Whole => Head::Whole,
+            ReadLimit::Bytes(bytes) => {
+                ReadLimit::Bytes(candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes))
+            }
+            ReadLimit::Whole => ReadLimit::Whole,
         }
     }
 
     /// What did not speak the protocol before anything was read may be no Redis at all.
     async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match result {
-            Err(error) if self.looked_at == 0 => Err(self.reader.link().look_closer(error).await),
+            Err(error) if self.looked_at == 0 => Err(self.reader.client().look_closer(error).await),
             result => result,
         }
     }

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::page_size::Gait;
-use super::reader::Head;
+use super::page_size::ScanOptions;
+use super::reader::ReadLimit;
 use super::scan_page::{Page, Pages};
 use crate::domain::hash_slot;
 use crate::domain::record::Candidate;
 use crate::domain::schema::Catalog;
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::Target;
 use crate::store::error::{Place, StoreError};
@@ -22,10 +22,10 @@ use crate::store::error::{Place, StoreError};
 const MOST_ROUNDS: usize = 5;
 
 pub(in crate::store) struct Nodes {
-    link: Link,
+    client: Client,
     open: VecDeque<(Target, Pages)>,
     pattern: Vec<u8>,
-    head: Head,
+    head: ReadLimit,
     lengths: bool,
     /// The slot map of the round under way; `None` where it is no cluster.
     map: Option<Arc<SlotMap>>,
@@ -34,7 +34,7 @@ pub(in crate::store) struct Nodes {
     rounds: usize,
     missed: Vec<StoreError>,
     masters: usize,
-    gait: Gait,
+    scan_options: ScanOptions,
 }
 
 impl Nodes {
@@ -43,17 +43,28 @@ impl Nodes {
     /// # Errors
     /// When no node can be reached.
     pub(in crate::store) async fn open(
-        link: Link,
+        client: Client,
         pattern: Vec<u8>,
-        head: Head,
-        gait: Gait,
+        head: ReadLimit,
+        scan_options: ScanOptions,
     ) -> Result<Self, StoreError> {
-        let masters = link.masters().await?;
-        let (map, open) = (link.slot_map(), VecDeque::new());
+        let masters = client.masters().await?;
+        let (map, open) = (client.slot_map(), VecDeque::new());
         let (lengths, moved, rounds, missed) = (false, None, 1, Vec::new());
         let masters_count = masters.len();
-        let mut nodes =
-            Self { link, open, pattern, head, lengths, map, moved, rounds, missed, masters: masters_count, gait };
+        let mut nodes = Self {
+            client,
+            open,
+            pattern,
+            head,
+            lengths,
+            map,
+            moved,
+            rounds,
+            missed,
+            masters: masters_count,
+            scan_options,
+        };
         nodes.connect(masters).await;
         if nodes.open.is_empty()
             && let Some(error) = nodes.missed.pop()
@@ -70,7 +81,7 @@ impl Nodes {
     }
 
     /// The least that the pages to come read of each value.
-    pub(in crate::store) fn bring_heads(&mut self, head: Head) {
+    pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
         self.head = head;
         self.open.iter_mut().for_each(|(_, pages)| pages.bring_heads(head));
     }
@@ -107,10 +118,10 @@ impl Nodes {
         let masters = self.map.as_ref().map(|_| self.masters);
         for master in nodes {
             // Without a replica that answers, the master does.
-            let replica = if self.gait.from_replicas { self.link.replica_of(&master).await } else { None };
+            let replica = if self.scan_options.from_replicas { self.client.replica_of(&master).await } else { None };
             let mut last = None;
             for node in replica.into_iter().chain([master]) {
-                match Pages::open(&node, &self.pattern, self.head, self.gait, masters).await {
+                match Pages::open(&node, &self.pattern, self.head, self.scan_options, masters).await {
                     Ok(mut pages) => {
                         pages.bring_lengths(self.lengths);
                         self.open.push_back((node, pages));
@@ -128,11 +139,11 @@ impl Nodes {
     async fn next_round(&mut self) -> Result<bool, StoreError> {
         let Some(before) = self.map.clone() else { return Ok(false) };
         // Where the map cannot be asked for, nobody knows what has moved.
-        if let Err(error) = self.link.learn().await {
+        if let Err(error) = self.client.learn().await {
             self.missed.push(error);
             return Ok(false);
         }
-        let Some(now) = self.link.slot_map() else { return Ok(false) };
+        let Some(now) = self.client.slot_map() else { return Ok(false) };
         let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
         // Whoever has taken over from a master that is silent has what it had.
         let among = |masters: &[Target], server: &str| masters.iter().any(|master| master.to_string() == server);
@@ -174,7 +185,7 @@ impl Nodes {
         &self,
         places: Vec<(Candidate, usize)>,
     ) -> BTreeMap<Vec<String>, Vec<(Candidate, usize)>> {
-        let map = self.link.slot_map();
+        let map = self.client.slot_map();
         let owner = |redis_key: &Vec<u8>| Some(map.as_ref()?.master(hash_slot::of(redis_key))?.to_string());
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for place in places {

@@ -6,15 +6,15 @@
 use std::time::{Duration, Instant};
 
 use super::cursor::Scan;
-use super::page_size::{Gait, Pace};
-use super::reader::{Head, Seen};
+use super::page_size::{Pace, ScanOptions};
+use super::reader::{ReadLimit, Seen};
 use super::reads::{self, Reads};
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
 use crate::domain::schema::Catalog;
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
-use crate::store::connection::{Courtesy, Target, Token, Wire, pack};
+use crate::store::connection::{ClientOption, Connection, Target, Token, pack};
 use crate::store::error::StoreError;
 
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
@@ -42,7 +42,7 @@ struct Asked {
 
 /// A walk over one node's keyspace.
 pub(in crate::store) struct Pages {
-    stream: Wire,
+    stream: Connection,
     scan: Scan,
     pace: Pace,
     pattern: Vec<u8>,
@@ -60,12 +60,12 @@ impl Pages {
     pub(in crate::store) async fn open(
         target: &Target,
         pattern: &[u8],
-        head: Head,
-        gait: Gait,
+        head: ReadLimit,
+        scan_options: ScanOptions,
         masters: Option<usize>,
     ) -> Result<Self, StoreError> {
         let (stream, round_trip) = connect(target).await?;
-        let (scan, pace) = (Scan::new(), Pace::new(round_trip, gait, masters.unwrap_or(1)));
+        let (scan, pace) = (Scan::new(), Pace::new(round_trip, scan_options, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
         let reads = Reads { head, lengths: false, exact: false };
         let (asked, hashes) = (None, SmallHashes::default());
@@ -148,7 +148,7 @@ impl Pages {
     }
 
     /// The least that the pages to come read of each value.
-    pub(in crate::store) fn bring_heads(&mut self, head: Head) {
+    pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
         self.reads.head = head;
     }
 
@@ -176,7 +176,7 @@ impl Pages {
 
     /// True for a hash of a record's own, where a part of the values is enough and the node tells deadlines.
     fn may_be_small_hash(&self, candidate: &Candidate) -> bool {
-        let wants_part = matches!(self.reads.head, Head::Bytes(_));
+        let wants_part = matches!(self.reads.head, ReadLimit::Bytes(_));
         wants_part && self.reads.exact && candidate.redis_keys.len() == 1 && candidate.keeps_hashes()
     }
 
@@ -224,22 +224,22 @@ impl Pages {
 }
 
 /// Connects, logs in, and asks not to disturb eviction data. The time of one round trip comes with the connection.
-async fn connect(target: &Target) -> Result<(Wire, Duration), StoreError> {
-    let mut wire = Wire::dial(target).await?;
+async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> {
+    let mut connection = Connection::dial(target).await?;
     let asked = Instant::now();
-    let polite = target.manners.does(Courtesy::NoTouch);
+    let polite = target.client_options.does(ClientOption::NoTouch);
     // Where that is refused, or was, something else that everybody may ask takes the time of a round trip.
-    let reply = wire.exchange(&if polite { pack(Courtesy::NoTouch.words()) } else { pack(["PING"]) }).await?;
+    let reply = connection.exchange(&if polite { pack(ClientOption::NoTouch.words()) } else { pack(["PING"]) }).await?;
     if polite {
         // Whatever else is wrong is told with the first page.
-        let _ = target.manners.heard(Courtesy::NoTouch, wire.no_error(reply));
+        let _ = target.client_options.heard(ClientOption::NoTouch, connection.no_error(reply));
     }
-    Ok((wire, asked.elapsed()))
+    Ok((connection, asked.elapsed()))
 }
 
 /// A SCAN that does not come to an end.
-fn endless(wire: &Wire, why: &str) -> StoreError {
-    StoreError::NotRedis { target: wire.target().to_string(), why: format!("its SCAN has no end: {why}") }
+fn endless(connection: &Connection, why: &str) -> StoreError {
+    StoreError::NotRedis { target: connection.target().to_string(), why: format!("its SCAN has no end: {why}") }
 }
 
 fn candidates(places: &[(Candidate, usize)]) -> impl ExactSizeIterator<Item = &Candidate> {

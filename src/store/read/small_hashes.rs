@@ -5,7 +5,7 @@
 use super::reads::{about_the_key, number, set_expiries, time};
 use crate::domain::record::{Candidate, Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
 use crate::store::cluster::deadlines::{TRIED, is_known};
-use crate::store::connection::{Token, Wire};
+use crate::store::connection::{Connection, Token};
 use crate::store::error::StoreError;
 
 /// The most bytes of memory of a hash that is read whole: a page of such hashes takes a few megabytes.
@@ -29,12 +29,12 @@ pub(super) struct SmallHashes {
 
 impl SmallHashes {
     /// Asks whether fields can expire.
-    pub(super) fn try_field_expiry(stream: &mut Wire) {
+    pub(super) fn try_field_expiry(stream: &mut Connection) {
         ask_for_field(stream, TRIED.as_bytes(), b"field");
     }
 
     /// Reads the reply to [`SmallHashes::try_field_expiry`].
-    pub(super) async fn tried(&mut self, stream: &mut Wire) -> Result<(), StoreError> {
+    pub(super) async fn tried(&mut self, stream: &mut Connection) -> Result<(), StoreError> {
         self.fields_expire = match stream.token().await? {
             Token::Error(text) => is_known(Err(&stream.refusal(text))),
             Token::Array(elements) => {
@@ -49,7 +49,7 @@ impl SmallHashes {
     }
 
     /// Asks for all fields, and when the hashes expire.
-    pub(super) fn ask(&mut self, stream: &mut Wire, places: Vec<Place>) {
+    pub(super) fn ask(&mut self, stream: &mut Connection, places: Vec<Place>) {
         if places.is_empty() {
             return;
         }
@@ -67,7 +67,10 @@ impl SmallHashes {
 
     /// Reads what was asked for; without what is seen of it what a script has to read: another type, what the user may not read,
     /// what another node serves, and a hash that may end when its fields do.
-    pub(super) async fn seen(&mut self, stream: &mut Wire) -> Result<Vec<(Place, Option<Observation>)>, StoreError> {
+    pub(super) async fn seen(
+        &mut self,
+        stream: &mut Connection,
+    ) -> Result<Vec<(Place, Option<Observation>)>, StoreError> {
         if self.awaited.is_empty() {
             return Ok(Vec::new());
         }
@@ -85,7 +88,7 @@ impl SmallHashes {
         self.awaited.is_empty()
     }
 
-    async fn one(&mut self, stream: &mut Wire, redis_key: &[u8]) -> Result<Option<Observation>, StoreError> {
+    async fn one(&mut self, stream: &mut Connection, redis_key: &[u8]) -> Result<Option<Observation>, StoreError> {
         let content = content(stream).await?;
         let told = number(stream, "PEXPIRETIME").await?.ok();
         let stays = self.probed.is_some() && field_stays(stream).await?;
@@ -102,7 +105,7 @@ impl SmallHashes {
 }
 
 /// Asks what these weigh.
-pub(super) fn weigh<'a>(stream: &mut Wire, places: impl Iterator<Item = &'a Candidate>) {
+pub(super) fn weigh<'a>(stream: &mut Connection, places: impl Iterator<Item = &'a Candidate>) {
     for candidate in places {
         // All samples: one field may be the large one.
         stream.queue(&[b"MEMORY", b"USAGE", &candidate.redis_keys[0], b"SAMPLES", b"0"]);
@@ -110,7 +113,10 @@ pub(super) fn weigh<'a>(stream: &mut Wire, places: impl Iterator<Item = &'a Cand
 }
 
 /// Reads the replies to [`weigh`]: what weighs little, and the others; among those what nobody may ask about.
-pub(super) async fn weighed(stream: &mut Wire, places: Vec<Place>) -> Result<(Vec<Place>, Vec<Place>), StoreError> {
+pub(super) async fn weighed(
+    stream: &mut Connection,
+    places: Vec<Place>,
+) -> Result<(Vec<Place>, Vec<Place>), StoreError> {
     let (mut small, mut others) = (Vec::new(), Vec::new());
     for place in places {
         match stream.token().await? {
@@ -122,12 +128,12 @@ pub(super) async fn weighed(stream: &mut Wire, places: Vec<Place>) -> Result<(Ve
     Ok((small, others))
 }
 
-fn ask_for_field(stream: &mut Wire, redis_key: &[u8], field: &[u8]) {
+fn ask_for_field(stream: &mut Connection, redis_key: &[u8], field: &[u8]) {
     stream.queue(&[b"HPEXPIRETIME", redis_key, b"FIELDS", b"1", field]);
 }
 
 /// Reads whether the field is there and has no expiry.
-async fn field_stays(stream: &mut Wire) -> Result<bool, StoreError> {
+async fn field_stays(stream: &mut Connection) -> Result<bool, StoreError> {
     match stream.token().await? {
         Token::Array(1) => Ok(stream.token().await? == Token::Integer(-1)),
         Token::Nil | Token::Array(0) | Token::Error(_) => Ok(false),
@@ -136,7 +142,7 @@ async fn field_stays(stream: &mut Wire) -> Result<bool, StoreError> {
 }
 
 /// Reads the reply of HGETALL.
-async fn content(stream: &mut Wire) -> Result<Option<Content>, StoreError> {
+async fn content(stream: &mut Connection) -> Result<Option<Content>, StoreError> {
     let elements = match stream.token().await? {
         Token::Array(elements) if elements % 2 == 0 => elements,
         Token::Error(text) => return about_the_key(stream, text).map(|_| None),
@@ -150,7 +156,7 @@ async fn content(stream: &mut Wire) -> Result<Option<Content>, StoreError> {
     Ok(Some(if fields.is_empty() { Content::Absent } else { Content::Hash(Box::new(Hash::new(fields, count))) }))
 }
 
-async fn text(stream: &mut Wire) -> Result<Vec<u8>, StoreError> {
+async fn text(stream: &mut Connection) -> Result<Vec<u8>, StoreError> {
     match stream.token().await? {
         Token::Text(text) => Ok(stream.bytes(text).to_vec()),
         _ => Err(stream.unexpected("HGETALL")),

@@ -33,7 +33,7 @@ impl Sandbox {
     /// # Errors
     /// As every command: the server may be out of memory.
     pub async fn fill(&self, like: &Target, entries: impl Iterator<Item = Entry>) -> Result<u64, StoreError> {
-        let link = connect(&self.target(like)).await?;
+        let client = connect(&self.target(like)).await?;
         let mut written = 0;
         let mut entries = entries.peekable();
         while entries.peek().is_some() {
@@ -43,7 +43,7 @@ impl Sandbox {
                 keys += 1;
                 bytes += add(&mut pipeline, entry);
             }
-            for reply in link.ask_all(&pipeline).await? {
+            for reply in client.ask_all(&pipeline).await? {
                 reply?;
             }
             written += keys as u64;

@@ -11,7 +11,7 @@ use idemctl::domain::schema::catalog::Catalog;
 use idemctl::domain::select::coverage::Coverage;
 use idemctl::domain::step::request::Request;
 use idemctl::store::read::records;
-use idemctl::store::{Head, Walk};
+use idemctl::store::{ReadLimit, Walk};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -23,7 +23,7 @@ fn walked(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
     let catalog = Catalog::new(wire::built_in(), &[name.to_owned()]).unwrap();
     let (mut records, mut coverage) = (Vec::new(), Coverage::default());
     library.wait(async {
-        let mut walk = Walk::start(library.link().reader(), &catalog, Head::Bytes(0)).await.unwrap();
+        let mut walk = Walk::start(library.client().reader(), &catalog, ReadLimit::Bytes(0)).await.unwrap();
         while let Some(page) =
             records::next_page(&mut walk, &catalog, &Thresholds::default(), &mut coverage, |_| true).await.unwrap()
         {

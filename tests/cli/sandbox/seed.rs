@@ -9,7 +9,7 @@ use idemctl::domain::record::locate;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::sim::seed;
 use idemctl::store::connect;
-use idemctl::store::{Address, Entry, Head, Sandbox, Target};
+use idemctl::store::{Address, Entry, ReadLimit, Sandbox, Target};
 
 use crate::simulate::variant::{home, path, run};
 use crate::support::wire;
@@ -46,7 +46,7 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
         if candidate.schemas.iter().any(|schema| !schema.has_prefix()) {
             continue;
         }
-        let seen = reader.observe(std::slice::from_ref(&candidate.redis_keys), Head::Bytes(65_536)).await.unwrap();
+        let seen = reader.observe(std::slice::from_ref(&candidate.redis_keys), ReadLimit::Bytes(65_536)).await.unwrap();
         for record in locate::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds) {
             codes.extend(record.findings.iter().map(|finding| finding.code));
         }

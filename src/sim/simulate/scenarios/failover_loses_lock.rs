@@ -6,7 +6,7 @@ use crate::domain::simulation::{Story, Told};
 use crate::domain::step::StepReply;
 use crate::sim::simulate::private_servers::{PrivateServer, password};
 use crate::sim::simulate::{Abort, Begun, Environment, Lock, PAYMENT, Played, Scenario};
-use crate::store::{Wire, pack};
+use crate::store::{Connection, pack};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     story: Story {
@@ -40,7 +40,7 @@ async fn play(environment: &Environment<'_>) -> Played {
     first.crashes();
     drop(master);
     run.note("world", "the master dies", None, None);
-    let mut promoted = Wire::connect(&replica.target).await?;
+    let mut promoted = Connection::connect(&replica.target).await?;
     promoted.ask(&pack(["REPLICAOF", "NO", "ONE"])).await?;
     run.note("world", "the replica is promoted", None, None);
     let mut second = run.worker_at(&replica.target, "a retry", PAYMENT, Lock::Long).await?;
@@ -53,7 +53,7 @@ async fn play(environment: &Environment<'_>) -> Played {
 
 /// Makes one server the other's replica, and waits until it is in step.
 async fn follows(replica: &PrivateServer, master: &PrivateServer) -> Played {
-    let mut wire = Wire::connect(&replica.target).await?;
+    let mut wire = Connection::connect(&replica.target).await?;
     let port = master.port.unwrap_or_default().to_string();
     wire.ask(&pack(["REPLICAOF", "127.0.0.1", &port])).await?;
     let since = Instant::now();

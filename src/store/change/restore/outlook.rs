@@ -3,20 +3,22 @@
 
 use redis::Value;
 
-use super::fate::{Became, Fate, Return};
+use super::restore_outcome::{RestoreOutcome, RestoreResult, Return};
 use crate::domain::hash_slot;
 use crate::store::change::Writer;
-use crate::store::cluster::client::Link;
+use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-impl Link {
+impl Client {
     /// What [`Writer::restore`] would do.
-    pub async fn would_restore(&self, backup: &[Return<'_>]) -> Result<Vec<Became>, StoreError> {
+    pub async fn would_restore(&self, backup: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
         let left = self.left(backup).await?;
         let foreseen = self.foresee(backup, &left, |_| true).await?;
-        let fate = |(foreseen, left): (Option<Became>, Left)| foreseen.unwrap_or(Ok(Fate::Restored(left.millis())));
-        Ok(foreseen.into_iter().zip(left).map(fate).collect())
+        let outcome = |(foreseen, left): (Option<RestoreResult>, Left)| {
+            foreseen.unwrap_or(Ok(RestoreOutcome::Restored(left.millis())))
+        };
+        Ok(foreseen.into_iter().zip(left).map(outcome).collect())
     }
 
     /// True when a cluster keeps the Redis key and what bars it apart, so that no script sees both.
@@ -32,12 +34,13 @@ impl Link {
         backup: &[Return<'_>],
         left: &[Left],
         looks: impl Fn(&Return<'_>) -> bool,
-    ) -> Result<Vec<Option<Became>>, StoreError> {
-        let mut fates: Vec<_> = left.iter().map(|left| (*left == Left::Over).then_some(Ok(Fate::Expired))).collect();
+    ) -> Result<Vec<Option<RestoreResult>>, StoreError> {
+        let mut outcomes: Vec<_> =
+            left.iter().map(|left| (*left == Left::Over).then_some(Ok(RestoreOutcome::Expired))).collect();
         let looked_at = |index: &usize| left[*index] != Left::Over && looks(&backup[*index]);
         let looked_at: Vec<_> = (0..backup.len()).filter(looked_at).collect();
         if looked_at.is_empty() {
-            return Ok(fates);
+            return Ok(outcomes);
         }
         let mut pipeline = redis::pipe();
         for wanted in looked_at.iter().map(|index| &backup[*index]) {
@@ -50,14 +53,14 @@ impl Link {
             reply::integer(&there).map(|there| there != 0).ok_or_else(|| self.unexpected("EXISTS"))
         };
         for index in looked_at {
-            fates[index] = match (is_there(), is_there()) {
+            outcomes[index] = match (is_there(), is_there()) {
                 (Err(error), _) | (_, Err(error)) => Some(Err(error)),
-                (Ok(true), _) => Some(Ok(Fate::Present)),
-                (Ok(false), Ok(true)) => Some(Ok(Fate::Barred)),
+                (Ok(true), _) => Some(Ok(RestoreOutcome::Present)),
+                (Ok(false), Ok(true)) => Some(Ok(RestoreOutcome::Barred)),
                 (Ok(false), Ok(false)) => None,
             };
         }
-        Ok(fates)
+        Ok(outcomes)
     }
 
     /// How long each has to live, by the server's clock.
@@ -73,21 +76,21 @@ impl Link {
     }
 
     /// What the script says became of a Redis key that had so long to live.
-    pub(super) fn fate(&self, reply: Value, left: Left) -> Became {
+    pub(super) fn outcome(&self, reply: Value, left: Left) -> RestoreResult {
         match reply::word(reply).as_deref() {
-            Some("RESTORED") => Ok(Fate::Restored(left.millis())),
-            Some("PRESENT") => Ok(Fate::Present),
-            Some("BARRED") => Ok(Fate::Barred),
-            Some("EXPIRED") => Ok(Fate::Expired),
+            Some("RESTORED") => Ok(RestoreOutcome::Restored(left.millis())),
+            Some("PRESENT") => Ok(RestoreOutcome::Present),
+            Some("BARRED") => Ok(RestoreOutcome::Barred),
+            Some("EXPIRED") => Ok(RestoreOutcome::Expired),
             _ => Err(self.unexpected("EVAL")),
         }
     }
 }
 
 impl Writer {
-    /// As [`Link::looks_ahead`].
+    /// As [`Client::looks_ahead`].
     pub fn looks_ahead(&self, wanted: &Return<'_>) -> bool {
-        self.link().looks_ahead(wanted)
+        self.client().looks_ahead(wanted)
     }
 }
 

@@ -19,10 +19,10 @@ impl Return<'_> {
 }
 
 /// What became of a Redis key, or why it did not come back.
-pub type Became = Result<Fate, StoreError>;
+pub type RestoreResult = Result<RestoreOutcome, StoreError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum RestoreOutcome {
     /// It is back, or would be, with these milliseconds left; `None` without expiry.
     Restored(Option<u64>),
     /// It is back: the reply was lost, and reading back tells.
