@@ -9,10 +9,7 @@ const PENDING: &str = r#"{"status":"PENDING"}"#;
 
 /// A lock of a fenced service, and one of a service that keeps no owner.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idem:started:k", "worker-7", 20_000);
-    server.set("idempotency:k", PENDING, 20_000);
-    server
+    Server::holding(&[("idem:started:k", "worker-7", 20_000), ("idempotency:k", PENDING, 20_000)])
 }
 
 fn complete<'a>(schema: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -138,8 +135,7 @@ fn the_log_says_who_and_why() {
 
 #[test]
 fn explains_what_is_stored_and_what_comes_of_it() {
-    let server = Server::start();
-    server.set("idem:started:pay-1", "worker-7", 7_230_000);
+    let server = Server::holding(&[("idem:started:pay-1", "worker-7", 7_230_000)]);
     let words = ["complete", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h", "--status", "201"];
     let more = ["--body", "paid", "--owner", "worker-7"];
     insta::assert_snapshot!(server.idemctl(&[&words[..], &more].concat()).exits(2).stable(&server));

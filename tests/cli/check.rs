@@ -26,8 +26,7 @@ fn says(run: Run, code: i32, status: &str) -> String {
 
 #[test]
 fn one_orphaned_lock_is_critical_and_limits_say_from_how_many_on() {
-    let server = Server::start();
-    server.set("idem:held", LOCK, 29_000);
+    let server = Server::holding(&[("idem:held", LOCK, 29_000)]);
     let line = says(check(&server, &[]), 0, "OK");
     assert_eq!(
         line,
@@ -80,8 +79,7 @@ fn nothing_covered_is_unknown_and_named_schemas_without_records_are_ok() {
 /// Rule: more foreign records than a schema's own under its prefix are not OK.
 #[test]
 fn more_foreign_than_claimed_records_are_a_warning() {
-    let server = Server::start();
-    server.set("idem:ours", LOCK, 20_000);
+    let server = Server::holding(&[("idem:ours", LOCK, 20_000)]);
     let foreign = r#"{"status":"IN_PROGRESS","fingerPrint":"fd56"}"#;
     server.set("idem:theirs-1", foreign, 20_000);
     says(check(&server, &[]), 0, "OK");
@@ -94,8 +92,7 @@ fn more_foreign_than_claimed_records_are_a_warning() {
 /// Rule: records that the user may not read are a gap.
 #[test]
 fn what_may_not_be_read_is_a_gap_that_hides_nothing_critical() {
-    let server = Server::start();
-    server.set("idem:held", LOCK, 29_000);
+    let server = Server::holding(&[("idem:held", LOCK, 29_000)]);
     server.set("idempotency:hidden", r#"{"status":"PENDING"}"#, 20_000);
     server.add_user("narrow", "~idem:* +@read +@connection +@scripting +time");
     let narrow = ["--user", "narrow", "-a", "pw", "check"];

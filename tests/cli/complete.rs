@@ -231,8 +231,7 @@ fn the_deployments_ttl_and_prefix_count() {
 /// Rule: where one schema has a record there, nobody has to name the schema; where several have, or none, somebody has.
 #[test]
 fn the_one_schema_that_holds_the_key_is_taken() {
-    let server = Server::start();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let server = Server::holding(&[("idempotency:k", r#"{"status":"PENDING"}"#, 60_000)]);
     let complete = ["complete", "k", "--status", "201", "--body", "", "--yes"];
     server.idemctl(&complete).exits(0);
     assert!(server.idemctl(&["inspect", "k"]).exits(0).text().contains("completed  go-middleware"));
@@ -248,8 +247,7 @@ fn the_one_schema_that_holds_the_key_is_taken() {
 
 #[test]
 fn a_body_that_is_to_be_json_and_is_not_is_refused() {
-    let server = Server::start();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let server = Server::holding(&[("idempotency:k", r#"{"status":"PENDING"}"#, 60_000)]);
     let json = ["--header", "Content-Type: application/json"];
     let complete = |more: &[&str]| server.idemctl(&[&["complete", "k", "--status", "201", "--yes"], more].concat());
     complete(&[&json[..], &["--body", r#"{"id":1"#]].concat()).exits(2).says("the body is not JSON");

@@ -1,6 +1,6 @@
 //! What is known, stated or estimated of a record, and what a change may rely on, from the outside.
 
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 use serde_json::json;
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
@@ -142,8 +142,7 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
 /// Rule: "no such records" is said only of what was judged.
 #[test]
 fn records_of_unknown_age_are_counted() {
-    let server = Server::start();
-    server.put("idem:stuck", LOCK);
+    let server = Server::holding(&[("idem:stuck", LOCK, FOREVER)]);
     let words = ["list", "--state", "in-progress", "--older-than", "10m"];
     server.idemctl(&words).exits(0).says("1 record of unknown age left out");
     let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();

@@ -1,19 +1,19 @@
 //! `idemctl extend` from the outside.
 
-use crate::support::Server;
 use crate::support::proxy::acts_at;
+use crate::support::{FOREVER, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 20_000);
-    server.set("idempotency:b", PENDING, 20_000);
-    server.set("idempotency:long", PENDING, 7_200_000);
-    server.put("idempotency:stuck", PENDING);
-    server.set("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 20_000);
-    server.set("idempotency:stranger", r#"{"status":"PENDING","owner":"somebody else"}"#, 20_000);
-    server
+    Server::holding(&[
+        ("idempotency:a", PENDING, 20_000),
+        ("idempotency:b", PENDING, 20_000),
+        ("idempotency:long", PENDING, 7_200_000),
+        ("idempotency:stuck", PENDING, FOREVER),
+        ("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 20_000),
+        ("idempotency:stranger", r#"{"status":"PENDING","owner":"somebody else"}"#, 20_000),
+    ])
 }
 
 fn pttl(server: &Server, key: &str) -> i64 {

@@ -8,9 +8,7 @@ const PENDING: &str = r#"{"status":"PENDING"}"#;
 
 /// Two operations: two locks were extended, one of them was unlocked then.
 fn changed() -> Server {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
-    server.set("idempotency:b", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "b", "--for", "1h", "--yes", "--reason", "INC-1"]).exits(0);
     let unlock = ["force-unlock", "a", "--yes"];
     server.command().args(unlock).env("USER", "root").env("SUDO_USER", "ana").run().exits(0);

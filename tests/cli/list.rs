@@ -2,28 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 use serde_json::Value;
 
 const TWO_HOURS: u64 = 7_230_000;
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 200_000);
-    server.set("idempotency:order-2", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, TWO_HOURS);
-    server.set("idempotency:order-3", "in-progress", 100_000);
-    server.put("idempotency:order-4", r#"{"status":"PENDING"}"#);
-    server.set("idem:started:pay-1", "worker-7", 20_000);
-    server.set("idem:started:pay-2", "worker-8", 20_000);
-    server.set("idem:result:pay-2", r#"{"statusCode":200,"body":"ok"}"#, TWO_HOURS);
-    server.set("idem:result:pay-3", r#"{"statusCode":500,"body":"","error":"card declined"}"#, TWO_HOURS);
-    server.set("idem:lock:msg-1", "1", 20_000);
-    server.set("idem:done:msg-2", "1", TWO_HOURS);
-    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
-    server.set("idem:web-2", "garbage", 20_000);
-    server.set("bare", r#"{"status":0}"#, 20_000);
-    server.set("unrelated:1", "x", 20_000);
-    server
+    Server::holding(&[
+        ("idempotency:order-1", r#"{"status":"PENDING"}"#, 200_000),
+        ("idempotency:order-2", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, TWO_HOURS),
+        ("idempotency:order-3", "in-progress", 100_000),
+        ("idempotency:order-4", r#"{"status":"PENDING"}"#, FOREVER),
+        ("idem:started:pay-1", "worker-7", 20_000),
+        ("idem:started:pay-2", "worker-8", 20_000),
+        ("idem:result:pay-2", r#"{"statusCode":200,"body":"ok"}"#, TWO_HOURS),
+        ("idem:result:pay-3", r#"{"statusCode":500,"body":"","error":"card declined"}"#, TWO_HOURS),
+        ("idem:lock:msg-1", "1", 20_000),
+        ("idem:done:msg-2", "1", TWO_HOURS),
+        ("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000),
+        ("idem:web-2", "garbage", 20_000),
+        ("bare", r#"{"status":0}"#, 20_000),
+        ("unrelated:1", "x", 20_000),
+    ])
 }
 
 /// These fields of each record that is listed, in the order of the alphabet.
@@ -91,8 +91,7 @@ fn sorting_keeps_the_first_of_the_order() {
 
 #[test]
 fn the_table_is_for_people() {
-    let server = Server::start();
-    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:order-1", r#"{"status":"PENDING"}"#, TWO_HOURS)]);
     server.put("idempotency:order-2", r#"{"status":"PENDING"}"#);
     let run = server.idemctl(&["list", "--sort", "key", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
@@ -196,8 +195,7 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
 
 #[test]
 fn what_is_not_here_may_be_in_another_database() {
-    let server = Server::start();
-    server.put("idempotency:here", r#"{"status":"PENDING"}"#);
+    let server = Server::holding(&[("idempotency:here", r#"{"status":"PENDING"}"#, FOREVER)]);
     for words in [&["list"][..], &["stats"], &["inspect", "here"]] {
         let run = server.idemctl(&[&["-n", "3"], words].concat());
         run.says("1 Redis key is in database 0: -n 0");

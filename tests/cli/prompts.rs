@@ -1,17 +1,14 @@
 //! What is asked on a terminal, from the outside: a terminal of the test's own, keys pressed as a person does.
 
 use crate::support::terminal::{answered, on_terminal};
-use crate::support::{Server, binary, idemctl};
+use crate::support::{FOREVER, Server, binary, idemctl};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
 /// A result, and a lock that never expires.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:done", DONE, 3_600_000);
-    server.put("idempotency:stuck", PENDING);
-    server
+    Server::holding(&[("idempotency:done", DONE, 3_600_000), ("idempotency:stuck", PENDING, FOREVER)])
 }
 
 fn is_there(server: &Server, key: &str) -> bool {

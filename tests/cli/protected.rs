@@ -23,8 +23,7 @@ const PROTECTED: &str = "protected = true";
 
 /// A lock without expiry, a result, and a backup of a lock that is gone.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idem:gone", LOCK, 1_000_000);
+    let server = Server::holding(&[("idem:gone", LOCK, 1_000_000)]);
     server.idemctl(&["force-unlock", "gone", "--schema", "express", "--yes", "--backup", "backup"]).exits(0);
     server.put("idem:stuck", LOCK);
     server.set("idem:held", LOCK, 1_000_000);

@@ -10,8 +10,7 @@ fn result(status: u16, body: &str) -> String {
 
 /// Results of event-driven, of which the schema's default TTL is a day, and locks of two owners.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idem:result:ok", result(201, "paid"), 20 * HOUR);
+    let server = Server::holding(&[("idem:result:ok", result(201, "paid"), 20 * HOUR)]);
     server.set("idem:result:bad", result(503, "try later"), 23 * HOUR);
     server.set("idem:result:odd", result(500, "boom"), 23 * HOUR);
     server.set("idem:started:a", "worker-7", 20_000);

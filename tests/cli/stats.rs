@@ -8,8 +8,7 @@ use serde_json::Value;
 use crate::support::Server;
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:shop:order-1", r#"{"status":"PENDING"}"#, 20_000);
+    let server = Server::holding(&[("idempotency:shop:order-1", r#"{"status":"PENDING"}"#, 20_000)]);
     server.send::<()>(&[b"SET", b"idempotency:shop:order-2", br#"{"status":"PENDING"}"#]);
     let result = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
     server.set("idempotency:web:order-3", result, 7_200_000);

@@ -83,8 +83,7 @@ fn rights_that_are_missing_are_named_or_done_without() {
 
 #[test]
 fn a_replica_refuses_to_be_changed() {
-    let server = Server::start();
-    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let server = Server::holding(&[("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000)]);
     server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     server.idemctl(&["force-unlock", "web-1", "--yes"]).exits(6).says("READONLY").says("replica");
 }
@@ -162,8 +161,7 @@ fn a_server_that_dies_in_the_middle_leaves_a_partial_list_that_says_so() {
 
 #[test]
 fn ctrl_c_during_a_watch_is_an_interruption() {
-    let server = Server::start();
-    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 200_000);
+    let server = Server::holding(&[("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 200_000)]);
     let mut child = server.command().args(["inspect", "web-1", "--watch", "50ms"]).start();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 16]).unwrap();
     let began = Instant::now();

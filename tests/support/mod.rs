@@ -22,5 +22,5 @@ pub use home::Home;
 pub use port::free_port;
 pub use run::{Run, Running, Runs, alone, binary, idemctl, signal};
 pub use rustix::process::Signal;
-pub use server::{Server, fill, program};
+pub use server::{FOREVER, Server, fill, program};
 pub use wait::until;

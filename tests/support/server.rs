@@ -8,6 +8,9 @@ use std::time::Duration;
 use super::run::{Run, Runs, idemctl};
 use super::wait::until;
 
+/// The TTL of a Redis key without expiry.
+pub const FOREVER: u64 = 0;
+
 /// A server that lives as long as the test: a unix socket in a private folder, nothing on disk, no port.
 pub struct Server {
     child: Child,
@@ -19,6 +22,15 @@ impl Server {
     /// in PATH or in `.engines`.
     pub fn start() -> Self {
         Self::start_with(&[])
+    }
+
+    /// The same with these Redis keys: name, value, TTL in milliseconds.
+    pub fn holding<V: AsRef<[u8]>>(entries: &[(&str, V, u64)]) -> Self {
+        let server = Self::start();
+        for (key, value, ttl_ms) in entries {
+            server.fill([(key, value)], *ttl_ms);
+        }
+        server
     }
 
     /// The same with more lines of configuration.
@@ -113,7 +125,7 @@ impl Server {
         self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref()]);
     }
 
-    /// Sets many Redis keys at once; 0 is no TTL.
+    /// Sets many Redis keys at once; `FOREVER` is no TTL.
     pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) {
         fill(&mut self.connect(), entries, ttl_ms);
     }
@@ -242,7 +254,7 @@ impl Drop for Server {
     }
 }
 
-/// Sets many Redis keys at once; 0 is no TTL.
+/// Sets many Redis keys at once; `FOREVER` is no TTL.
 pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     connection: &mut redis::Connection,
     entries: impl IntoIterator<Item = (K, V)>,
@@ -251,7 +263,7 @@ pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     let mut pipeline = redis::pipe();
     for (key, value) in entries {
         let set = pipeline.cmd("SET").arg(key.as_ref()).arg(value.as_ref());
-        if ttl_ms > 0 {
+        if ttl_ms != FOREVER {
             set.arg("PX").arg(ttl_ms);
         }
         set.ignore();

@@ -7,7 +7,7 @@ use idemctl::domain::schema::Meaning;
 use idemctl::domain::step::request::Request;
 
 use crate::support::wire;
-use crate::support::{Run, Server};
+use crate::support::{FOREVER, Run, Server};
 
 const HOUR: u64 = 3_600_000;
 
@@ -251,8 +251,7 @@ fn a_field_at_the_end_of_a_long_value_spares_it() {
 /// Rule: a deployment's extra fields are its own, and only there.
 #[test]
 fn a_deployment_states_its_extra_fields() {
-    let server = Server::start();
-    server.put("idempotency:k", r#"{"status":"PENDING","traceId":"t"}"#);
+    let server = Server::holding(&[("idempotency:k", r#"{"status":"PENDING","traceId":"t"}"#, FOREVER)]);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
     let config = "default_context = \"p\"\n[contexts.p.deployment.go-middleware]\nextra_fields = [\"/traceId\"]\n";
     server.configure(config);

@@ -99,8 +99,7 @@ fn bad_input_is_a_usage_error() {
 /// Rule: what befalls a whole server is for throw-away ones. On a named server one key is used, and removed.
 #[test]
 fn a_named_server_is_left_as_it_was() {
-    let server = Server::start();
-    server.set("idem:order-1", "theirs", 60_000);
+    let server = Server::holding(&[("idem:order-1", "theirs", 60_000)]);
     let explored = server.idemctl(&["explore", "express", "event-consumer", "--workers", "2", "-o", "json"]).exits(1);
     assert_eq!(explored.json()["schemas"].as_array().unwrap().len(), 2);
     assert_eq!(server.get("idem:order-1").unwrap(), b"theirs");

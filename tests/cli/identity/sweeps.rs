@@ -41,8 +41,7 @@ fn two_sweeps_at_once_begin_no_operation_a_second_time() {
 /// Rule: a lock that was retaken after another sweep removed the one that was seen is no longer that one.
 #[test]
 fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, 28_800_000);
+    let server = Server::holding(&[("idem:k", LOCK, 28_800_000)]);
     let words = [&SWEEP[..], &["--grace", "0", "-o", "json"]].concat();
     let (mut other, mut connection) = (server.command(), server.connect());
     other.args(&words);
@@ -59,8 +58,7 @@ fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
 /// more left than its TTL otherwise.
 #[test]
 fn the_time_is_asked_behind_the_reads() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, 28_800_000);
+    let server = Server::holding(&[("idem:k", LOCK, 28_800_000)]);
     let reads = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reads);
     let port = fault::hooked(&server, move |sent| {

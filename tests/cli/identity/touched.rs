@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::fault::{self, Hook, says};
-use crate::support::{Running, Runs, Server, until};
+use crate::support::{FOREVER, Running, Runs, Server, until};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -72,8 +72,7 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
         for (words, word, value) in commands {
             scope.spawn(move || {
                 for (what, touch) in TOUCHES {
-                    let server = Server::start();
-                    server.set("idem:k", value, MINUTES);
+                    let server = Server::holding(&[("idem:k", value, MINUTES)]);
                     // The clock of the server moves on, so that a renewal is another moment.
                     thread::sleep(Duration::from_millis(20));
                     let mut connection = server.connect();
@@ -114,8 +113,7 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
         format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":"{body}{end}"}}"#)
     };
     for words in [&["purge", "--all", "--schema", "express", "--yes"][..], &["purge", "--key-file", "keys", "--yes"]] {
-        let server = Server::start();
-        server.set("idem:k", value("x"), MINUTES);
+        let server = Server::holding(&[("idem:k", value("x"), MINUTES)]);
         std::fs::write(server.folder().join("keys"), "k\n").unwrap();
         let (mut connection, anew) = (server.connect(), value("y"));
         let port = right_before(&server, "UNLINK", move || {
@@ -151,9 +149,7 @@ fn sweeps_on_age_take_no_lock_that_workers_renew() {
 /// Rule: what waited for an owner check is looked at again, and no lock that is live by then goes.
 #[test]
 fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
-    let server = Server::start();
-    server.put("idem:started:slow", "dead");
-    server.put("idempotency:beside", PENDING);
+    let server = Server::holding(&[("idem:started:slow", "dead", FOREVER), ("idempotency:beside", PENDING, FOREVER)]);
     let ask = "sleep 4; exit 1";
     let child = server
         .command()
@@ -214,8 +210,7 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
 /// Rule: what is put back has the expiry it had, not one counted anew.
 #[test]
 fn a_restored_record_is_the_one_that_was_removed() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, MINUTES);
+    let server = Server::holding(&[("idempotency:k", PENDING, MINUTES)]);
     let (is_exact, before) = deadline(&server, "idempotency:k");
     server.idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"]).exits(0);
     thread::sleep(Duration::from_millis(30));
@@ -239,8 +234,7 @@ fn deadline(server: &Server, key: &str) -> (bool, i64) {
 /// Rule: a token names one lock, and no other that holds the same bytes.
 #[test]
 fn a_token_is_of_the_lock_that_was_printed() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, MINUTES);
+    let server = Server::holding(&[("idem:k", LOCK, MINUTES)]);
     let token = |server: &Server| {
         let run = server.idemctl(&["force-unlock", "k", "--schema", "express", "--dry-run"]).exits(0);
         run.stderr.lines().find_map(|line| line.strip_prefix("For scripts: --expect ").map(str::to_owned)).unwrap()

@@ -18,9 +18,7 @@ pub(super) const DAY: u64 = 86_400_000;
 const HOUR: u64 = 3_600_000;
 
 pub(super) fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:old", DONE, HOUR);
-    server.set("idempotency:new", DONE, DAY);
+    let server = Server::holding(&[("idempotency:old", DONE, HOUR), ("idempotency:new", DONE, DAY)]);
     server.put("idempotency:kept", DONE);
     server.set("idempotency:held", PENDING, 200_000);
     server.set("idempotency:broken", "garbage", 200_000);

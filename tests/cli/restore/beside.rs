@@ -79,8 +79,7 @@ fn a_lock_is_not_put_beside_a_result_that_came_since() {
 
 #[test]
 fn a_lock_that_stood_beside_its_result_comes_back_beside_it() {
-    let server = Server::start();
-    server.set(RESULT, STORED, 60_000);
+    let server = Server::holding(&[(RESULT, STORED, 60_000)]);
     let file = unlocked(&server);
     restore(&server, &file, &[]).exits(0);
     assert_eq!(server.get(LOCK).unwrap(), b"worker-1");
@@ -89,9 +88,7 @@ fn a_lock_that_stood_beside_its_result_comes_back_beside_it() {
 /// A step of the service takes lock and result at once, and both come back.
 #[test]
 fn lock_and_result_that_went_together_come_back_together() {
-    let server = Server::start();
-    server.set(RESULT, STORED, 60_000);
-    server.set(LOCK, "worker-1", 30_000);
+    let server = Server::holding(&[(RESULT, STORED, 60_000), (LOCK, "worker-1", 30_000)]);
     let words = [
         "complete",
         "k",

@@ -145,8 +145,7 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
 /// The rule: backups of before lines had checksums are read as they were.
 #[test]
 fn a_backup_of_an_older_release_is_restored_with_a_warning() {
-    let server = Server::start();
-    server.set("idem:a", "value a", 60_000);
+    let server = Server::holding(&[("idem:a", "value a", 60_000)]);
     let line = backup::line(&server, "idem:a");
     server.send::<()>(&[b"DEL", b"idem:a"]);
     let run = restore(&server, &backup::write(&server, &[line]), &[]).exits(0);

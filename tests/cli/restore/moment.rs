@@ -56,8 +56,7 @@ fn a_time_that_is_told_late_moves_no_expiry() {
 /// The rule: what is over by the server's clock stays away, also where only the server itself notices.
 #[test]
 fn what_is_over_when_it_arrives_is_said_to_have_expired() {
-    let server = Server::start();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let server = Server::holding(&[("idempotency:k", r#"{"status":"PENDING"}"#, 60_000)]);
     let mut line = backup::line(&server, "idempotency:k");
     server.send::<()>(&[b"DEL", b"idempotency:k"]);
     line["expires_at_ms"] = (backup::now_ms(&server) - 5_000).into();

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Run, Running, Runs, Server, Signal};
+use crate::support::{FOREVER, Run, Running, Runs, Server, Signal};
 
 pub(super) const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -12,19 +12,19 @@ pub(super) const WITHOUT_GRACE: [&str; 4] = ["--orphaned", "--yes", "--grace", "
 
 /// One lock of each finding, beside sound records.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.put("idempotency:stuck", PENDING);
-    server.set("idempotency:long", PENDING, 80_000_000);
-    server.set("idempotency:slow", PENDING, 100_000);
-    server.set("idempotency:fresh", PENDING, 299_000);
-    server.set("idempotency:broken", "garbage", 100_000);
-    server.put("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#);
-    server.set("idem:started:left", "worker-1", 20_000);
-    server.set("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000);
-    server.put("idem:started:beside", "worker-2");
-    server.set("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000);
-    server.put("idem:result:broken", "{");
-    server
+    Server::holding(&[
+        ("idempotency:stuck", PENDING, FOREVER),
+        ("idempotency:long", PENDING, 80_000_000),
+        ("idempotency:slow", PENDING, 100_000),
+        ("idempotency:fresh", PENDING, 299_000),
+        ("idempotency:broken", "garbage", 100_000),
+        ("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, FOREVER),
+        ("idem:started:left", "worker-1", 20_000),
+        ("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000),
+        ("idem:started:beside", "worker-2", FOREVER),
+        ("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000),
+        ("idem:result:broken", "{", FOREVER),
+    ])
 }
 
 pub(super) fn sweep(server: &Server, words: &[&str]) -> Run {

@@ -6,8 +6,7 @@ use crate::support::proxy::acts_at;
 
 /// A server with a lock that was extended.
 fn extended() -> Server {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     server
 }
@@ -28,8 +27,7 @@ fn a_lock_that_was_renewed_or_taken_anew_since_stays() {
 /// Rule: another value that expires at the very same moment is another one.
 #[test]
 fn a_result_that_was_overwritten_since_stays() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", "1", "--yes"];
     server.idemctl(&complete).exits(0);
     server.send::<()>(&[b"SET", b"idempotency:a", DONE.as_bytes(), b"KEEPTTL"]);
@@ -40,8 +38,7 @@ fn a_result_that_was_overwritten_since_stays() {
 /// Rule: what a restore brought back is known by all of its value, of which the log holds a checksum.
 #[test]
 fn what_was_restored_and_overwritten_since_stays() {
-    let server = Server::start();
-    server.set("idempotency:a", DONE, 500_000);
+    let server = Server::holding(&[("idempotency:a", DONE, 500_000)]);
     server.idemctl(&["purge", "--all", "--yes", "--backup", "b"]).exits(0);
     let file = server.folder().join("b").display().to_string();
     server.idemctl(&["restore", &file, "--yes"]).exits(0);
