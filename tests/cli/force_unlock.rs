@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::proxy::acts_at;
+use crate::support::proxy::sends_at;
 use crate::support::{FOREVER, Runs as _, Server};
 
 const PENDING: &str = r#"{"status":"PENDING"}"#;
@@ -139,11 +139,8 @@ fn several_locks_go_at_once_and_the_others_are_named() {
 #[test]
 fn of_several_locks_one_that_was_taken_anew_stays() {
     let server = Server::holding(&[("idempotency:a", PENDING, 20_000), ("idempotency:b", PENDING, 20_000)]);
-    let socket = server.socket();
-    let way = acts_at(&server, "idempotency:b\r\n$20\r\n{\"status\"", move || {
-        let mut other = redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
-        redis::cmd("SET").arg("idempotency:a").arg(PENDING).arg("PX").arg(15_000).exec(&mut other).unwrap();
-    });
+    let anew = ["SET", "idempotency:a", PENDING, "PX", "15000"];
+    let way = sends_at(&server, "idempotency:b\r\n$20\r\n{\"status\"", &anew);
     let run = server.through(&way, &["force-unlock", "a", "b", "--yes"]).exits(3);
     run.says("a: it changed since it was shown; nothing was done").says("Unlocked 1 lock");
     assert_eq!(server.keys(), ["idempotency:a"]);

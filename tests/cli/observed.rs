@@ -49,9 +49,7 @@ fields = { status = "/response/statusCode", body = "/response/body" }
 fn with_schemas() -> Server {
     let server = Server::start();
     for (name, toml) in [("payments", PAYMENTS), ("locks", LOCKS), ("responses", RESPONSES)] {
-        let folder = server.folder().join(".config/idemctl/schemas").join(name);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("schema.toml"), toml).unwrap();
+        server.describe(name, &[("schema.toml", toml)]);
     }
     server
 }

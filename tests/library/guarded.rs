@@ -15,17 +15,6 @@ fn audited(server: &Server) -> Vec<String> {
     server.audited().iter().map(|line| line["what"].as_str().unwrap().to_owned()).collect()
 }
 
-/// `SET key value`, as somebody else sends it.
-fn sends(server: &Server, words: &[&str]) -> impl Fn() + Send + Sync + 'static {
-    let (socket, words) = (server.socket(), words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-    move || {
-        let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
-        let mut command = redis::Cmd::new();
-        words.iter().for_each(|word| _ = command.arg(word));
-        command.exec(&mut client.get_connection().unwrap()).unwrap();
-    }
-}
-
 #[test]
 fn a_record_that_changes_at_any_moment_before_is_left_alone() {
     let other = &["SET", "idempotency:k", "other", "PX", "9000"][..];
@@ -35,7 +24,7 @@ fn a_record_that_changes_at_any_moment_before_is_left_alone() {
     let moments = [("WATCH", anew), ("WATCH", persisted), ("\nGET\r", other), ("MULTI", anew), ("set_completed", gone)];
     for (moment, now) in moments.into_iter().chain([other, anew, persisted, gone].map(|now| ("EXEC", now))) {
         let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
-        let socket = proxy::acts_at(&server, moment, sends(&server, now));
+        let socket = proxy::sends_at(&server, moment, now);
         server.through(&socket, &COMPLETE).exits(8).says("nothing was done");
         let left = server.get("idempotency:k");
         assert_eq!(left.is_none(), now == gone, "{moment}");
@@ -51,7 +40,7 @@ fn a_lock_that_appears_or_expires_in_between_is_noticed() {
     let create = [&COMPLETE[..], &["--create"]].concat();
     for moment in ["WATCH", "EXEC"] {
         let server = Server::start();
-        let socket = proxy::acts_at(&server, moment, sends(&server, &["SET", "idempotency:k", PENDING]));
+        let socket = proxy::sends_at(&server, moment, &["SET", "idempotency:k", PENDING]);
         server.through(&socket, &create).exits(8);
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes(), "{moment}");
         let server = Server::holding(&[("idempotency:k", PENDING, 4_000)]);
@@ -65,7 +54,7 @@ fn a_lock_that_appears_or_expires_in_between_is_noticed() {
 #[test]
 fn a_lock_beside_a_result_counts_too() {
     let server = Server::holding(&[("idem:lock:k", "1", 20_000)]);
-    let socket = proxy::acts_at(&server, "EXEC", sends(&server, &["SET", "idem:done:k", "1"]));
+    let socket = proxy::sends_at(&server, "EXEC", &["SET", "idem:done:k", "1"]);
     let words = ["complete", "k", "--schema", "event-consumer", "--yes", "--body", "x"];
     server.through(&socket, &words).exits(8);
     assert_eq!(

@@ -194,6 +194,16 @@ impl Server {
         self.configure(&format!("default_context = \"here\"\n{}", deployments.concat()));
     }
 
+    /// Writes the files of a schema into the operator's schema folder; gives the folder they are in.
+    pub fn describe(&self, schema: &str, files: &[(&str, &str)]) -> PathBuf {
+        let folder = self.folder().join(".config/idemctl/schemas").join(schema);
+        std::fs::create_dir_all(&folder).unwrap();
+        for (file, text) in files {
+            std::fs::write(folder.join(file), text).unwrap();
+        }
+        folder
+    }
+
     /// Writes the config file.
     pub fn configure(&self, config: &str) {
         let folder = self.folder().join(".config/idemctl");

@@ -143,11 +143,9 @@ fn bare_keys_of_others_are_no_records_of_a_schema_without_prefix() {
 #[test]
 fn an_own_schema_does_not_lead_to_bare_keys() {
     let server = Server::start();
-    let folder = server.folder().join(".config/idemctl/schemas/orders");
-    fs::create_dir_all(&folder).unwrap();
     let toml = fs::read_to_string(wire::lua().join("go-middleware-v1/schema.toml")).unwrap();
     let toml = toml.replace("older_release_of = \"go-middleware\"\n", "").replace("go-middleware-v1", "orders");
-    fs::write(folder.join("schema.toml"), toml.replace("idempotency:{key}", "orders:{key}")).unwrap();
+    server.describe("orders", &[("schema.toml", &toml.replace("idempotency:{key}", "orders:{key}"))]);
     server.put("job:1", r#"{"status":0}"#);
     server.put("job:2", r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""}}"#);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);

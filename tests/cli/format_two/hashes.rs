@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::described::{are, describe, inspected, listed};
 use crate::support::Server;
-use crate::support::proxy::acts_at;
+use crate::support::proxy::sends_at;
 
 /// A status, an owner and a response, each in a field.
 pub const PLAIN: &str = r#"
@@ -175,13 +175,7 @@ fn a_hash_that_changed_in_the_meantime_is_left_alone() {
     {
         let server = plain();
         lock(&server, "h:a", "w-1");
-        let socket = server.socket();
-        let way = acts_at(&server, "UNLINK\r\n", move || {
-            let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
-            let mut command = redis::Cmd::new();
-            meanwhile.iter().for_each(|word| _ = command.arg(*word));
-            command.exec(&mut client.get_connection().unwrap()).unwrap();
-        });
+        let way = sends_at(&server, "UNLINK\r\n", meanwhile);
         server.through(&way, &["force-unlock", "a", "--schema", "plain", "--yes"]).exits(8);
         assert_eq!(server.keys(), ["h:a"], "{meanwhile:?}");
     }

@@ -2,7 +2,7 @@
 
 use super::{DONE, PENDING, pttl, rewrite_log};
 use crate::support::Server;
-use crate::support::proxy::acts_at;
+use crate::support::proxy::sends_at;
 
 /// A server with a lock that was extended.
 fn extended() -> Server {
@@ -51,24 +51,17 @@ fn what_was_restored_and_overwritten_since_stays() {
 /// Rule: what waited between the look and the change is compared once more, in the step that changes.
 #[test]
 fn what_changes_right_before_its_turn_stays() {
-    let anew = |server: &Server| {
-        let socket = server.socket();
-        move || {
-            let mut other =
-                redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
-            redis::cmd("SET").arg("idempotency:a").arg(PENDING).arg("PX").arg(9_000_000).exec(&mut other).unwrap();
-        }
-    };
+    let anew = ["SET", "idempotency:a", PENDING, "PX", "9000000"];
     for word in ["WATCH", "EXEC"] {
         let server = extended();
-        let way = acts_at(&server, word, anew(&server));
+        let way = sends_at(&server, word, &anew);
         let run = server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
         run.shows("would-restore").says("Took back 0 of 1 Redis keys; 1 no longer as the operation left them");
         assert!(pttl(&server, "idempotency:a") > 8_000_000, "{word}");
     }
     let server = Server::start();
     server.idemctl(&["begin", "a", "--schema", "go-middleware", "--yes"]).exits(0);
-    let way = acts_at(&server, "UNLINK", anew(&server));
+    let way = sends_at(&server, "UNLINK", &anew);
     server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
     assert!(pttl(&server, "idempotency:a") > 8_000_000);
 }
