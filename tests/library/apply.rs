@@ -20,6 +20,14 @@ fn fill(server: &Server, count: usize, value: impl Fn(usize) -> Vec<u8>) {
     server.fill((0..count).map(|index| (key(index), value(index))), 200_000);
 }
 
+/// A server with so many values, and a connection of the library's own.
+fn filled(count: usize, value: impl Fn(usize) -> Vec<u8>) -> (Server, Library) {
+    let server = Server::start();
+    fill(&server, count, value);
+    let library = Library::on(&server);
+    (server, library)
+}
+
 fn look(library: &Library, records: Vec<Vec<Vec<u8>>>, least: usize) -> Vec<Observation> {
     let seen = library.wait(library.link().reader().look(&records, least)).unwrap();
     seen.into_iter().map(Result::unwrap).collect()
@@ -72,9 +80,7 @@ fn file(server: &Server) -> PathBuf {
 
 #[test]
 fn removes_many_and_backs_each_up_first() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 250, |index| format!("value {index}").into_bytes());
+    let (server, library) = filled(250, |index| format!("value {index}").into_bytes());
     let changes = changes(&library, 250, 256);
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
@@ -90,10 +96,8 @@ fn removes_many_and_backs_each_up_first() {
 
 #[test]
 fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
-    let server = Server::start();
-    let library = Library::on(&server);
     let long = |index: usize| format!("{index:04}").into_bytes().repeat(100);
-    fill(&server, 300, long);
+    let (server, library) = filled(300, long);
     let changes = changes(&library, 300, 64);
     let now = |index: usize, value: &[u8], ttl: u64| server.set(&key(index), value, ttl);
     now(7, b"completed", 200_000);
@@ -120,9 +124,7 @@ fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
 
 #[test]
 fn a_backup_of_nothing_goes() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 3, |_| b"x".to_vec());
+    let (server, library) = filled(3, |_| b"x".to_vec());
     let changes = changes(&library, 3, 64);
     fill(&server, 2, |_| b"y".to_vec());
     server.send::<()>(&[b"DEL", key(2).as_bytes()]);
@@ -135,9 +137,7 @@ fn a_backup_of_nothing_goes() {
 
 #[test]
 fn gives_many_a_ttl() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 150, |_| b"x".to_vec());
+    let (server, library) = filled(150, |_| b"x".to_vec());
     for index in 0..150 {
         server.send::<()>(&[b"PERSIST", key(index).as_bytes()]);
     }
@@ -174,9 +174,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
 
 #[test]
 fn a_key_that_is_named_twice_is_changed_once() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 2, |_| b"x".to_vec());
+    let (server, library) = filled(2, |_| b"x".to_vec());
     let mut changes = changes(&library, 2, 64);
     changes.push(changes[0].clone());
     let mut backup = Backup::create(&file(&server)).unwrap();
@@ -189,9 +187,7 @@ fn a_key_that_is_named_twice_is_changed_once() {
 
 #[test]
 fn large_values_go_in_small_batches() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 5, |_| vec![b'x'; 3 << 20]);
+    let (server, library) = filled(5, |_| vec![b'x'; 3 << 20]);
     let changes = changes(&library, 5, 64);
     forget_calls(&server);
     assert_eq!(remove(&library, &changes, None), [Outcome::Done; 5]);
@@ -200,9 +196,7 @@ fn large_values_go_in_small_batches() {
 
 #[test]
 fn an_error_changes_nothing_and_the_backup_goes() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 150, |_| b"x".to_vec());
+    let (server, library) = filled(150, |_| b"x".to_vec());
     let changes = changes(&library, 150, 64);
     server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     let mut backup = Backup::create(&file(&server)).unwrap();
