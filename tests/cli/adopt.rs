@@ -26,8 +26,7 @@ fn a_prefix_is_written_into_the_deployment_and_the_rest_of_the_file_stays() {
 fn what_is_said_already_is_not_written_again() {
     let home = Home::with(CONFIG);
     let text = adopted(&home, &["express", "--prefix", "shop:"]);
-    let again = home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(0);
-    again.says("Nothing to write");
+    home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(0).says("Nothing to write");
     home.run(&["schema", "adopt", "go-middleware"]).exits(0).says("Nothing to write");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
 }
@@ -77,6 +76,5 @@ fn the_line_that_detect_prints_makes_the_records_seen() {
     assert_eq!(line, "idemctl schema adopt express --prefix shop:");
     server.unnamed(&line.split(' ').skip(1).collect::<Vec<_>>()).exits(0).says("prefix = \"shop:\"");
     assert_eq!(server.unnamed(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 5);
-    let again = server.unnamed(&["detect"]).exits(0);
-    again.shows("Read already  idemctl list --schema express");
+    server.unnamed(&["detect"]).exits(0).shows("Read already  idemctl list --schema express");
 }

@@ -114,8 +114,7 @@ fn the_only_schema_of_a_context_is_the_one() {
 fn the_backup_is_made_before_or_nothing_is_done() {
     let server = seeded();
     for words in [complete("go-middleware", &["--yes"]), vec!["begin", "k", "--schema", "go-middleware", "--yes"]] {
-        let run = server.idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat()).exits(2);
-        run.says("nothing was changed");
+        server.idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat()).exits(2).says("nothing was changed");
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     let run = server.idemctl(&complete("go-middleware", &["--yes", "--no-backup"])).exits(0);
@@ -175,9 +174,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
         if code < 2 {
             press(&mut session, "[y/N]", "y\r");
         }
-        let (shown, ended) = ends(session);
-        assert_eq!(ended, code, "{shown}");
-        assert!(shown.contains(told), "{shown}");
+        ends(session).exits(code).shows(told);
         assert_eq!(server.get("idem:started:k").is_some(), code != 0);
     }
 }
@@ -197,9 +194,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         server.set("idem:started:k", "worker-7", 30_000);
         session.send("y\r").unwrap();
         session.flush().unwrap();
-        let (shown, code) = ends(session);
-        assert_eq!(code, 8, "{shown}");
-        assert!(shown.contains("changed since it was shown"), "{shown}");
+        ends(session).exits(8).shows("changed since it was shown");
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
         assert_eq!(server.size(), 2);
     }
@@ -209,8 +204,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
 fn no_is_no() {
     let server = seeded();
     for words in [complete("go-middleware", &[]), vec!["begin", "new", "--schema", "express"]] {
-        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n\r");
-        assert_eq!(code, 2, "{shown}");
+        answered(on_terminal(server.command(), &words), "[y/N]", "n\r").exits(2);
     }
     assert_eq!(server.size(), 2);
 }

@@ -1,7 +1,7 @@
 //! `idemctl check` from the outside: the monitoring plugin.
 
 use crate::support::cluster::Cluster;
-use crate::support::{self, Run, Server, alone};
+use crate::support::{self, FOREVER, Run, Server, alone};
 
 const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
@@ -10,9 +10,7 @@ fn check(server: &Server, words: &[&str]) -> Run {
 }
 
 fn stuck(server: &Server, count: usize) {
-    for index in 0..count {
-        server.put(&format!("idem:k{index}"), LOCK);
-    }
+    server.fill((0..count).map(|index| (format!("idem:k{index}"), LOCK)), FOREVER);
 }
 
 /// One line of a status, with the exit code of plugins.
@@ -65,9 +63,7 @@ fn nobody_knows_without_a_server_a_right_or_a_command_line() {
 fn nothing_covered_is_unknown_and_named_schemas_without_records_are_ok() {
     let server = Server::start();
     says(check(&server, &[]), 0, "OK");
-    for index in 0..40 {
-        server.set(&format!("bare-{index}"), r#"{"status":0}"#, 20_000);
-    }
+    server.fill((0..40).map(|index| (format!("bare-{index}"), r#"{"status":0}"#)), 20_000);
     let line = says(check(&server, &[]), 3, "UNKNOWN");
     assert!(line.contains("none of the 40 Redis keys"), "{line}");
     let line = says(check(&server, &["--schema", "express"]), 0, "OK");
@@ -105,9 +101,7 @@ fn what_may_not_be_read_is_a_gap_that_hides_nothing_critical() {
 #[test]
 fn a_master_that_is_down_is_a_gap() {
     let mut cluster = Cluster::start(3);
-    for index in 0..30 {
-        cluster.set(&format!("idem:k{index}"), LOCK, 60_000);
-    }
+    cluster.fill((0..30).map(|index| (format!("idem:k{index}"), LOCK)), 60_000);
     says(cluster.idemctl(&["check"]), 0, "OK");
     cluster.kill(1);
     let line = says(cluster.idemctl(&["check"]), 3, "UNKNOWN");

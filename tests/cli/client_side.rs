@@ -102,9 +102,7 @@ fn begin_answers_what_the_library_would() {
 #[test]
 fn complete_and_release_are_the_librarys_own() {
     let server = with(TOML);
-    for key in ["node-idempotency:a", "node-idempotency:b"] {
-        server.set(key, RUNNING, 50_000);
-    }
+    server.fill(["node-idempotency:a", "node-idempotency:b"].map(|key| (key, RUNNING)), 50_000);
     let words = ["complete", "a", "--schema", "node", "--status", "201", "--body", r#"{"id":7}"#, "--yes"];
     server.idemctl(&words).exits(0);
     assert_eq!(String::from_utf8(server.get("node-idempotency:a").unwrap()).unwrap(), DONE);

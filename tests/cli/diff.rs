@@ -111,8 +111,7 @@ fn what_is_no_whole_list_is_refused() {
         fs::write(&bad, content).unwrap();
         let bad = bad.to_str().unwrap();
         for files in [[bad, &before], [&before, bad]] {
-            let run = server.idemctl(&["diff", files[0], files[1]]).exits(2);
-            run.says("bad:").says(says);
+            server.idemctl(&["diff", files[0], files[1]]).exits(2).says("bad:").says(says);
         }
     }
     server.idemctl(&["diff", "/nowhere", &before]).exits(2).says("cannot read the moment /nowhere");

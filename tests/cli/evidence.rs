@@ -12,9 +12,7 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
 fn holding(count: usize, value: &str, ttl_ms: u64) -> Server {
-    let server = Server::start();
-    server.fill((0..count).map(|index| (format!("idem:k{index}"), value)), ttl_ms);
-    server
+    Server::filled((0..count).map(|index| (format!("idem:k{index}"), value)), ttl_ms)
 }
 
 /// Rule: a lock that ends by itself is no orphan, whatever this deployment's lock TTL is.

@@ -92,8 +92,7 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
     let existing = server.folder().join("exists");
     fs::write(&existing, "mine").unwrap();
     for backup in [existing.to_str().unwrap(), "/dev/full/backup"] {
-        let run = server.idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup]).exits(2);
-        run.says("nothing was changed");
+        server.idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup]).exits(2).says("nothing was changed");
     }
     assert_eq!(fs::read(&existing).unwrap(), b"mine");
     assert!(server.get("idempotency:order-1").is_some());
@@ -112,10 +111,7 @@ fn a_script_that_names_another_place_does_not_go_ahead() {
 /// Rule: several locks go after one question, with one backup, and each that stays is named.
 #[test]
 fn several_locks_go_at_once_and_the_others_are_named() {
-    let server = Server::start();
-    for key in ["a", "b", "c"] {
-        server.put(&format!("idempotency:{key}"), PENDING);
-    }
+    let server = Server::filled(["a", "b", "c"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
     server.set("idempotency:done", r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#, 20_000);
     let keys = b"a\r\nb\r\nnowhere\r\ndone\r\na\r\n";
     let shown = server.idemctl_fed(&["force-unlock", "-", "--dry-run"], keys).exits(3);

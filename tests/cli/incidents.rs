@@ -3,16 +3,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Runs, Server, binary, program};
+use crate::support::{FOREVER, Runs, Server, binary, program};
 
 const HOUR: u64 = 3_600_000;
 
 /// A server in the state that the document speaks of.
 fn seeded() -> Server {
     let server = Server::start();
-    for key in ["order-1", "order-2"] {
-        server.put(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#);
-    }
+    server.fill(["order-1", "order-2"].map(|key| (format!("idempotency:{key}"), r#"{"status":"PENDING"}"#)), FOREVER);
     for key in ["order-3", "order-4", "order-6", "order-7"] {
         server.set(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#, HOUR);
     }

@@ -167,8 +167,7 @@ fn a_large_value_is_found_whatever_else_is_asked() {
 
 #[test]
 fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
-    let server = Server::start();
-    server.fill((0..1_000).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0);
+    let server = Server::filled((0..1_000).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0);
     let scans = |words: &[&str]| {
         server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
         let started = Instant::now();
@@ -197,8 +196,7 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
 fn what_is_not_here_may_be_in_another_database() {
     let server = Server::holding(&[("idempotency:here", r#"{"status":"PENDING"}"#, FOREVER)]);
     for words in [&["list"][..], &["stats"], &["inspect", "here"]] {
-        let run = server.idemctl(&[&["-n", "3"], words].concat());
-        run.says("1 Redis key is in database 0: -n 0");
+        server.idemctl(&[&["-n", "3"], words].concat()).says("1 Redis key is in database 0: -n 0");
         assert!(!server.idemctl(words).stderr.contains("in database"), "{words:?}");
     }
 }

@@ -85,9 +85,7 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
     };
     let there = on(1).next().unwrap();
     let [taken, completed]: [String; 2] = on(2).take(2).collect::<Vec<_>>().try_into().unwrap();
-    for redis_key in [&there, &taken, &completed] {
-        cluster.set(redis_key, r#"{"status":"PENDING"}"#, LONG);
-    }
+    cluster.fill([&there, &taken, &completed].map(|redis_key| (redis_key, r#"{"status":"PENDING"}"#)), LONG);
     let (once, during) = (AtomicBool::new(false), Arc::downgrade(&cluster));
     let (anew, stored) = (taken.clone(), completed.clone());
     let way = fault::hooked(cluster.node(2), move |sent| {

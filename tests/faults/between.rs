@@ -17,7 +17,7 @@ const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "
 
 fn filled(count: usize) -> Cluster {
     let cluster = Cluster::start(3);
-    (0..count).for_each(|number| cluster.set(&key(number), PENDING, 900_000));
+    cluster.fill((0..count).map(|number| (key(number), PENDING)), 900_000);
     cluster
 }
 
@@ -81,8 +81,7 @@ fn who_may_not_ask_for_the_slots_is_told_so_and_takes_no_node_for_all() {
     for words in [&["list"][..], &["sweep", "--orphaned", "--check"], &purge] {
         cluster.idemctl(&[&as_ops[..], words].concat()).exits(4).says("+cluster|slots");
     }
-    let run = cluster.idemctl(&[&as_ops[..], &["inspect", "k1"]].concat());
-    run.says("+cluster|slots");
+    cluster.idemctl(&[&as_ops[..], &["inspect", "k1"]].concat()).says("+cluster|slots");
     assert_eq!(cluster.size(), 30);
 }
 
@@ -186,8 +185,7 @@ fn what_was_done_and_could_not_be_noted_is_said_beside_whatever_else_went_wrong(
     let log = stage.server.state("audit.jsonl");
     std::fs::remove_file(&log).unwrap();
     std::os::unix::fs::symlink("/dev/full", &log).unwrap();
-    let run = stage.server.at(way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7);
-    run.says("outcome unknown").says("audit");
+    stage.server.at(way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7).says("outcome unknown").says("audit");
 }
 
 #[test]

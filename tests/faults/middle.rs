@@ -17,9 +17,7 @@ const REMOVING: &[&[&str]] = &[
 ];
 
 fn full() -> Server {
-    let server = Server::start();
-    server.fill((0..LOCKS).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0);
-    server
+    Server::filled((0..LOCKS).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0)
 }
 
 fn left(server: &Server) -> BTreeSet<Vec<u8>> {

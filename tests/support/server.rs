@@ -33,6 +33,13 @@ impl Server {
         server
     }
 
+    /// The same with many Redis keys that have one TTL.
+    pub fn filled<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) -> Self {
+        let server = Self::start();
+        server.fill(entries, ttl_ms);
+        server
+    }
+
     /// The same with more lines of configuration.
     pub fn start_with(config: &[&str]) -> Self {
         Self::try_start_with(config).expect("the server program takes this configuration")

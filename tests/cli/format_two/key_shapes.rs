@@ -42,8 +42,7 @@ fn a_pattern_tells_the_keys_of_a_cache_from_those_of_records() {
     assert_eq!(inspected(&server, "powertools", &a)["redis_keys"][0], format!("cache:{a}"));
     assert_eq!(inspected(&server, "powertools", &format!("cache:{b}"))["key"], b.as_str());
     for other in &others {
-        let run = server.idemctl(&["inspect", other, "--schema", "powertools"]).exits(1);
-        run.says("a string of").says(other);
+        server.idemctl(&["inspect", other, "--schema", "powertools"]).exits(1).says("a string of").says(other);
         server.idemctl(&["purge", other, "--schema", "powertools", "--state", "completed", "--yes"]).exits(3);
     }
     server.idemctl(&["inspect", "other", "--schema", "powertools"]).exits(1).says("cache:{function}#{key}");

@@ -13,8 +13,7 @@ const SWEEP: [&str; 8] = ["sweep", "--include", "excess-ttl", "--schema", "expre
 #[test]
 fn two_sweeps_at_once_begin_no_operation_a_second_time() {
     const LOCKS: usize = 3_000;
-    let server = Server::start();
-    server.fill((0..LOCKS).map(|index| (format!("idem:k{index}"), LOCK)), 28_800_000);
+    let server = Server::filled((0..LOCKS).map(|index| (format!("idem:k{index}"), LOCK)), 28_800_000);
     let words = [&SWEEP[..], &["--grace", "300ms", "-o", "json"]].concat();
     let mut sweeps = [(); 2].map(|()| server.command().args(&words).start());
     // Retries take every lock that is free, with the same bytes, and hold it: a second time is one too many.

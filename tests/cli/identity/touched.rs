@@ -130,9 +130,7 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
 fn sweeps_on_age_take_no_lock_that_workers_renew() {
     let server = Server::start();
     let record = |at: u64| format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{at}}}"#);
-    for index in 0..60 {
-        server.set(&format!("idemkey:k{index}"), record(1_000), 30_000);
-    }
+    server.fill((0..60).map(|index| (format!("idemkey:k{index}"), record(1_000))), 30_000);
     let child = server.command().args(["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]).start();
     let mut connection = server.connect();
     for _ in 0..4 {
@@ -166,10 +164,7 @@ fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
 /// Rule: whatever waited for its turn under --rate is looked at again right before the change.
 #[test]
 fn locks_that_are_retaken_while_a_purge_goes_slowly_stay() {
-    let server = Server::start();
-    for index in 0..12 {
-        server.set(&format!("idem:k{index}"), LOCK, 28_800_000);
-    }
+    let server = Server::filled((0..12).map(|index| (format!("idem:k{index}"), LOCK)), 28_800_000);
     let words = ["purge", "--state", "in-progress", "--yes", "--rate", "4/s", "-o", "json"];
     let child = server.command().args([&words[..], &["--schema", "express"]].concat()).start();
     until("the first is purged", || server.size() < 12);
@@ -190,9 +185,7 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
             let body = "QQ==".repeat(length) + end;
             format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#)
         };
-        for index in 0..12 {
-            server.set(&format!("idempotency:k{index}"), result("QQ=="), 80_000_000);
-        }
+        server.fill((0..12).map(|index| (format!("idempotency:k{index}"), result("QQ=="))), 80_000_000);
         let words = ["purge", "--all", "--yes", "--rate", "4/s", "-o", "json", "--schema", "go-middleware"];
         let child = server.command().args(words).start();
         let mut connection = server.connect();

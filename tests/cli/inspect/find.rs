@@ -23,8 +23,7 @@ fn one_record_is_shown_and_several_are_listed() {
 /// Rule: the walk ends once more is found than anybody reads.
 #[test]
 fn a_text_that_is_everywhere_ends_the_walk() {
-    let server = Server::start();
-    server.fill((0..30_000).map(|number| (format!("idempotency:k-{number}"), PENDING)), 600_000);
+    let server = Server::filled((0..30_000).map(|number| (format!("idempotency:k-{number}"), PENDING)), 600_000);
     let run = server.idemctl(&["inspect", "--find", "k-", "-o", "json"]).exits(0);
     run.says("these are the first 20; a longer text finds fewer");
     assert_eq!(run.json()["records"].as_array().unwrap().len(), 20);

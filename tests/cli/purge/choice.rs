@@ -219,9 +219,7 @@ fn large_values_are_compared_whole_and_every_removal_is_logged() {
     let server = Server::start();
     let large =
         |fill: &str| format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, fill.repeat(100_000));
-    for index in 0..40 {
-        server.set(&format!("idempotency:large{index}"), large("QUFB"), HOUR);
-    }
+    server.fill((0..40).map(|index| (format!("idempotency:large{index}"), large("QUFB"))), HOUR);
     let json = purge(&server, &["--all", "--yes", "-o", "json", "--reason", "GDPR"]).exits(0).json();
     assert_eq!((&json["done"], &json["outcome"]), (&40.into(), &"done".into()));
     assert_eq!(server.size(), 0);

@@ -16,9 +16,7 @@ const KEYS: usize = 3;
 /// A real backup of some results, one of them changed in between and taken back: where they come from, the Redis keys, and
 /// what is void.
 fn purged(server: &Server) -> PathBuf {
-    for index in 0..KEYS {
-        server.set(&format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#, 600_000);
-    }
+    server.fill((0..KEYS).map(|index| (format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#)), 600_000);
     server.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
     assert_eq!(server.size(), 0);
     let file = backup::only(server);

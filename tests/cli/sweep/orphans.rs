@@ -64,9 +64,7 @@ fn a_lock_that_ends_by_itself_stays_and_is_counted() {
     // A worker that was told that there is no result may take the lock after the result came.
     server.set("idem:lock:passed", "1", 20_000);
     server.set("idem:done:passed", "1", 80_000_000);
-    for owner in ["alive", "dead"] {
-        server.set(&format!("idem:started:{owner}"), owner, 10_000);
-    }
+    server.fill(["alive", "dead"].map(|owner| (format!("idem:started:{owner}"), owner)), 10_000);
     server.states(&[("event-driven", "lock_ttl = \"30s\"")]);
     let words = ["--include", "leftover-lock", "--older-than", "15s", "--yes", "--grace", "0", "-o", "json"];
     let json = sweep(&server, &words).exits(0).json();
@@ -274,8 +272,7 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
 
 #[test]
 fn more_locks_than_are_acted_on_at_a_time_all_go() {
-    let server = Server::start();
-    server.fill((0..10_050).map(|index| (format!("idempotency:k{index}"), PENDING)), 0);
+    let server = Server::filled((0..10_050).map(|index| (format!("idempotency:k{index}"), PENDING)), 0);
     let json = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "jsonl"]].concat()).exits(0).json();
     assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
     assert_eq!(server.size(), 0);

@@ -75,8 +75,7 @@ fn another_server_is_refused_unless_it_is_meant() {
     other.send::<()>(&[b"SET", b"idempotency:a", PENDING.as_bytes(), b"PXAT", at.to_string().as_bytes()]);
     let there = other.socket().display().to_string();
     for more in [&["--yes"][..], &["--dry-run"]] {
-        let run = server.unnamed(&[&["-s", &there, "undo"], more].concat()).exits(2);
-        run.says("was taken from").says("--elsewhere");
+        server.unnamed(&[&["-s", &there, "undo"], more].concat()).exits(2).says("was taken from").says("--elsewhere");
         assert!(pttl(&other, "idempotency:a") > 3_000_000);
     }
     server.unnamed(&["-s", &there, "undo", "--yes", "--elsewhere"]).exits(0);

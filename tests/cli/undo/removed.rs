@@ -77,10 +77,8 @@ fn an_operation_of_an_older_idemctl_is_left_to_restore() {
     rewrite_log(&server, |line| {
         line.as_object_mut().unwrap().retain(|field, _| !["op", "after", "from"].contains(&field.as_str()));
     });
-    let run = server.idemctl(&["undo", "--yes"]).exits(2);
-    run.says("the audit log does not say").says("idemctl restore /");
-    let log = server.idemctl(&["log"]).exits(0);
-    log.shows("purge");
+    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not say").says("idemctl restore /");
+    server.idemctl(&["log"]).exits(0).shows("purge");
 }
 
 #[test]
