@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::support::{Home, Server};
+use crate::support::{Home, LOCK, Server};
 
 const CONFIG: &str = "# Ours.\ndefault_context = \"prod\" # the one\n\n[contexts.prod]\nurl = \"redis://127.0.0.1:1\" # far\n\n[contexts.other]\nurl = \"redis://127.0.0.1:2\"\nschema = [\"express\"] # one\n";
 
@@ -68,8 +68,7 @@ fn an_unknown_name_and_a_missing_context_are_refused() {
 
 #[test]
 fn the_line_that_detect_prints_makes_the_records_seen() {
-    let server = Server::start();
-    server.fill((0..5).map(|number| (format!("shop:idem:order-{number}"), r#"{"status":"IN_PROGRESS"}"#)), 25_000);
+    let server = Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
     server.configure(&format!("default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n", server.url()));
     let found = server.unnamed(&["detect", "-o", "json"]).exits(0).json();
     let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();

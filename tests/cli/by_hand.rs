@@ -2,10 +2,8 @@
 
 use std::fs;
 
-use crate::support::Server;
 use crate::support::terminal::{answered, ends, on_terminal, press};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{PENDING, Server};
 
 /// A lock of a fenced service, and one of a service that keeps no owner.
 fn seeded() -> Server {

@@ -1,9 +1,7 @@
 //! `idemctl check` from the outside: the monitoring plugin.
 
 use crate::support::cluster::Cluster;
-use crate::support::{self, FOREVER, Run, Server, alone};
-
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+use crate::support::{self, FOREVER, LOCK, PENDING, Run, Server, alone};
 
 fn check(server: &Server, words: &[&str]) -> Run {
     server.idemctl(&[&["check"], words].concat())
@@ -89,7 +87,7 @@ fn more_foreign_than_claimed_records_are_a_warning() {
 #[test]
 fn what_may_not_be_read_is_a_gap_that_hides_nothing_critical() {
     let server = Server::holding(&[("idem:held", LOCK, 29_000)]);
-    server.set("idempotency:hidden", r#"{"status":"PENDING"}"#, 20_000);
+    server.set("idempotency:hidden", PENDING, 20_000);
     server.add_user("narrow", "~idem:* +@read +@connection +@scripting +time");
     let narrow = ["--user", "narrow", "-a", "pw", "check"];
     let line = says(server.idemctl(&narrow), 3, "UNKNOWN");

@@ -1,9 +1,8 @@
 //! What is known, stated or estimated of a record, and what a change may rely on, from the outside.
 
-use crate::support::{FOREVER, Server};
+use crate::support::{FOREVER, LOCK, Server};
 use serde_json::json;
 
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const RESULT: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":"ok"}"#;
 const NOW: [&str; 3] = ["--yes", "--grace", "0"];
 
@@ -83,9 +82,8 @@ fn a_lock_beside_a_result_stays_where_a_live_worker_may_hold_it() {
 /// Rule: only a lock TTL that is stated tells that a lock stays longer than its worker meant.
 #[test]
 fn an_old_lock_that_ends_by_itself_stays_under_a_longer_ttl_than_the_default() {
-    let server = Server::start();
     let lock = r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1000}"#;
-    server.set("idemkey:k", lock, 9 * MINUTE);
+    let server = Server::holding(&[("idemkey:k", lock, 9 * MINUTE)]);
     let words = [&["sweep", "--older-than", "10s", "-o", "json"][..], &NOW].concat();
     let json = server.idemctl(&words).exits(0).json();
     assert_eq!((&json["total"], &json["left_to_expire"], server.size()), (&1.into(), &1.into(), 1), "{json}");

@@ -1,9 +1,7 @@
 //! `idemctl extend` from the outside.
 
 use crate::support::proxy::sends_at;
-use crate::support::{FOREVER, Server};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{DONE, FOREVER, PENDING, Server};
 
 fn seeded() -> Server {
     Server::holding(&[
@@ -11,7 +9,7 @@ fn seeded() -> Server {
         ("idempotency:b", PENDING, 20_000),
         ("idempotency:long", PENDING, 7_200_000),
         ("idempotency:stuck", PENDING, FOREVER),
-        ("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 20_000),
+        ("idempotency:done", DONE, 20_000),
         ("idempotency:stranger", r#"{"status":"PENDING","owner":"somebody else"}"#, 20_000),
     ])
 }

@@ -3,9 +3,7 @@
 use std::fs;
 
 use crate::support::proxy::sends_at;
-use crate::support::{FOREVER, Runs as _, Server};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{FOREVER, LOCK, PENDING, Runs as _, Server};
 
 #[test]
 fn removes_a_stuck_lock_backs_it_up_and_audits() {
@@ -37,7 +35,7 @@ fn explains_before_it_asks_and_refuses_without_a_terminal() {
 
 #[test]
 fn says_who_overwrites_and_who_is_fenced_off() {
-    let server = Server::holding(&[("idem:started:a", "w", 20_000), ("idem:a", r#"{"status":"IN_PROGRESS"}"#, 20_000)]);
+    let server = Server::holding(&[("idem:started:a", "w", 20_000), ("idem:a", LOCK, 20_000)]);
     server.set("idempotency:a", PENDING, 20_000);
     let says = |schema: &str| server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr;
     assert!(says("event-driven").contains("fenced off"));
@@ -100,7 +98,7 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
 
 #[test]
 fn a_script_that_names_another_place_does_not_go_ahead() {
-    let server = Server::holding(&[("idempotency:a", r#"{"status":"PENDING"}"#, 60_000)]);
+    let server = Server::holding(&[("idempotency:a", PENDING, 60_000)]);
     let run = server.idemctl(&["force-unlock", "a", "--yes", "--confirm", "prod"]).exits(2);
     run.says("not confirmed").says("hint: this is `");
     assert!(server.get("idempotency:a").is_some());

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Server, backup};
+use crate::support::{PENDING, Server, backup};
 use serde_json::json;
 
 /// A one-key JSON schema that keeps an owner, a payload's hash, times and an error, which no built-in one does.
@@ -258,7 +258,7 @@ fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
 #[test]
 fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
     let server = with_schema();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    server.set("idempotency:k", PENDING, 60_000);
     server.set("orders:{a}:idem", late("held", 10), 60_000);
     server.describe("go-middleware", &[("schema.toml", "name = 7\n")]);
     let run = server.idemctl(&["list", "-o", "jsonl"]).exits(0);

@@ -1,10 +1,7 @@
 //! What is asked on a terminal, from the outside: a terminal of the test's own, keys pressed as a person does.
 
 use crate::support::terminal::{answered, on_terminal};
-use crate::support::{FOREVER, Server, binary, idemctl};
-
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{DONE, FOREVER, LOCK, PENDING, Server, binary, idemctl};
 
 /// A result, and a lock that never expires.
 fn seeded() -> Server {
@@ -95,7 +92,7 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
     let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
     let backup = server.folder().join("backup.jsonl").display().to_string();
     server.set("idempotency:gone", DONE, 3_600_000);
-    server.set("idem:held", r#"{"status":"IN_PROGRESS"}"#, 30_000);
+    server.set("idem:held", LOCK, 30_000);
     server.idemctl(&["purge", "--match", "gone", "--all", "--yes", "--backup", &backup]).exits(0);
     let step = ["--schema", "go-middleware"];
     for words in [

@@ -1,8 +1,7 @@
 //! What a read-only or a protected context keeps from every command that changes records.
 
-use crate::support::{Home, Server, program};
+use crate::support::{Home, LOCK, Server, program};
 
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// Every command that changes records, on what [`seeded`] puts there.

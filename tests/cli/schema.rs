@@ -4,10 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::simulate::variant::home;
-use crate::support::{Run, Runs, alone, idemctl};
-
-const BUILT_IN: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+use crate::support::{BUILT_IN, Run, Runs, alone, idemctl};
 
 fn run(home: &Path, words: &[&str]) -> Run {
     idemctl(home).args(words).run()

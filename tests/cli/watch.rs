@@ -5,10 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use rustix::process::Signal;
 
 use crate::support::terminal::{ends, on_terminal};
-use crate::support::{Running as _, Runs as _, Server, until};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+use crate::support::{DONE, PENDING, Running as _, Runs as _, Server, until};
 
 /// A command that looks every 20 ms, started on a server; `act` is done once a line of the first look is there.
 #[track_caller]
@@ -23,9 +20,8 @@ fn watched(server: &Server, words: &[&str], act: impl FnOnce()) -> (Vec<String>,
 
 #[test]
 fn inspect_ends_when_what_is_awaited_came_and_when_it_cannot_come_any_more() {
-    let server = Server::start();
     let wait = ["inspect", "k", "-w", "20ms", "--until", "completed", "-o", "jsonl"];
-    server.set("idempotency:k", PENDING, 600_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let (lines, code) = watched(&server, &wait, || server.set("idempotency:k", DONE, 600_000));
     assert_eq!((lines.len(), code), (2, 0), "{lines:?}");
     server.set("idempotency:k", PENDING, 600_000);

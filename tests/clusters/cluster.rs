@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::PENDING;
 use crate::support::cluster::Cluster;
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
 const RESULT: &str = r#"{"statusCode":200,"body":""}"#;
 

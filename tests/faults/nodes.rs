@@ -6,9 +6,8 @@ use std::time::Duration;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Fault};
-use crate::support::{FOREVER, Running, Runs, Signal, signal, until};
+use crate::support::{FOREVER, PENDING, Running, Runs, Signal, signal, until};
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
 
 /// A cluster with so many locks, which end after a while or never.

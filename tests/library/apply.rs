@@ -43,13 +43,6 @@ fn change(seen: Observation) -> Change {
     Change { role: 0, seen, about: About { schema: "express".to_owned(), key, state: "in-progress" } }
 }
 
-/// How many calls changed something.
-fn calls(server: &Server) -> usize {
-    let stats: String = server.send(&[b"INFO", b"commandstats"]);
-    let (_, rest) = stats.split_once("cmdstat_eval:calls=").unwrap();
-    rest.split(',').next().unwrap().parse().unwrap()
-}
-
 /// Forgets the calls that the looks took: Redis 6.2 tells deadlines by a script.
 fn forget_calls(server: &Server) {
     server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
@@ -166,7 +159,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     server.set("done:55", "2", 90_000);
     forget_calls(&server);
     let outcomes = remove(&library, &changes, None);
-    assert_eq!(calls(&server), 2);
+    assert_eq!(server.calls("eval"), 2);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
     assert_eq!((done, outcomes[55]), (59, Outcome::Changed));
     assert_eq!(server.size(), 61);
@@ -191,7 +184,7 @@ fn large_values_go_in_small_batches() {
     let changes = changes(&library, 5, 64);
     forget_calls(&server);
     assert_eq!(remove(&library, &changes, None), [Outcome::Done; 5]);
-    assert_eq!(calls(&server), 5);
+    assert_eq!(server.calls("eval"), 5);
 }
 
 #[test]

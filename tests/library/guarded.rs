@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use crate::support::wire::Library;
-use crate::support::{Server, proxy};
+use crate::support::{PENDING, Server, proxy};
 use idemctl::domain::record::observation::{Content, Observation};
 use idemctl::store::{Guard, Hold};
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 const COMPLETE: [&str; 9] =
     ["complete", "k", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];
 
@@ -161,9 +160,8 @@ fn each_right_that_is_missing_is_told_and_nothing_is_done() {
 
 #[test]
 fn a_step_that_refuses_the_lock_taken_for_it_leaves_what_was_there() {
-    let server = Server::start();
     let stored = r#"{"state":"completed","owner":"w","fingerprint":"","created_at":1,"completed_at":2,"response":{"status":200}}"#;
-    server.set("idemkey:k", stored, 50_000);
+    let server = Server::holding(&[("idemkey:k", stored, 50_000)]);
     // The reference takes no result TTL above 1e9 seconds.
     let words =
         ["complete", "k", "--schema", "reference", "--yes", "--status", "201", "--body", "", "--result-ttl", "99y"];

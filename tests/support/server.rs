@@ -3,13 +3,9 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use super::run::{Run, Runs, idemctl};
 use super::wait::until;
-
-/// The TTL of a Redis key without expiry.
-pub const FOREVER: u64 = 0;
 
 /// A server that lives as long as the test: a unix socket in a private folder, nothing on disk, no port.
 pub struct Server {
@@ -22,22 +18,6 @@ impl Server {
     /// in PATH or in `.engines`.
     pub fn start() -> Self {
         Self::start_with(&[])
-    }
-
-    /// The same with these Redis keys: name, value, TTL in milliseconds.
-    pub fn holding<V: AsRef<[u8]>>(entries: &[(&str, V, u64)]) -> Self {
-        let server = Self::start();
-        for (key, value, ttl_ms) in entries {
-            server.fill([(key, value)], *ttl_ms);
-        }
-        server
-    }
-
-    /// The same with many Redis keys that have one TTL.
-    pub fn filled<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) -> Self {
-        let server = Self::start();
-        server.fill(entries, ttl_ms);
-        server
     }
 
     /// The same with more lines of configuration.
@@ -122,39 +102,6 @@ impl Server {
         command.query(&mut self.connect()).expect("a reply")
     }
 
-    /// `SET key value PX ttl`.
-    pub fn set(&self, key: &str, value: impl AsRef<[u8]>, ttl_ms: u64) {
-        self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref(), b"PX", ttl_ms.to_string().as_bytes()]);
-    }
-
-    /// `SET key value`, without expiry.
-    pub fn put(&self, key: &str, value: impl AsRef<[u8]>) {
-        self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref()]);
-    }
-
-    /// Sets many Redis keys at once; `FOREVER` is no TTL.
-    pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) {
-        fill(&mut self.connect(), entries, ttl_ms);
-    }
-
-    /// How many Redis keys there are.
-    pub fn size(&self) -> usize {
-        self.send(&[b"DBSIZE"])
-    }
-
-    /// The names of all Redis keys, in their order.
-    pub fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = self.send(&[b"KEYS", b"*"]);
-        keys.sort();
-        keys
-    }
-
-    /// Which of these Redis keys are gone.
-    pub fn gone(&self, before: &[String]) -> Vec<String> {
-        let left = self.keys();
-        before.iter().filter(|key| !left.contains(key)).cloned().collect()
-    }
-
     /// A file in the folder where idemctl keeps backups and the audit log.
     pub fn state(&self, name: &str) -> PathBuf {
         self.folder().join(".local/state/idemctl").join(name)
@@ -174,24 +121,6 @@ impl Server {
     /// A user `reader` with the password `pw`, who may read and run scripts, and change nothing.
     pub fn add_reader(&self) {
         self.add_user("reader", "~* +@read +@connection -@write +eval");
-    }
-
-    /// `GET key`.
-    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
-        self.send(&[b"GET", key.as_bytes()])
-    }
-
-    /// Asserts that every key ends by itself within this time; gives how many keys there are.
-    #[track_caller]
-    pub fn keys_live_at_most(&self, most: Duration) -> usize {
-        let keys: Vec<Vec<u8>> = self.send(&[b"KEYS", b"*"]);
-        for key in &keys {
-            let left: i64 = self.send(&[b"PTTL", key]);
-            // One that ended just now has -2.
-            let ends = left == -2 || (left >= 0 && left.unsigned_abs() <= most.as_millis() as u64);
-            assert!(ends, "{} lives for {left} ms", String::from_utf8_lossy(key));
-        }
-        keys.len()
     }
 
     /// Lets this deployment state TTLs, by schema: `[("express", "lock_ttl = \"30s\"")]`.
@@ -269,23 +198,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Sets many Redis keys at once; `FOREVER` is no TTL.
-pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-    connection: &mut redis::Connection,
-    entries: impl IntoIterator<Item = (K, V)>,
-    ttl_ms: u64,
-) {
-    let mut pipeline = redis::pipe();
-    for (key, value) in entries {
-        let set = pipeline.cmd("SET").arg(key.as_ref()).arg(value.as_ref());
-        if ttl_ms != FOREVER {
-            set.arg("PX").arg(ttl_ms);
-        }
-        set.ignore();
-    }
-    pipeline.exec(connection).expect("the keys are set");
 }
 
 /// The server program under test.

@@ -204,9 +204,8 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
 /// Rule: what another loaded schema's closed form reads as a result is nobody's lock, and the report says whose result.
 #[test]
 fn a_result_whose_key_looks_like_a_lock_is_spared() {
-    let server = Server::start();
     let result = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{"id":7}}"#;
-    server.put("idem:started:front-door", result);
+    let server = Server::holding(&[("idem:started:front-door", result, FOREVER)]);
     server.put("idem:lock:front-door", result);
     let run = left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
     run.says("express reads a completed result there");

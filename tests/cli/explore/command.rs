@@ -45,20 +45,9 @@ fn an_exploration_that_reaches_its_bounds_says_so() {
 
 #[test]
 fn json_says_what_was_covered() {
-    let explored = only(
-        &explore(&[
-            "reference",
-            "--workers",
-            "2",
-            "--faults",
-            "lost=0",
-            "--assume",
-            "critical-section,results-outlive-retries",
-            "-o",
-            "json",
-        ])
-        .exits(0),
-    );
+    let assume = ["--assume", "critical-section,results-outlive-retries"];
+    let words = [&["reference", "--workers", "2", "--faults", "lost=0", "-o", "json"][..], &assume].concat();
+    let explored = only(&explore(&words).exits(0));
     assert_eq!(explored["schema"], "reference");
     assert_eq!(explored["workers"], 2);
     assert_eq!(explored["assume"], json!(["critical-section", "results-outlive-retries"]));

@@ -60,8 +60,7 @@ fn the_second_look_of_a_sweep_spares_a_worker_between_two_commands() {
     let server = Server::holding(&[("idem:lock:dead", "1", FOREVER), ("idem:lock:alive", "1", FOREVER)]);
     let words = ["sweep", "--orphaned", "--yes", "--grace", "2s", "--schema", MINE, "--schema-dir"];
     let sweep = server.command().args(words).arg(mine.folder()).start();
-    let scanned = || server.send::<String>(&[b"INFO", b"commandstats"]).contains("cmdstat_scan");
-    until("the sweep has looked", scanned);
+    until("the sweep has looked", || server.calls("scan") > 0);
     sleep(Duration::from_millis(300));
     server.send::<()>(&[b"EXPIRE", b"idem:lock:alive", b"60"]);
     let run = sweep.ends();

@@ -1,11 +1,8 @@
 //! Records that are hashes, and locks that are sets.
 
-use std::io::Write as _;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::json;
 
+use super::codecs::gzip;
 use super::described::{are, describe, inspected, listed};
 use crate::support::Server;
 use crate::support::proxy::sends_at;
@@ -14,7 +11,6 @@ use crate::support::proxy::sends_at;
 pub const PLAIN: &str = r#"
 [[value]]
 name = "held"
-at = "record"
 type = "hash"
 where = { "/status" = "LOCKED" }
 required = ["/owner"]
@@ -23,7 +19,6 @@ state = "in-progress"
 fields = { owner = "/owner", created_at = "/at" }
 [[value]]
 name = "done"
-at = "record"
 type = "hash"
 where = { "/status" = "DONE" }
 required = ["/code", "/body"]
@@ -44,12 +39,6 @@ fn lock(server: &Server, key: &str, owner: &str) {
 fn result(server: &Server, key: &str, body: &[u8]) {
     hset(server, key, &[("status", b"DONE"), ("code", b"201"), ("body", body)]);
     server.send::<()>(&[b"PEXPIRE", key.as_bytes(), b"3000000"]);
-}
-
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap()
 }
 
 fn plain() -> Server {
@@ -81,7 +70,7 @@ fn fields_are_the_first_step_of_pointers() {
 fn a_field_may_hold_compressed_json() {
     let server = Server::start();
     let put = |key: &str, data: &str| {
-        hset(&server, key, &[("absexp", b"639309069688864656"), ("sldexp", b"-1"), ("data", &gzip(data))]);
+        hset(&server, key, &[("absexp", b"639309069688864656"), ("sldexp", b"-1"), ("data", &gzip(data.as_bytes()))]);
     };
     put("IdempAPI_1", r#"{"$type":"Dictionary","Request.Inflight":"bac075ef"}"#);
     let done =

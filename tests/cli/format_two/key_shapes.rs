@@ -6,15 +6,11 @@ use crate::support::{Runs, Server};
 const VALUES: &str = r#"
 [[value]]
 name = "held"
-at = "record"
-encoding = "json"
 where = { "/status" = "LOCKED" }
 required = ["/status"]
 state = "in-progress"
 [[value]]
 name = "done"
-at = "record"
-encoding = "json"
 where = { "/status" = "DONE" }
 required = ["/status"]
 state = "completed"

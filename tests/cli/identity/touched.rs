@@ -5,9 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::fault::{self, Hook, says};
-use crate::support::{FOREVER, Running, Runs, Server, until};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::proxy::sends_at;
+use crate::support::{FOREVER, PENDING, Running, Runs, Server, at_once, until};
 
 pub(super) const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
@@ -68,24 +67,20 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
         (&["release", "k", "--schema", "express", "--yes"], "MULTI", LOCK),
         (&["complete", "k", "--schema", "express", "--yes", "--status", "201", "--body", "{}"], "MULTI", LOCK),
     ];
-    thread::scope(|scope| {
-        for (words, word, value) in commands {
-            scope.spawn(move || {
-                for (what, touch) in TOUCHES {
-                    let server = Server::holding(&[("idem:k", value, MINUTES)]);
-                    // The clock of the server moves on, so that a renewal is another moment.
-                    thread::sleep(Duration::from_millis(20));
-                    let mut connection = server.connect();
-                    let port = right_before(&server, word, move || touch(&mut connection, "idem:k", value));
-                    let run = server.at(port, words);
-                    let there: String = server.send(&[b"TYPE", b"idem:k"]);
-                    assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
-                    assert!(run.code == 8 || run.stderr.contains("eft alone"), "{words:?}, {what}: {}", run.all());
-                    if what != "of another type" {
-                        assert_eq!(server.get("idem:k").unwrap(), value.as_bytes(), "{words:?}, {what}");
-                    }
-                }
-            });
+    at_once(commands, |(words, word, value)| {
+        for (what, touch) in TOUCHES {
+            let server = Server::holding(&[("idem:k", value, MINUTES)]);
+            // The clock of the server moves on, so that a renewal is another moment.
+            thread::sleep(Duration::from_millis(20));
+            let mut connection = server.connect();
+            let port = right_before(&server, word, move || touch(&mut connection, "idem:k", value));
+            let run = server.at(port, words);
+            let there: String = server.send(&[b"TYPE", b"idem:k"]);
+            assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
+            assert!(run.code == 8 || run.stderr.contains("eft alone"), "{words:?}, {what}: {}", run.all());
+            if what != "of another type" {
+                assert_eq!(server.get("idem:k").unwrap(), value.as_bytes(), "{words:?}, {what}");
+            }
         }
     });
 }
@@ -93,15 +88,11 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
 /// Rule: the expiry of every Redis key of a record is part of its identity, not of the one to change alone.
 #[test]
 fn a_leftover_lock_stays_when_its_result_was_written_anew() {
-    let server = Server::start();
     let result = r#"{"statusCode":200,"body":""}"#;
-    server.set("idem:started:k", "worker", 20_000);
+    let server = Server::holding(&[("idem:started:k", "worker", 20_000)]);
     server.set("idem:result:k", result, MINUTES);
-    let mut connection = server.connect();
-    let port = right_before(&server, "UNLINK", move || {
-        query(&mut connection, &["SET", "idem:result:k", r#"{"statusCode":200,"body":""}"#, "PX", "500000"]);
-    });
-    server.at(port, &["force-unlock", "k", "--schema", "event-driven", "--yes"]).exits(8);
+    let way = sends_at(&server, "UNLINK", &["SET", "idem:result:k", result, "PX", "500000"]);
+    server.through(&way, &["force-unlock", "k", "--schema", "event-driven", "--yes"]).exits(8);
     assert!(server.get("idem:started:k").is_some());
 }
 
@@ -115,11 +106,8 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
     for words in [&["purge", "--all", "--schema", "express", "--yes"][..], &["purge", "--key-file", "keys", "--yes"]] {
         let server = Server::holding(&[("idem:k", value("x"), MINUTES)]);
         std::fs::write(server.folder().join("keys"), "k\n").unwrap();
-        let (mut connection, anew) = (server.connect(), value("y"));
-        let port = right_before(&server, "UNLINK", move || {
-            query(&mut connection, &["SET", "idem:k", &anew, "KEEPTTL"]);
-        });
-        let run = server.at(port, words);
+        let way = sends_at(&server, "UNLINK", &["SET", "idem:k", &value("y"), "KEEPTTL"]);
+        let run = server.through(&way, words);
         assert_eq!(server.get("idem:k"), Some(value("y").into_bytes()), "{}", run.all());
         run.says("left alone");
     }

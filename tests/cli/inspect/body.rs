@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::record::{COMPLETED, TWO_HOURS};
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 
 #[test]
 fn a_body_is_written_as_the_client_would_get_it() {
@@ -53,9 +53,8 @@ fn a_body_is_not_written_through_a_link() {
 
 #[test]
 fn a_body_goes_through_a_pipe_byte_for_byte() {
-    let server = Server::start();
     let body = b"\x1b[31mred\x1b[0m \xff\x00 \xc2\x9b31m";
-    server.put("idem:done:order-1", body);
+    let server = Server::holding(&[("idem:done:order-1", body, FOREVER)]);
     let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
     assert_eq!(run.stdout, body);
 }

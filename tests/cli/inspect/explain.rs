@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::simulate::variant::path;
-use crate::support::{FOREVER, Run, Runs, Server};
+use crate::support::{FOREVER, LOCK, Run, Runs, Server};
 
-const IN_PROGRESS: &str = r#"{"status":"IN_PROGRESS"}"#;
+const IN_PROGRESS: &str = LOCK;
 
 /// The binary where it finds the server program for its throw-away server.
 fn explains(server: &Server, words: &[&str]) -> Run {

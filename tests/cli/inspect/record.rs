@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Run, Server, until};
+use crate::support::{LOCK, PENDING, Run, Server, until};
 
 /// Two hours and a bit, so that the text says `2h` for a while.
 pub(super) const TWO_HOURS: u64 = 7_230_000;
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 
 pub(super) const COMPLETED: &str = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"],"Set-Cookie":["session=s3cret"]},"body":"eyJpZCI6Im9yZGVyLTEiLCJ0b3RhbCI6MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjN9"}"#;
 
@@ -66,7 +64,7 @@ fn a_full_redis_key_is_understood() {
 #[test]
 fn several_schemas_with_the_key_are_all_shown_and_said() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
-    server.set("idem:order-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.set("idem:order-1", LOCK, 20_000);
     let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 2);
     assert!(run.stderr.contains("2 records, under express and go-middleware"), "{}", run.stderr);
@@ -146,10 +144,9 @@ fn keys_without_end_on_stdin_are_refused() {
 
 #[test]
 fn a_large_value_is_read_in_part_unless_asked_whole() {
-    let server = Server::start();
     let body = "x".repeat(200_000);
     let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
-    server.set("idem:big", &value, TWO_HOURS);
+    let server = Server::holding(&[("idem:big", &value, TWO_HOURS)]);
     let part = server.idemctl(&["inspect", "big", "-o", "json"]).exits(0).json();
     let record = &part["records"][0];
     assert_eq!(record["state"], "completed");
@@ -164,10 +161,8 @@ fn a_large_value_is_read_in_part_unless_asked_whole() {
 #[test]
 fn watch_ends_with_the_state_it_waits_for() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
-    let socket = server.socket();
+    let mut connection = server.connect();
     let worker = std::thread::spawn(move || {
-        let mut connection =
-            redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
         until("the lock is shown", || {
             let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
             let calls = |line: &str| line.starts_with("cmdstat_eval") && !line.contains("calls=1,");
@@ -185,12 +180,7 @@ fn watch_ends_with_the_state_it_waits_for() {
 #[test]
 fn reading_leaves_the_server_as_it_was() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
-    let writes = || {
-        let info: String = server.send(&[b"INFO", b"commandstats"]);
-        ["cmdstat_set:", "cmdstat_del:", "cmdstat_unlink:", "cmdstat_expire:"].map(|name| {
-            info.lines().find(|line| line.starts_with(name)).map(|line| line.split(',').next().unwrap_or("").to_owned())
-        })
-    };
+    let writes = || ["set", "del", "unlink", "expire"].map(|command| server.calls(command));
     let before = writes();
     server.idemctl(&["inspect", "order-1"]).exits(0);
     server.idemctl(&["list"]).exits(0);
@@ -213,7 +203,7 @@ fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
 /// Rule: "there is nothing" is said only of what was looked at.
 #[test]
 fn a_key_that_the_user_may_not_read_is_not_absent() {
-    let server = Server::holding(&[("idem:hidden", r#"{"status":"IN_PROGRESS"}"#, 20_000)]);
+    let server = Server::holding(&[("idem:hidden", LOCK, 20_000)]);
     server.add_user("narrow", "~idempotency:* +@read +@connection +@scripting +time");
     let as_narrow = ["--user", "narrow", "-a", "pw", "inspect", "hidden", "-o", "json"];
     let run = server.idemctl(&as_narrow).exits(4);
@@ -234,7 +224,7 @@ fn a_result_that_is_no_json_is_handed_out_where_begin_hands_it_out() {
 fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
     let server = Server::holding(&[("user:42", r#"{"status":0,"name":"Ann"}"#, 20_000)]);
     server.send::<()>(&[b"HSET", b"cart:7", b"f", b"v"]);
-    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 20_000);
+    server.set("idempotency:order-1", PENDING, 20_000);
     let run = server.idemctl(&["inspect", "user:42", "-o", "json"]);
     let told = run.all();
     assert!(told.contains("go-chi") && told.contains("/name"), "{told}");

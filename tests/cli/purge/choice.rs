@@ -1,13 +1,10 @@
 //! What is chosen, what is refused, and what is told of both.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Run, Runs, Server, binary};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{PENDING, Run, Runs, Server, bounded};
 
 pub(super) const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
 
@@ -157,20 +154,8 @@ fn a_disk_that_is_full_or_read_only_loses_nothing() {
     fs::write(&backups, "a file where the folder should be").unwrap();
     purge(&server, &["--all", "--yes"]).exits(2);
     // Writing beyond the limit fails as on a full disk.
-    let script = format!(
-        "ulimit -f 0; trap '' XFSZ; exec {} -s {} purge --all --yes --backup {}",
-        binary().display(),
-        server.socket().display(),
-        server.folder().join("backup").display()
-    );
-    Command::new("/bin/sh")
-        .arg("-c")
-        .arg(script)
-        .env_clear()
-        .env("HOME", server.folder())
-        .run()
-        .exits(2)
-        .says("cannot write");
+    let words = ["purge", "--all", "--yes", "--backup", "backup"];
+    bounded(server.command().args(words), "ulimit -f 0; trap '' XFSZ").exits(2).says("cannot write");
     assert_eq!(server.keys(), before);
 }
 
@@ -249,9 +234,7 @@ fn records_are_walked_once_whether_somebody_is_asked_or_not() {
         let run = purge(&server, words).exits(0);
         run.says("200 of 200 records purged");
         assert!(String::from_utf8_lossy(&run.stdout).contains("completed  200 "), "{}", run.all());
-        let stats: String = server.send(&[b"INFO", b"commandstats"]);
-        let (_, rest) = stats.split_once("cmdstat_scan:calls=").unwrap();
-        rest.split(',').next().unwrap().parse::<usize>().unwrap()
+        server.calls("scan")
     };
     let one = scans(&["--all", "--yes"]);
     assert_eq!(scans(&["--all", "--yes", "--max", "200"]), one);

@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Run, Server};
-
-const SCHEMAS: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+use crate::support::{BUILT_IN, Run, Server};
 
 pub(super) fn race(server: &Server, words: &[&str]) -> Run {
     server.idemctl(&[&["race", "-o", "json"], words].concat())
@@ -36,7 +33,7 @@ fn every_schema_lets_exactly_one_through() {
     let server = Server::start();
     let run = race(&server, &["--schema", "all", "--strategy", "schema", "--rounds", "40"]).exits(0);
     let runs = runs(&run);
-    assert_eq!(runs.iter().map(|run| run["schema"].as_str().unwrap()).collect::<Vec<_>>(), SCHEMAS);
+    assert_eq!(runs.iter().map(|run| run["schema"].as_str().unwrap()).collect::<Vec<_>>(), BUILT_IN);
     for run in runs {
         assert_eq!(run["verdict"], "atomic", "{run}");
         assert_eq!((&run["winners_min"], &run["winners_max"]), (&1.into(), &1.into()), "{run}");
@@ -96,7 +93,7 @@ fn check_then_act_lets_many_through_and_names_the_pair() {
 fn set_nx_gives_wrong_replies_when_the_lock_goes_before_the_get() {
     let set_nx =
         |schema| raced(&["--schema", schema, "--strategy", "set-nx", "--think-time", "10ms", "--rounds", "4"], 0);
-    for schema in SCHEMAS {
+    for schema in BUILT_IN {
         let run = set_nx(schema);
         assert_eq!(run["verdict"], "not-atomic", "{run}");
         let offences = run["wrong_replies"].as_u64().unwrap() + run["rounds_with_many_winners"].as_u64().unwrap();
@@ -115,7 +112,7 @@ fn a_schema_that_loses_is_exit_status_1() {
 
 #[test]
 fn a_failed_handler_hands_the_lock_to_exactly_one_other() {
-    for schema in SCHEMAS {
+    for schema in BUILT_IN {
         let run = raced(&["--schema", schema, "--strategy", "schema", "--fail-every", "2", "--rounds", "6"], 0);
         assert_eq!((&run["verdict"], &run["winners_max"]), (&"atomic".into(), &1.into()), "{run}");
     }

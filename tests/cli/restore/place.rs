@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::sentinel::{SERVICE, Watched};
-use crate::support::{Run, Runs, Server, free_port, idemctl};
+use crate::support::{PENDING, Run, Runs, Server, free_port, idemctl};
 
 const REDIS_KEY: &str = "idempotency:k";
-const HELD: &str = r#"{"status":"PENDING"}"#;
+const HELD: &str = PENDING;
 const UNLOCK: [&str; 7] = ["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"];
 
 /// Backs a lock up to `b` in this home, through these options.

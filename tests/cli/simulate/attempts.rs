@@ -2,6 +2,9 @@
 
 use super::variant::{Variant, plays, reference};
 
+/// The line with which the reference reads what is there.
+pub const READS: &str = "local stored = redis.call('GET', record)";
+
 /// The line with which the reference takes its lock.
 pub const TAKES: &str = "redis.call('SET', record, lock, 'PX', lock_ms)";
 
@@ -41,11 +44,7 @@ fn a_complete_that_gives_the_wrong_response_back_is_a_wrong_answer() {
 
 #[test]
 fn a_begin_that_says_done_at_once_is_a_wrong_answer() {
-    let rash = reference().with(
-        "begin.lua",
-        "local stored = redis.call('GET', record)",
-        "do return {'REPLAY', '{}'} end\nlocal stored",
-    );
+    let rash = reference().with("begin.lua", READS, "do return {'REPLAY', '{}'} end\nlocal stored");
     for cell in rash.plays_each(&["first-then-retry", "zombie-completes", "concurrent-duplicates"]) {
         cell.is("wrong-answer");
     }
