@@ -143,6 +143,25 @@ pub(crate) fn any_key() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(pieces, rest)| [pieces.concat().as_bytes(), &rest[..]].concat())
 }
 
+/// Any JSON.
+pub(crate) fn json() -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::Value;
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-zé\"\\\\😀\u{1}]{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-c\"é]{1,4}", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
 /// The built-in schemas, each of which takes a prefix.
 pub(crate) struct BuiltIns(Vec<Arc<Schema>>);
 

@@ -1,9 +1,8 @@
 //! The tool under each of the users that the document proposes, made by the very lines that stand there: what is permitted
 //! works, what is not says which right is missing, and nothing is changed.
 
-use crate::support::{Run, Runs, Server};
+use crate::support::{LOCK, PENDING, Run, Runs, Server};
 
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// The lines of the document, each in words.
@@ -128,7 +127,7 @@ fn the_reader_changes_nothing_and_is_told_what_it_lacks() {
 #[test]
 fn keys_outside_the_pattern_are_left_alone_or_named_as_such() {
     let server = server();
-    server.set("idempotency:mine", r#"{"status":"PENDING"}"#, 20_000);
+    server.set("idempotency:mine", PENDING, 20_000);
     server.send::<()>(&[b"ACL", b"SETUSER", b"idemctl-read", b"resetkeys", b"~idempotency:*"]);
     server.set("idem:1", LOCK, 20_000);
     let looks: [&[&str]; 3] =

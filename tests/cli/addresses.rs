@@ -1,14 +1,10 @@
 //! A context's name and protection belong to its server's address, whoever names the server.
 
-use crate::support::{Home, Runs, Server, idemctl};
-
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+use crate::support::{FOREVER, Home, LOCK, Runs, Server, idemctl};
 
 /// A server with a stuck lock.
 fn with_lock() -> Server {
-    let server = Server::start();
-    server.put("idem:stuck", LOCK);
-    server
+    Server::holding(&[("idem:stuck", LOCK, FOREVER)])
 }
 
 fn socket(server: &Server) -> String {

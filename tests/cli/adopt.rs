@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::support::{Home, Server};
+use crate::support::{Home, LOCK, Server};
 
 const CONFIG: &str = "# Ours.\ndefault_context = \"prod\" # the one\n\n[contexts.prod]\nurl = \"redis://127.0.0.1:1\" # far\n\n[contexts.other]\nurl = \"redis://127.0.0.1:2\"\nschema = [\"express\"] # one\n";
 
@@ -26,8 +26,7 @@ fn a_prefix_is_written_into_the_deployment_and_the_rest_of_the_file_stays() {
 fn what_is_said_already_is_not_written_again() {
     let home = Home::with(CONFIG);
     let text = adopted(&home, &["express", "--prefix", "shop:"]);
-    let again = home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(0);
-    again.says("Nothing to write");
+    home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(0).says("Nothing to write");
     home.run(&["schema", "adopt", "go-middleware"]).exits(0).says("Nothing to write");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
 }
@@ -69,14 +68,12 @@ fn an_unknown_name_and_a_missing_context_are_refused() {
 
 #[test]
 fn the_line_that_detect_prints_makes_the_records_seen() {
-    let server = Server::start();
-    server.fill((0..5).map(|number| (format!("shop:idem:order-{number}"), r#"{"status":"IN_PROGRESS"}"#)), 25_000);
+    let server = Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
     server.configure(&format!("default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n", server.url()));
     let found = server.unnamed(&["detect", "-o", "json"]).exits(0).json();
     let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
     assert_eq!(line, "idemctl schema adopt express --prefix shop:");
     server.unnamed(&line.split(' ').skip(1).collect::<Vec<_>>()).exits(0).says("prefix = \"shop:\"");
     assert_eq!(server.unnamed(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 5);
-    let again = server.unnamed(&["detect"]).exits(0);
-    again.shows("Read already  idemctl list --schema express");
+    server.unnamed(&["detect"]).exits(0).shows("Read already  idemctl list --schema express");
 }

@@ -56,9 +56,7 @@ fn nothing_changed_yet_is_no_error() {
 
 #[test]
 fn shows_what_commands_did_the_newest_last() {
-    let server = Server::start();
-    server.set("idem:started:a", "w", 20_000);
-    server.set("idem:started:b", "w", 20_000);
+    let server = Server::holding(&[("idem:started:a", "w", 20_000), ("idem:started:b", "w", 20_000)]);
     server.idemctl(&["force-unlock", "a", "--yes", "--reason", "INC-7"]).exits(0);
     server.idemctl(&["force-unlock", "b", "--yes"]).exits(0);
     let run = server.idemctl(&["audit"]).exits(0);
@@ -107,8 +105,7 @@ fn damaged_lines_are_left_out_and_said() {
 
 #[test]
 fn a_torn_last_line_does_not_swallow_the_next_change() {
-    let server = Server::start();
-    server.set("idem:started:a", "w", 20_000);
+    let server = Server::holding(&[("idem:started:a", "w", 20_000)]);
     let log = server.state("audit.jsonl");
     fs::create_dir_all(log.parent().unwrap()).unwrap();
     fs::write(&log, "{\"at\":\"2026-").unwrap();
@@ -119,8 +116,7 @@ fn a_torn_last_line_does_not_swallow_the_next_change() {
 
 /// A server with a lock, and the log of its operators, in which somebody is in the middle of a line.
 fn another_in_the_middle_of_a_line() -> (Server, fs::File) {
-    let server = Server::start();
-    server.set("idem:started:a", "w", 20_000);
+    let server = Server::holding(&[("idem:started:a", "w", 20_000)]);
     let log = server.state("audit.jsonl");
     fs::create_dir_all(log.parent().unwrap()).unwrap();
     let mut log = fs::OpenOptions::new().append(true).create(true).open(log).unwrap();

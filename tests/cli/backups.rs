@@ -5,9 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::support::Server;
+use crate::support::{DONE, Server};
 
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A server with the backups of two purges.

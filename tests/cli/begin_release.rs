@@ -1,9 +1,6 @@
 //! `idemctl begin` and `idemctl release` from the outside: the service's answer in words and in the exit code.
 
-use crate::support::{Run, Server};
-
-const SCHEMAS: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+use crate::support::{BUILT_IN, Run, Server};
 
 fn step(server: &Server, name: &str, schema: &str, more: &[&str]) -> Run {
     server.idemctl(&[&[name, "k", "--schema", schema, "--yes"], more].concat())
@@ -18,7 +15,7 @@ fn told(run: &Run) -> (String, String) {
 
 #[test]
 fn the_lock_is_taken_once_and_the_exit_code_says_so() {
-    for schema in SCHEMAS {
+    for schema in BUILT_IN {
         let server = Server::start();
         let taken = step(&server, "begin", schema, &["-o", "json"]).exits(0);
         assert_eq!(told(&taken), ("acquired".to_owned(), "in-progress".to_owned()), "{schema}");
@@ -90,7 +87,7 @@ fn what_a_service_does_to_a_lock_it_does_not_take_is_logged() {
 
 #[test]
 fn a_lock_is_released_as_the_service_does_and_a_result_never() {
-    for schema in SCHEMAS {
+    for schema in BUILT_IN {
         let server = Server::start();
         step(&server, "release", schema, &[])
             .exits(if ["event-driven", "go-middleware", "go-middleware-v1"].contains(&schema) { 2 } else { 1 });

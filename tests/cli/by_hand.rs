@@ -2,17 +2,12 @@
 
 use std::fs;
 
-use crate::support::Server;
 use crate::support::terminal::{answered, ends, on_terminal, press};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{PENDING, Server};
 
 /// A lock of a fenced service, and one of a service that keeps no owner.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idem:started:k", "worker-7", 20_000);
-    server.set("idempotency:k", PENDING, 20_000);
-    server
+    Server::holding(&[("idem:started:k", "worker-7", 20_000), ("idempotency:k", PENDING, 20_000)])
 }
 
 fn complete<'a>(schema: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -117,8 +112,7 @@ fn the_only_schema_of_a_context_is_the_one() {
 fn the_backup_is_made_before_or_nothing_is_done() {
     let server = seeded();
     for words in [complete("go-middleware", &["--yes"]), vec!["begin", "k", "--schema", "go-middleware", "--yes"]] {
-        let run = server.idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat()).exits(2);
-        run.says("nothing was changed");
+        server.idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat()).exits(2).says("nothing was changed");
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     let run = server.idemctl(&complete("go-middleware", &["--yes", "--no-backup"])).exits(0);
@@ -138,8 +132,7 @@ fn the_log_says_who_and_why() {
 
 #[test]
 fn explains_what_is_stored_and_what_comes_of_it() {
-    let server = Server::start();
-    server.set("idem:started:pay-1", "worker-7", 7_230_000);
+    let server = Server::holding(&[("idem:started:pay-1", "worker-7", 7_230_000)]);
     let words = ["complete", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h", "--status", "201"];
     let more = ["--body", "paid", "--owner", "worker-7"];
     insta::assert_snapshot!(server.idemctl(&[&words[..], &more].concat()).exits(2).stable(&server));
@@ -179,9 +172,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
         if code < 2 {
             press(&mut session, "[y/N]", "y\r");
         }
-        let (shown, ended) = ends(session);
-        assert_eq!(ended, code, "{shown}");
-        assert!(shown.contains(told), "{shown}");
+        ends(session).exits(code).shows(told);
         assert_eq!(server.get("idem:started:k").is_some(), code != 0);
     }
 }
@@ -201,9 +192,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
         server.set("idem:started:k", "worker-7", 30_000);
         session.send("y\r").unwrap();
         session.flush().unwrap();
-        let (shown, code) = ends(session);
-        assert_eq!(code, 8, "{shown}");
-        assert!(shown.contains("changed since it was shown"), "{shown}");
+        ends(session).exits(8).shows("changed since it was shown");
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
         assert_eq!(server.size(), 2);
     }
@@ -213,8 +202,7 @@ fn a_record_that_changes_while_the_operator_thinks_is_left_alone() {
 fn no_is_no() {
     let server = seeded();
     for words in [complete("go-middleware", &[]), vec!["begin", "new", "--schema", "express"]] {
-        let (shown, code) = answered(on_terminal(server.command(), &words), "[y/N]", "n\r");
-        assert_eq!(code, 2, "{shown}");
+        answered(on_terminal(server.command(), &words), "[y/N]", "n\r").exits(2);
     }
     assert_eq!(server.size(), 2);
 }

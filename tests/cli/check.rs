@@ -1,18 +1,14 @@
 //! `idemctl check` from the outside: the monitoring plugin.
 
 use crate::support::cluster::Cluster;
-use crate::support::{self, Run, Server, alone};
-
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+use crate::support::{self, FOREVER, LOCK, PENDING, Run, Server, alone};
 
 fn check(server: &Server, words: &[&str]) -> Run {
     server.idemctl(&[&["check"], words].concat())
 }
 
 fn stuck(server: &Server, count: usize) {
-    for index in 0..count {
-        server.put(&format!("idem:k{index}"), LOCK);
-    }
+    server.fill((0..count).map(|index| (format!("idem:k{index}"), LOCK)), FOREVER);
 }
 
 /// One line of a status, with the exit code of plugins.
@@ -26,8 +22,7 @@ fn says(run: Run, code: i32, status: &str) -> String {
 
 #[test]
 fn one_orphaned_lock_is_critical_and_limits_say_from_how_many_on() {
-    let server = Server::start();
-    server.set("idem:held", LOCK, 29_000);
+    let server = Server::holding(&[("idem:held", LOCK, 29_000)]);
     let line = says(check(&server, &[]), 0, "OK");
     assert_eq!(
         line,
@@ -66,9 +61,7 @@ fn nobody_knows_without_a_server_a_right_or_a_command_line() {
 fn nothing_covered_is_unknown_and_named_schemas_without_records_are_ok() {
     let server = Server::start();
     says(check(&server, &[]), 0, "OK");
-    for index in 0..40 {
-        server.set(&format!("bare-{index}"), r#"{"status":0}"#, 20_000);
-    }
+    server.fill((0..40).map(|index| (format!("bare-{index}"), r#"{"status":0}"#)), 20_000);
     let line = says(check(&server, &[]), 3, "UNKNOWN");
     assert!(line.contains("none of the 40 Redis keys"), "{line}");
     let line = says(check(&server, &["--schema", "express"]), 0, "OK");
@@ -80,8 +73,7 @@ fn nothing_covered_is_unknown_and_named_schemas_without_records_are_ok() {
 /// Rule: more foreign records than a schema's own under its prefix are not OK.
 #[test]
 fn more_foreign_than_claimed_records_are_a_warning() {
-    let server = Server::start();
-    server.set("idem:ours", LOCK, 20_000);
+    let server = Server::holding(&[("idem:ours", LOCK, 20_000)]);
     let foreign = r#"{"status":"IN_PROGRESS","fingerPrint":"fd56"}"#;
     server.set("idem:theirs-1", foreign, 20_000);
     says(check(&server, &[]), 0, "OK");
@@ -94,9 +86,8 @@ fn more_foreign_than_claimed_records_are_a_warning() {
 /// Rule: records that the user may not read are a gap.
 #[test]
 fn what_may_not_be_read_is_a_gap_that_hides_nothing_critical() {
-    let server = Server::start();
-    server.set("idem:held", LOCK, 29_000);
-    server.set("idempotency:hidden", r#"{"status":"PENDING"}"#, 20_000);
+    let server = Server::holding(&[("idem:held", LOCK, 29_000)]);
+    server.set("idempotency:hidden", PENDING, 20_000);
     server.add_user("narrow", "~idem:* +@read +@connection +@scripting +time");
     let narrow = ["--user", "narrow", "-a", "pw", "check"];
     let line = says(server.idemctl(&narrow), 3, "UNKNOWN");
@@ -108,9 +99,7 @@ fn what_may_not_be_read_is_a_gap_that_hides_nothing_critical() {
 #[test]
 fn a_master_that_is_down_is_a_gap() {
     let mut cluster = Cluster::start(3);
-    for index in 0..30 {
-        cluster.set(&format!("idem:k{index}"), LOCK, 60_000);
-    }
+    cluster.fill((0..30).map(|index| (format!("idem:k{index}"), LOCK)), 60_000);
     says(cluster.idemctl(&["check"]), 0, "OK");
     cluster.kill(1);
     let line = says(cluster.idemctl(&["check"]), 3, "UNKNOWN");

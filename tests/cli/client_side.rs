@@ -1,7 +1,5 @@
 //! A library that decides in the client: SET NX, then GET, then what the value holds, its payload's hash included.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::support::Server;
@@ -62,21 +60,16 @@ replies = [{ integer = 1, means = "released", when = { record = "present" } }, {
 const RUNNING: &str = r#"{"status":"IN_PROGRESS","fingerPrint":"abc"}"#;
 const DONE: &str = r#"{"status":"COMPLETE","fingerPrint":"abc","response":{"statusCode":201,"body":{"id":7}}}"#;
 
-fn install(server: &Server, toml: &str) {
-    let folder = server.folder().join(".config/idemctl/schemas/node");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("schema.toml"), toml).unwrap();
-}
-
-fn with_schema() -> Server {
+/// A server, and the schema in these words.
+fn with(toml: &str) -> Server {
     let server = Server::start();
-    install(&server, TOML);
+    server.describe("node", &[("schema.toml", toml)]);
     server
 }
 
 #[test]
 fn the_next_request_is_foretold_by_what_the_value_holds() {
-    let server = with_schema();
+    let server = with(TOML);
     server.idemctl(&["schema", "check", ".config/idemctl/schemas/node"]).exits(0);
     server.set("node-idempotency:a", RUNNING, 50_000);
     server.set("node-idempotency:b", DONE, 80_000_000);
@@ -90,7 +83,7 @@ fn the_next_request_is_foretold_by_what_the_value_holds() {
 
 #[test]
 fn begin_answers_what_the_library_would() {
-    let server = with_schema();
+    let server = with(TOML);
     server.set("node-idempotency:a", RUNNING, 50_000);
     server.set("node-idempotency:b", DONE, 80_000_000);
     let begin = |key: &str, fingerprint: &str, exit: i32| {
@@ -108,10 +101,8 @@ fn begin_answers_what_the_library_would() {
 
 #[test]
 fn complete_and_release_are_the_librarys_own() {
-    let server = with_schema();
-    for key in ["node-idempotency:a", "node-idempotency:b"] {
-        server.set(key, RUNNING, 50_000);
-    }
+    let server = with(TOML);
+    server.fill(["node-idempotency:a", "node-idempotency:b"].map(|key| (key, RUNNING)), 50_000);
     let words = ["complete", "a", "--schema", "node", "--status", "201", "--body", r#"{"id":7}"#, "--yes"];
     server.idemctl(&words).exits(0);
     assert_eq!(String::from_utf8(server.get("node-idempotency:a").unwrap()).unwrap(), DONE);
@@ -121,9 +112,8 @@ fn complete_and_release_are_the_librarys_own() {
 
 /// What `race` says of the schema when its file is changed like this.
 fn verdict(from: &str, to: &str) -> Value {
-    let server = Server::start();
     assert!(TOML.contains(from), "{from}");
-    install(&server, &TOML.replacen(from, to, 1));
+    let server = with(&TOML.replacen(from, to, 1));
     let words = ["race", "--schema", "node", "--strategy", "schema", "--rounds", "12", "--concurrency", "8"];
     let more = ["--overlap", "--fail-every", "3", "-o", "json"];
     server.idemctl(&[&words[..], &more].concat()).json()["runs"][0]["verdict"].clone()
@@ -152,10 +142,8 @@ replies = [{ word = "OK", means = "acquired", when = { record = "absent" } }]
 #[test]
 fn a_simulation_tells_payloads_apart_where_the_client_compares_them() {
     let simulated = |toml: &str| {
-        let server = Server::start();
-        install(&server, toml);
         let names = ["first-then-retry", "handler-fails", "payload-mismatch"];
-        let run = server.idemctl(&[&["simulate"][..], &names, &["--schema", "node", "-o", "json"]].concat()).json();
+        let run = with(toml).idemctl(&[&["simulate"][..], &names, &["--schema", "node", "-o", "json"]].concat()).json();
         run["cells"].as_array().unwrap().iter().map(|cell| cell["verdict"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(simulated(TOML), ["safe", "safe", "safe"]);
@@ -166,7 +154,7 @@ fn a_simulation_tells_payloads_apart_where_the_client_compares_them() {
 
 #[test]
 fn an_exploration_finds_what_the_librarys_steps_let_happen() {
-    let server = with_schema();
+    let server = with(TOML);
     let run = server.idemctl(&["explore", "node", "--sandbox", "--workers", "2", "-o", "json"]).exits(1).json();
     let harms = run["schemas"][0]["harms"].as_array().unwrap();
     let broken: Vec<_> = harms.iter().map(|harm| harm["invariant"].as_str().unwrap()).collect();
@@ -176,7 +164,7 @@ fn an_exploration_finds_what_the_librarys_steps_let_happen() {
 
 #[test]
 fn replies_are_shown_by_the_forms_they_have() {
-    let server = with_schema();
+    let server = with(TOML);
     let page = server.idemctl(&["schema", "show", "node"]).exits(0).text();
     assert!(page.contains("<done>") && page.contains("record done, for another payload"), "{page}");
     let json = server.idemctl(&["schema", "show", "node", "-o", "json"]).exits(0).json();

@@ -8,7 +8,7 @@ use idemctl::domain::step::request::Request;
 use redis::Connection;
 
 use crate::support::wire;
-use crate::support::{Run, Server};
+use crate::support::{LOCK, PENDING, Run, Server};
 
 const OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 /// What is left of the result TTL of a day, in milliseconds, where the server was slow to tell.
@@ -231,15 +231,14 @@ fn the_deployments_ttl_and_prefix_count() {
 /// Rule: where one schema has a record there, nobody has to name the schema; where several have, or none, somebody has.
 #[test]
 fn the_one_schema_that_holds_the_key_is_taken() {
-    let server = Server::start();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 60_000)]);
     let complete = ["complete", "k", "--status", "201", "--body", "", "--yes"];
     server.idemctl(&complete).exits(0);
     assert!(server.idemctl(&["inspect", "k"]).exits(0).text().contains("completed  go-middleware"));
     server.idemctl(&["complete", "nowhere", "--status", "201", "--body", "", "--yes"]).exits(2).says("which schema?");
     server.idemctl(&["begin", "k", "--yes"]).exits(1).says("replay");
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
-    server.set("idem:k", r#"{"status":"IN_PROGRESS"}"#, 60_000);
+    server.set("idempotency:k", PENDING, 60_000);
+    server.set("idem:k", LOCK, 60_000);
     server.idemctl(&complete).exits(2).says("which schema?");
     server.idemctl(&["release", "k", "--yes"]).exits(2).says("which schema?");
     server.set("chi", r#"{"status":0}"#, 60_000);
@@ -248,8 +247,7 @@ fn the_one_schema_that_holds_the_key_is_taken() {
 
 #[test]
 fn a_body_that_is_to_be_json_and_is_not_is_refused() {
-    let server = Server::start();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 60_000)]);
     let json = ["--header", "Content-Type: application/json"];
     let complete = |more: &[&str]| server.idemctl(&[&["complete", "k", "--status", "201", "--yes"], more].concat());
     complete(&[&json[..], &["--body", r#"{"id":1"#]].concat()).exits(2).says("the body is not JSON");

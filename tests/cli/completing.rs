@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::{Home, Run, Runs, Server, binary, idemctl};
+use crate::support::{FOREVER, Home, PENDING, Run, Runs, Server, binary, idemctl};
 
 /// What is offered for the last of these words, as a shell asks: with COMPLETE and the words behind `--`.
 fn asked(mut command: Command, words: &[&str]) -> Run {
@@ -21,9 +21,7 @@ fn offers(command: Command, words: &[&str]) -> Vec<String> {
 /// A server with keys, and a config file that names the server.
 fn seeded() -> (Server, Home) {
     let server = Server::start();
-    for key in ["order-1", "order-2", "pay-1"] {
-        server.put(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#);
-    }
+    server.fill(["order-1", "order-2", "pay-1"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
     let home = Home::with(&format!("[contexts.prod]\nurl = {:?}\ncolor = \"red\"\n[contexts.parked]\n", server.url()));
     (server, home)
 }

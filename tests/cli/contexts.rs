@@ -7,9 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::support::{Home, Server, alone};
-
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
+use crate::support::{Home, LOCK, Server, alone};
 
 /// The config file of the document.
 fn example() -> String {

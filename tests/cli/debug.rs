@@ -5,10 +5,9 @@ use crate::support::Server;
 /// Rule: each command is told with its time and its error, and nothing that is secret.
 #[test]
 fn each_command_is_told_and_no_password_and_no_value() {
-    let server = Server::start();
     let body = "c2VjcmV0IGJvZHk=".repeat(20);
     let stored = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#);
-    server.set("idempotency:k", stored, 600_000);
+    let server = Server::holding(&[("idempotency:k", stored, 600_000)]);
     server.send::<()>(&[b"ACL", b"SETUSER", b"ana", b"on", b">hunter2", b"~*", b"+@all", b"-client"]);
     let run = server.idemctl(&["--debug", "--user", "ana", "-a", "hunter2", "inspect", "k", "-o", "json"]).exits(0);
     assert_eq!(run.json()["records"][0]["state"], "completed");

@@ -5,10 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Run, Runs, Server, idemctl};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+use crate::support::{DONE, PENDING, Run, Runs, Server, idemctl};
 
 /// Writes what is there now into a file of the server's folder.
 fn moment(server: &Server, name: &str) -> String {
@@ -86,9 +83,8 @@ fn nothing_that_differs_is_exit_status_0() {
 
 #[test]
 fn what_was_read_whole_is_compared_with_what_was_read_in_part() {
-    let server = Server::start();
     let long = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "QUJD".repeat(2_000));
-    server.set("idempotency:long", long, 50_000_000);
+    let server = Server::holding(&[("idempotency:long", long, 50_000_000)]);
     let part = moment(&server, "part");
     let whole = server.idemctl(&["list", "--full", "-o", "jsonl"]).exits(0).stdout;
     server.idemctl_fed(&["diff", &part, "-"], &whole).exits(0);
@@ -111,8 +107,7 @@ fn what_is_no_whole_list_is_refused() {
         fs::write(&bad, content).unwrap();
         let bad = bad.to_str().unwrap();
         for files in [[bad, &before], [&before, bad]] {
-            let run = server.idemctl(&["diff", files[0], files[1]]).exits(2);
-            run.says("bad:").says(says);
+            server.idemctl(&["diff", files[0], files[1]]).exits(2).says("bad:").says(says);
         }
     }
     server.idemctl(&["diff", "/nowhere", &before]).exits(2).says("cannot read the moment /nowhere");

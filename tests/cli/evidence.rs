@@ -1,9 +1,8 @@
 //! What is known, stated or estimated of a record, and what a change may rely on, from the outside.
 
-use crate::support::Server;
+use crate::support::{FOREVER, LOCK, Server};
 use serde_json::json;
 
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const RESULT: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":"ok"}"#;
 const NOW: [&str; 3] = ["--yes", "--grace", "0"];
 
@@ -12,9 +11,7 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
 fn holding(count: usize, value: &str, ttl_ms: u64) -> Server {
-    let server = Server::start();
-    server.fill((0..count).map(|index| (format!("idem:k{index}"), value)), ttl_ms);
-    server
+    Server::filled((0..count).map(|index| (format!("idem:k{index}"), value)), ttl_ms)
 }
 
 /// Rule: a lock that ends by itself is no orphan, whatever this deployment's lock TTL is.
@@ -85,9 +82,8 @@ fn a_lock_beside_a_result_stays_where_a_live_worker_may_hold_it() {
 /// Rule: only a lock TTL that is stated tells that a lock stays longer than its worker meant.
 #[test]
 fn an_old_lock_that_ends_by_itself_stays_under_a_longer_ttl_than_the_default() {
-    let server = Server::start();
     let lock = r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1000}"#;
-    server.set("idemkey:k", lock, 9 * MINUTE);
+    let server = Server::holding(&[("idemkey:k", lock, 9 * MINUTE)]);
     let words = [&["sweep", "--older-than", "10s", "-o", "json"][..], &NOW].concat();
     let json = server.idemctl(&words).exits(0).json();
     assert_eq!((&json["total"], &json["left_to_expire"], server.size()), (&1.into(), &1.into(), 1), "{json}");
@@ -142,8 +138,7 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
 /// Rule: "no such records" is said only of what was judged.
 #[test]
 fn records_of_unknown_age_are_counted() {
-    let server = Server::start();
-    server.put("idem:stuck", LOCK);
+    let server = Server::holding(&[("idem:stuck", LOCK, FOREVER)]);
     let words = ["list", "--state", "in-progress", "--older-than", "10m"];
     server.idemctl(&words).exits(0).says("1 record of unknown age left out");
     let json = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(0).json();

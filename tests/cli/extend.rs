@@ -1,19 +1,17 @@
 //! `idemctl extend` from the outside.
 
-use crate::support::Server;
-use crate::support::proxy::acts_at;
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::proxy::sends_at;
+use crate::support::{DONE, FOREVER, PENDING, Server};
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 20_000);
-    server.set("idempotency:b", PENDING, 20_000);
-    server.set("idempotency:long", PENDING, 7_200_000);
-    server.put("idempotency:stuck", PENDING);
-    server.set("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 20_000);
-    server.set("idempotency:stranger", r#"{"status":"PENDING","owner":"somebody else"}"#, 20_000);
-    server
+    Server::holding(&[
+        ("idempotency:a", PENDING, 20_000),
+        ("idempotency:b", PENDING, 20_000),
+        ("idempotency:long", PENDING, 7_200_000),
+        ("idempotency:stuck", PENDING, FOREVER),
+        ("idempotency:done", DONE, 20_000),
+        ("idempotency:stranger", r#"{"status":"PENDING","owner":"somebody else"}"#, 20_000),
+    ])
 }
 
 fn pttl(server: &Server, key: &str) -> i64 {
@@ -99,11 +97,8 @@ fn a_dry_run_changes_nothing_and_without_leave_nothing_changes() {
 #[test]
 fn a_lock_that_was_taken_anew_since_it_was_shown_gets_no_more_time() {
     let server = seeded();
-    let socket = server.socket();
-    let way = acts_at(&server, "idempotency:a\r\n$20\r\n{\"status\"", move || {
-        let mut other = redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
-        redis::cmd("SET").arg("idempotency:a").arg(PENDING).arg("PX").arg(15_000).exec(&mut other).unwrap();
-    });
+    let anew = ["SET", "idempotency:a", PENDING, "PX", "15000"];
+    let way = sends_at(&server, "idempotency:a\r\n$20\r\n{\"status\"", &anew);
     server.through(&way, &["extend", "a", "--for", "1h", "--yes"]).exits(8).says("changed since it was shown");
     assert!(pttl(&server, "a") <= 15_000);
 }

@@ -1,6 +1,6 @@
 //! Words of other tools: they lead to the right command, and none of them changes anything by itself.
 
-use crate::support::{Server, alone};
+use crate::support::{FOREVER, PENDING, Server, alone};
 
 #[test]
 fn help_is_where_it_is_looked_for() {
@@ -16,8 +16,7 @@ fn help_is_where_it_is_looked_for() {
 
 #[test]
 fn a_command_of_another_tool_is_answered_with_the_right_one_and_changes_nothing() {
-    let server = Server::start();
-    server.put("idempotency:k", r#"{"status":"PENDING"}"#);
+    let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     for (command, says) in [
         ("delete", "idemctl purge KEY"),
         ("rm", "idemctl purge KEY"),

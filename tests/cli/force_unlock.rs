@@ -2,15 +2,12 @@
 
 use std::fs;
 
-use crate::support::proxy::acts_at;
-use crate::support::{Runs as _, Server};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::proxy::sends_at;
+use crate::support::{FOREVER, LOCK, PENDING, Runs as _, Server};
 
 #[test]
 fn removes_a_stuck_lock_backs_it_up_and_audits() {
-    let server = Server::start();
-    server.put("idempotency:order-1", PENDING);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, FOREVER)]);
     server.idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"]).exits(0).says("the key is free");
     assert_eq!(server.get("idempotency:order-1"), None);
     let entry = server.audited().remove(0);
@@ -30,8 +27,7 @@ fn restore(server: &Server, saved: &serde_json::Value) {
 
 #[test]
 fn explains_before_it_asks_and_refuses_without_a_terminal() {
-    let server = Server::start();
-    server.set("idem:started:pay-1", "worker-7", 7_230_000);
+    let server = Server::holding(&[("idem:started:pay-1", "worker-7", 7_230_000)]);
     let run = server.idemctl(&["force-unlock", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h"]).exits(2);
     insta::assert_snapshot!(run.stable(&server));
     assert!(server.get("idem:started:pay-1").is_some());
@@ -39,9 +35,7 @@ fn explains_before_it_asks_and_refuses_without_a_terminal() {
 
 #[test]
 fn says_who_overwrites_and_who_is_fenced_off() {
-    let server = Server::start();
-    server.set("idem:started:a", "w", 20_000);
-    server.set("idem:a", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let server = Server::holding(&[("idem:started:a", "w", 20_000), ("idem:a", LOCK, 20_000)]);
     server.set("idempotency:a", PENDING, 20_000);
     let says = |schema: &str| server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr;
     assert!(says("event-driven").contains("fenced off"));
@@ -51,8 +45,7 @@ fn says_who_overwrites_and_who_is_fenced_off() {
 
 #[test]
 fn a_dry_run_changes_nothing() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, 20_000);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, 20_000)]);
     server.idemctl(&["force-unlock", "order-1", "--yes", "--dry-run"]).exits(0);
     assert!(server.get("idempotency:order-1").is_some());
     assert!(!server.folder().join(".local/state/idemctl").exists());
@@ -71,8 +64,7 @@ fn refuses_what_is_not_a_lock() {
 
 #[test]
 fn expectations_are_kept() {
-    let server = Server::start();
-    server.set("idem:started:a", "worker-7", 20_000);
+    let server = Server::holding(&[("idem:started:a", "worker-7", 20_000)]);
     let hash = "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9";
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-8"]).exits(8);
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", &format!("sha256:{hash}")]).exits(8);
@@ -86,9 +78,7 @@ fn expectations_are_kept() {
 
 #[test]
 fn a_leftover_lock_goes_and_the_result_stays() {
-    let server = Server::start();
-    server.set("idem:lock:m", "1", 20_000);
-    server.set("idem:done:m", "1", 20_000);
+    let server = Server::holding(&[("idem:lock:m", "1", 20_000), ("idem:done:m", "1", 20_000)]);
     server.idemctl(&["force-unlock", "m", "--yes"]).exits(0);
     assert_eq!(server.get("idem:lock:m"), None);
     assert!(server.get("idem:done:m").is_some());
@@ -96,13 +86,11 @@ fn a_leftover_lock_goes_and_the_result_stays() {
 
 #[test]
 fn nothing_is_removed_when_it_cannot_be_backed_up() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, 20_000);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, 20_000)]);
     let existing = server.folder().join("exists");
     fs::write(&existing, "mine").unwrap();
     for backup in [existing.to_str().unwrap(), "/dev/full/backup"] {
-        let run = server.idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup]).exits(2);
-        run.says("nothing was changed");
+        server.idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup]).exits(2).says("nothing was changed");
     }
     assert_eq!(fs::read(&existing).unwrap(), b"mine");
     assert!(server.get("idempotency:order-1").is_some());
@@ -110,8 +98,7 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
 
 #[test]
 fn a_script_that_names_another_place_does_not_go_ahead() {
-    let server = Server::start();
-    server.set("idempotency:a", r#"{"status":"PENDING"}"#, 60_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 60_000)]);
     let run = server.idemctl(&["force-unlock", "a", "--yes", "--confirm", "prod"]).exits(2);
     run.says("not confirmed").says("hint: this is `");
     assert!(server.get("idempotency:a").is_some());
@@ -122,10 +109,7 @@ fn a_script_that_names_another_place_does_not_go_ahead() {
 /// Rule: several locks go after one question, with one backup, and each that stays is named.
 #[test]
 fn several_locks_go_at_once_and_the_others_are_named() {
-    let server = Server::start();
-    for key in ["a", "b", "c"] {
-        server.put(&format!("idempotency:{key}"), PENDING);
-    }
+    let server = Server::filled(["a", "b", "c"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
     server.set("idempotency:done", r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#, 20_000);
     let keys = b"a\r\nb\r\nnowhere\r\ndone\r\na\r\n";
     let shown = server.idemctl_fed(&["force-unlock", "-", "--dry-run"], keys).exits(3);
@@ -148,14 +132,9 @@ fn several_locks_go_at_once_and_the_others_are_named() {
 /// Rule: of several locks, each goes only if it is the one that was shown.
 #[test]
 fn of_several_locks_one_that_was_taken_anew_stays() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 20_000);
-    server.set("idempotency:b", PENDING, 20_000);
-    let socket = server.socket();
-    let way = acts_at(&server, "idempotency:b\r\n$20\r\n{\"status\"", move || {
-        let mut other = redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
-        redis::cmd("SET").arg("idempotency:a").arg(PENDING).arg("PX").arg(15_000).exec(&mut other).unwrap();
-    });
+    let server = Server::holding(&[("idempotency:a", PENDING, 20_000), ("idempotency:b", PENDING, 20_000)]);
+    let anew = ["SET", "idempotency:a", PENDING, "PX", "15000"];
+    let way = sends_at(&server, "idempotency:b\r\n$20\r\n{\"status\"", &anew);
     let run = server.through(&way, &["force-unlock", "a", "b", "--yes"]).exits(3);
     run.says("a: it changed since it was shown; nothing was done").says("Unlocked 1 lock");
     assert_eq!(server.keys(), ["idempotency:a"]);
@@ -164,8 +143,7 @@ fn of_several_locks_one_that_was_taken_anew_stays() {
 /// Rule: where no log can be written nothing is changed, unless the operator goes on without a backup.
 #[test]
 fn a_home_that_cannot_be_written_is_told_with_the_way_out() {
-    let server = Server::start();
-    server.put("idempotency:k", PENDING);
+    let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     for home in ["/proc/nowhere", ""] {
         let unlock = |more: &[&str]| {
             let words = [&["force-unlock", "k", "--yes"], more].concat();

@@ -2,15 +2,11 @@
 
 use serde_json::Value;
 
-use crate::support::{Runs, Server};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{PENDING, Runs, Server};
 
 /// Two operations: two locks were extended, one of them was unlocked then.
 fn changed() -> Server {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
-    server.set("idempotency:b", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "b", "--for", "1h", "--yes", "--reason", "INC-1"]).exits(0);
     let unlock = ["force-unlock", "a", "--yes"];
     server.command().args(unlock).env("USER", "root").env("SUDO_USER", "ana").run().exits(0);
@@ -80,9 +76,8 @@ fn one_operation_is_shown_with_its_records_and_what_was_left_of_them() {
 /// Rule: no byte of a value is in the log.
 #[test]
 fn the_log_tells_what_was_left_without_the_value() {
-    let server = Server::start();
     let secret = r#"{"status":"COMPLETED","code":201,"headers":{},"body":"c2VjcmV0"}"#;
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     let body = ["--status", "201", "--body", "secret"];
     server.idemctl(&[&["complete", "a", "--schema", "go-middleware", "--yes"], &body[..]].concat()).exits(0);
     assert_eq!(server.get("idempotency:a").unwrap(), secret.as_bytes());

@@ -39,9 +39,7 @@ fn with_key(server: &Server, words: &[&str], key: &[u8]) -> Run {
 }
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.fill(hostile().iter().map(|key| ([b"idempotency:", &key[..]].concat(), PENDING)), 200_000);
-    server
+    Server::filled(hostile().iter().map(|key| ([b"idempotency:", &key[..]].concat(), PENDING)), 200_000)
 }
 
 fn key_of(record: &serde_json::Value) -> Vec<u8> {

@@ -3,27 +3,22 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Runs, Server, binary, program};
+use crate::support::{DONE, FOREVER, PENDING, Runs, Server, binary, program};
 
 const HOUR: u64 = 3_600_000;
 
 /// A server in the state that the document speaks of.
 fn seeded() -> Server {
-    let server = Server::start();
-    for key in ["order-1", "order-2"] {
-        server.put(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#);
-    }
-    for key in ["order-3", "order-4", "order-6", "order-7"] {
-        server.set(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#, HOUR);
-    }
-    let stored = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+    let server = Server::filled(["order-1", "order-2"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
+    server.fill(["order-3", "order-4", "order-6", "order-7"].map(|key| (format!("idempotency:{key}"), PENDING)), HOUR);
+    let stored = DONE;
     server.set("idempotency:order-5", stored, 20 * HOUR);
     server.set("idem:result:bad", r#"{"statusCode":503,"body":"try later"}"#, 24 * HOUR - 60_000);
     server.set("idem:result:old", r#"{"statusCode":503,"body":"try later"}"#, HOUR);
     server.set("idem:result:pay-2", r#"{"statusCode":201,"body":"paid"}"#, 20 * HOUR);
     server.set("idem:started:pay-1", "worker-7", HOUR / 2);
-    server.set("shop:idempotency:7001", r#"{"status":"PENDING"}"#, HOUR);
-    server.set("idempotency:elsewhere", r#"{"status":"PENDING"}"#, HOUR);
+    server.set("shop:idempotency:7001", PENDING, HOUR);
+    server.set("idempotency:elsewhere", PENDING, HOUR);
     server.send::<i64>(&[b"MOVE", b"idempotency:elsewhere", b"3"]);
     server
 }

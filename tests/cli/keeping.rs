@@ -57,11 +57,9 @@ replies = [{{ word = "OK", means = "stored", when = {{}} }}]
 const ALL_KEPT: &str = r#"{"status":"DONE","hash":"{fingerprint}","body":{body_json}{kept}}"#;
 
 fn with_result(result_value: &str) -> Server {
-    let server = Server::start();
-    let folder = server.folder().join(".config/idemctl/schemas/keeper");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("schema.toml"), toml(result_value)).unwrap();
-    server.set("keep:a", r#"{"status":"RUN","hash":"abc","trace":{"id":10000000000000000001},"n":1.0}"#, 200_000);
+    let lock = r#"{"status":"RUN","hash":"abc","trace":{"id":10000000000000000001},"n":1.0}"#;
+    let server = Server::holding(&[("keep:a", lock, 200_000)]);
+    server.describe("keeper", &[("schema.toml", &toml(result_value))]);
     server
 }
 

@@ -2,28 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::Server;
+use crate::support::{DONE, FOREVER, LOCK, PENDING, Server};
 use serde_json::Value;
 
 const TWO_HOURS: u64 = 7_230_000;
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 200_000);
-    server.set("idempotency:order-2", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, TWO_HOURS);
-    server.set("idempotency:order-3", "in-progress", 100_000);
-    server.put("idempotency:order-4", r#"{"status":"PENDING"}"#);
-    server.set("idem:started:pay-1", "worker-7", 20_000);
-    server.set("idem:started:pay-2", "worker-8", 20_000);
-    server.set("idem:result:pay-2", r#"{"statusCode":200,"body":"ok"}"#, TWO_HOURS);
-    server.set("idem:result:pay-3", r#"{"statusCode":500,"body":"","error":"card declined"}"#, TWO_HOURS);
-    server.set("idem:lock:msg-1", "1", 20_000);
-    server.set("idem:done:msg-2", "1", TWO_HOURS);
-    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
-    server.set("idem:web-2", "garbage", 20_000);
-    server.set("bare", r#"{"status":0}"#, 20_000);
-    server.set("unrelated:1", "x", 20_000);
-    server
+    Server::holding(&[
+        ("idempotency:order-1", PENDING, 200_000),
+        ("idempotency:order-2", DONE, TWO_HOURS),
+        ("idempotency:order-3", "in-progress", 100_000),
+        ("idempotency:order-4", PENDING, FOREVER),
+        ("idem:started:pay-1", "worker-7", 20_000),
+        ("idem:started:pay-2", "worker-8", 20_000),
+        ("idem:result:pay-2", r#"{"statusCode":200,"body":"ok"}"#, TWO_HOURS),
+        ("idem:result:pay-3", r#"{"statusCode":500,"body":"","error":"card declined"}"#, TWO_HOURS),
+        ("idem:lock:msg-1", "1", 20_000),
+        ("idem:done:msg-2", "1", TWO_HOURS),
+        ("idem:web-1", LOCK, 20_000),
+        ("idem:web-2", "garbage", 20_000),
+        ("bare", r#"{"status":0}"#, 20_000),
+        ("unrelated:1", "x", 20_000),
+    ])
 }
 
 /// These fields of each record that is listed, in the order of the alphabet.
@@ -91,9 +91,8 @@ fn sorting_keeps_the_first_of_the_order() {
 
 #[test]
 fn the_table_is_for_people() {
-    let server = Server::start();
-    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, TWO_HOURS);
-    server.put("idempotency:order-2", r#"{"status":"PENDING"}"#);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, TWO_HOURS)]);
+    server.put("idempotency:order-2", PENDING);
     let run = server.idemctl(&["list", "--sort", "key", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
 }
@@ -138,10 +137,9 @@ fn many_records_of_two_keys_come_once_each_while_they_complete() {
 
 #[test]
 fn a_body_that_was_read_in_part_is_left_out_and_its_size_told() {
-    let server = Server::start();
     let body = "A".repeat(200);
     let value = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#);
-    server.set("idempotency:long", &value, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:long", &value, TWO_HOURS)]);
     let listed = |more: &[&str]| {
         let words = [&["list", "-o", "jsonl"], more].concat();
         server.idemctl(&words).exits(0).json_lines().remove(0)
@@ -157,9 +155,8 @@ fn a_body_that_was_read_in_part_is_left_out_and_its_size_told() {
 
 #[test]
 fn a_large_value_is_found_whatever_else_is_asked() {
-    let server = Server::start();
     let value = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "A".repeat(70_000));
-    server.set("idempotency:large", &value, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:large", value, TWO_HOURS)]);
     for more in [&[][..], &["--finding", "oversized"], &["--state", "completed"]] {
         let record = server.idemctl(&[&["list", "-o", "jsonl"], more].concat()).exits(0).json_lines().remove(0);
         assert_eq!(record["findings"][0]["code"], "oversized", "{more:?}");
@@ -168,15 +165,12 @@ fn a_large_value_is_found_whatever_else_is_asked() {
 
 #[test]
 fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
-    let server = Server::start();
-    server.fill((0..1_000).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0);
+    let server = Server::filled((0..1_000).map(|index| (format!("idempotency:{index}"), PENDING)), 0);
     let scans = |words: &[&str]| {
         server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
         let started = Instant::now();
         server.idemctl(words);
-        let stats: String = server.send(&[b"INFO", b"commandstats"]);
-        let (_, rest) = stats.split_once("cmdstat_scan:calls=").unwrap();
-        (rest.split(',').next().unwrap().parse::<usize>().unwrap(), started.elapsed())
+        (server.calls("scan"), started.elapsed())
     };
     let sweep = ["sweep", "--orphaned", "--check"];
     for words in [&["list"][..], &sweep, &["purge", "--state", "in-progress", "--all", "--dry-run"]] {
@@ -196,11 +190,9 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
 
 #[test]
 fn what_is_not_here_may_be_in_another_database() {
-    let server = Server::start();
-    server.put("idempotency:here", r#"{"status":"PENDING"}"#);
+    let server = Server::holding(&[("idempotency:here", PENDING, FOREVER)]);
     for words in [&["list"][..], &["stats"], &["inspect", "here"]] {
-        let run = server.idemctl(&[&["-n", "3"], words].concat());
-        run.says("1 Redis key is in database 0: -n 0");
+        server.idemctl(&[&["-n", "3"], words].concat()).says("1 Redis key is in database 0: -n 0");
         assert!(!server.idemctl(words).stderr.contains("in database"), "{words:?}");
     }
 }
@@ -209,7 +201,7 @@ fn what_is_not_here_may_be_in_another_database() {
 fn the_records_of_all_databases_are_listed_with_their_database() {
     let server = Server::start();
     for (key, db) in [("a", "0"), ("b", "3"), ("c", "3")] {
-        server.set(&format!("idempotency:{key}"), r#"{"status":"PENDING"}"#, 60_000);
+        server.set(&format!("idempotency:{key}"), PENDING, 60_000);
         if db != "0" {
             server.send::<i64>(&[b"MOVE", format!("idempotency:{key}").as_bytes(), db.as_bytes()]);
         }

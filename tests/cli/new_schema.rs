@@ -3,19 +3,19 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 
 const LOCK: &str = r#"{"status":"INPROGRESS","startedAt":1795223514263,"by":"w-1"}"#;
 const RESULT: &str =
     r#"{"status":"COMPLETED","response":{"statusCode":201,"body":{"id":1},"headers":{}},"startedAt":1795223514263}"#;
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("pay:v1:order-1", LOCK, 290_500);
-    server.set("pay:v1:order-2", LOCK, 60_000);
-    server.set("pay:v1:order-3", RESULT, 86_399_000);
-    server.put("pay:v1:order-4", r#"{"status":"PARKED","startedAt":1795223514263,"note":null}"#);
-    server
+    Server::holding(&[
+        ("pay:v1:order-1", LOCK, 290_500),
+        ("pay:v1:order-2", LOCK, 60_000),
+        ("pay:v1:order-3", RESULT, 86_399_000),
+        ("pay:v1:order-4", r#"{"status":"PARKED","startedAt":1795223514263,"note":null}"#, FOREVER),
+    ])
 }
 
 fn folder(server: &Server, name: &str) -> PathBuf {

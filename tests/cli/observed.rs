@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Run, Server};
+use crate::support::{FOREVER, Run, Server};
 
 /// As small as a schema gets: the first example of docs/schemas.md.
 const PAYMENTS: &str = r#"format = 2
@@ -49,9 +49,7 @@ fields = { status = "/response/statusCode", body = "/response/body" }
 fn with_schemas() -> Server {
     let server = Server::start();
     for (name, toml) in [("payments", PAYMENTS), ("locks", LOCKS), ("responses", RESPONSES)] {
-        let folder = server.folder().join(".config/idemctl/schemas").join(name);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("schema.toml"), toml).unwrap();
+        server.describe(name, &[("schema.toml", toml)]);
     }
     server
 }
@@ -83,18 +81,15 @@ fn records_are_listed_counted_and_checked() {
     let stats = server.idemctl(&["stats", "-o", "json"]).exits(0);
     assert!(stats.text().contains("payments") && stats.text().contains("responses"), "{}", stats.all());
     server.idemctl(&["check"]).exits(0).shows("OK");
-    let inspected = server.idemctl(&["inspect", "c", "-o", "json"]).exits(0);
-    assert_eq!(inspected.json()["records"][0]["response"]["status"], 201);
-    assert_eq!(inspected.json()["records"][0]["next_request"]["answer"], "unknown");
+    let record = server.idemctl(&["inspect", "c", "-o", "json"]).exits(0).json()["records"][0].clone();
+    assert_eq!((&record["response"]["status"], &record["next_request"]["answer"]), (&201.into(), &"unknown".into()));
     server.idemctl(&["inspect", "a"]).exits(0).shows("unknown: the schema does not describe the begin step");
 }
 
 #[test]
 fn a_stuck_lock_is_found_unlocked_and_swept() {
     let server = with_schemas();
-    for key in ["pay:stuck", "pay:too"] {
-        server.send::<()>(&[b"SET", key.as_bytes(), br#"{"status":"INPROGRESS"}"#]);
-    }
+    server.fill(["pay:stuck", "pay:too"].map(|key| (key, r#"{"status":"INPROGRESS"}"#)), FOREVER);
     server.idemctl(&["check"]).exits(2).shows("2 orphaned locks");
     server.idemctl(&["force-unlock", "stuck", "--yes"]).exits(0).says("nobody knows what becomes of its result");
     assert_eq!(server.get("pay:stuck"), None);

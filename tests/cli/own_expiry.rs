@@ -1,8 +1,6 @@
 //! A library whose client goes by an expiry in the value, whatever TTL the Redis key has: past it the next request takes the
 //! key over.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::support::{Server, backup};
@@ -72,9 +70,7 @@ replies = [{ integer = 1, means = "released", when = { record = "present" } }, {
 
 fn with_schema() -> Server {
     let server = Server::start();
-    let folder = server.folder().join(".config/idemctl/schemas/lambda");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("schema.toml"), TOML).unwrap();
+    server.describe("lambda", &[("schema.toml", TOML)]);
     server
 }
 

@@ -1,9 +1,8 @@
 //! A schema of the operator's own works everywhere a built-in one does, its scripts included.
 
 use std::fs;
-use std::path::Path;
 
-use crate::support::{Server, backup};
+use crate::support::{PENDING, Server, backup};
 use serde_json::json;
 
 /// A one-key JSON schema that keeps an owner, a payload's hash, times and an error, which no built-in one does.
@@ -94,16 +93,14 @@ redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 return 1
 ";
 
-fn install(folder: &Path) {
-    fs::create_dir_all(folder.join("orders")).unwrap();
-    for (file, text) in [("schema.toml", TOML), ("take.lua", TAKE), ("finish.lua", FINISH)] {
-        fs::write(folder.join("orders").join(file), text).unwrap();
-    }
+fn with_schema() -> Server {
+    with(TOML)
 }
 
-fn with_schema() -> Server {
+/// A server, and the schema in these words.
+fn with(toml: &str) -> Server {
     let server = Server::start();
-    install(&server.folder().join(".config/idemctl/schemas"));
+    server.describe("orders", &[("schema.toml", toml), ("take.lua", TAKE), ("finish.lua", FINISH)]);
     server
 }
 
@@ -220,9 +217,7 @@ fn a_deployments_prefix_goes_before_it() {
 
 #[test]
 fn one_that_is_wrong_is_named_with_its_line() {
-    let server = with_schema();
-    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
-    fs::write(&file, TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\"")).unwrap();
+    let server = with(&TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\""));
     let run = server.idemctl(&["list", "--schema", "orders"]).exits(2);
     let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
     run.says(format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder"));
@@ -230,10 +225,7 @@ fn one_that_is_wrong_is_named_with_its_line() {
 
 #[test]
 fn a_prefix_stands_in_place_of_the_schemas_own() {
-    let server = with_schema();
-    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
-    let own = TOML.replace("{prefix}orders:{{key}}:idem\"", "{prefix}{key}\"\nprefix = \"orders:\"");
-    fs::write(&file, own).unwrap();
+    let server = with(&TOML.replace("{prefix}orders:{{key}}:idem\"", "{prefix}{key}\"\nprefix = \"orders:\""));
     let lock = r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#;
     server.set("orders:a", lock, 80_000);
     server.set("eu:b", lock, 80_000);
@@ -244,10 +236,8 @@ fn a_prefix_stands_in_place_of_the_schemas_own() {
 
 #[test]
 fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
-    let server = with_schema();
-    let file = server.folder().join(".config/idemctl/schemas/orders/schema.toml");
     let bare = TOML.replace("{prefix}orders", "orders").replacen("keys = [\"{record}\"]", "keys = [\"{key}\"]", 1);
-    fs::write(&file, bare).unwrap();
+    let server = with(&bare);
     let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
     let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
     run.says(format!("--prefix: {why}"));
@@ -268,21 +258,18 @@ fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
 #[test]
 fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
     let server = with_schema();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    server.set("idempotency:k", PENDING, 60_000);
     server.set("orders:{a}:idem", late("held", 10), 60_000);
-    let folder = server.folder().join(".config/idemctl/schemas");
-    fs::create_dir(folder.join("go-middleware")).unwrap();
-    fs::write(folder.join("go-middleware/schema.toml"), "name = 7\n").unwrap();
+    server.describe("go-middleware", &[("schema.toml", "name = 7\n")]);
     let run = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
     run.says("warning: schema go-middleware is left out: ").says("schema.toml:1");
     let schemas: Vec<_> = run.json_lines().iter().map(|line| line["schema"].clone()).collect();
     assert_eq!(schemas, ["orders"], "{}", run.all());
     server.idemctl(&["list", "--schema", "go-middleware"]).exits(2).says("schema.toml:1");
     // What `schema check` refuses is not loaded, although the file can be read.
-    let toml = folder.join("orders/schema.toml");
-    let text = fs::read_to_string(&toml).unwrap();
-    fs::write(&toml, text.replace(r#"lock_value = '{"s":"held""#, r#"lock_value = '{"s":"done""#)).unwrap();
-    server.idemctl(&["schema", "check", folder.join("orders").to_str().unwrap()]).exits(1);
+    let wrong = TOML.replace(r#"lock_value = '{"s":"held""#, r#"lock_value = '{"s":"done""#);
+    let folder = server.describe("orders", &[("schema.toml", &wrong)]);
+    server.idemctl(&["schema", "check", folder.to_str().unwrap()]).exits(1);
     server.idemctl(&["list", "--schema", "orders"]).exits(2);
     server.idemctl(&["list"]).exits(0).says("schema orders is left out");
 }

@@ -1,6 +1,5 @@
 //! Steps by hand under a schema of one's own: plain commands, several calls a step, an owner that nobody checks.
 
-use std::fs;
 use std::path::Path;
 
 use crate::support::{Server, proxy};
@@ -76,9 +75,7 @@ const COMPLETE: [&str; 9] = ["complete", "k", "--schema", "payments", "--yes", "
 
 fn with_schema() -> Server {
     let server = Server::start();
-    let folder = server.folder().join(".config/idemctl/schemas/payments");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("schema.toml"), TOML).unwrap();
+    let folder = server.describe("payments", &[("schema.toml", TOML)]);
     server.idemctl(&["schema", "check", folder.to_str().unwrap()]).exits(0);
     server
 }
@@ -115,11 +112,7 @@ fn an_owner_that_nobody_checks_has_to_be_the_locks_all_the_same() {
 fn what_comes_between_two_calls_is_told_as_a_part() {
     let server = with_schema();
     server.set("pay:lock:k", "w-7", 20_000);
-    let socket = server.socket();
-    let socket = proxy::acts_at(&server, "\nDEL\r", move || {
-        let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
-        redis::cmd("SET").arg("pay:lock:k").arg("w-8").exec(&mut client.get_connection().unwrap()).unwrap();
-    });
+    let socket = proxy::sends_at(&server, "\nDEL\r", &["SET", "pay:lock:k", "w-8"]);
     server.through(&socket, &COMPLETE).exits(3).says("1 of the step's 2 calls were made");
     assert_eq!(text(&server, "pay:lock:k"), "w-8", "the new worker's lock stays");
     let audit = server.audited();
@@ -130,11 +123,7 @@ fn what_comes_between_two_calls_is_told_as_a_part() {
 #[test]
 fn a_result_that_comes_between_two_calls_that_only_read_is_a_change() {
     let server = with_schema();
-    let socket = server.socket();
-    let socket = proxy::acts_at(&server, "\nNX\r", move || {
-        let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
-        redis::cmd("SET").arg("pay:done:k").arg(r#"{"code":1}"#).exec(&mut client.get_connection().unwrap()).unwrap();
-    });
+    let socket = proxy::sends_at(&server, "\nNX\r", &["SET", "pay:done:k", r#"{"code":1}"#]);
     server.through(&socket, &["begin", "k", "--schema", "payments", "--yes"]).exits(8);
     assert_eq!(server.get("pay:lock:k"), None, "no lock beside the result");
 }
@@ -142,9 +131,8 @@ fn a_result_that_comes_between_two_calls_that_only_read_is_a_change() {
 #[test]
 fn a_reply_that_the_schema_does_not_list_is_no_success() {
     let server = with_schema();
-    let file = server.folder().join(".config/idemctl/schemas/payments/schema.toml");
-    fs::write(&file, TOML.replace("{ integer = 1, means = \"released\"", "{ integer = 9, means = \"released\""))
-        .unwrap();
+    let other = TOML.replace("{ integer = 1, means = \"released\"", "{ integer = 9, means = \"released\"");
+    server.describe("payments", &[("schema.toml", &other)]);
     server.set("pay:lock:k", "w-7", 20_000);
     let run = server.idemctl(&["release", "k", "--schema", "payments", "--yes", "-o", "json"]).exits(1);
     assert_eq!(run.json()["outcome"], "unknown-reply");
@@ -163,8 +151,7 @@ fn looks_first() -> String {
 #[test]
 fn a_lock_taken_for_a_step_of_several_calls_goes_with_its_end() {
     let server = with_schema();
-    let file = server.folder().join(".config/idemctl/schemas/payments/schema.toml");
-    fs::write(&file, looks_first()).unwrap();
+    server.describe("payments", &[("schema.toml", &looks_first())]);
     server.idemctl(&COMPLETE).exits(1);
     let run = server.idemctl(&[&COMPLETE[..], &["--create", "--owner", "w-7"]].concat()).exits(0);
     assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "{}", run.all());
@@ -172,11 +159,9 @@ fn a_lock_taken_for_a_step_of_several_calls_goes_with_its_end() {
     // Its last call refuses: what was there before is there again.
     let refuses =
         looks_first().replace("{ integer = 1, means = \"stored\", when = {} }", "{ integer = 1, means = \"refused\" }");
-    fs::write(
-        &file,
-        refuses.replace("{ integer = 0, means = \"stored\" }", "{ integer = 0, means = \"stored\", when = {} }"),
-    )
-    .unwrap();
+    let refuses =
+        refuses.replace("{ integer = 0, means = \"stored\" }", "{ integer = 0, means = \"stored\", when = {} }");
+    server.describe("payments", &[("schema.toml", &refuses)]);
     let run = server.idemctl(&[&COMPLETE[..], &["--replace", "--owner", "w-8"]].concat()).exits(1);
     assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "{}", run.all());
     assert_eq!(server.get("pay:lock:k"), None);

@@ -1,6 +1,6 @@
 //! A deployment's prefix: every built-in schema takes one, and every command works at the Redis keys that come of it.
 
-use crate::support::{Run, Server, wire};
+use crate::support::{LOCK, PENDING, Run, Server, wire};
 use idemctl::domain::schema::Schema;
 use serde_json::Value;
 
@@ -119,8 +119,8 @@ fn a_context_states_the_prefix_of_each_schema() {
     let server = in_context(
         "[contexts.eu.deployment.express]\nprefix = \"shop:\"\n[contexts.eu.deployment.go-middleware]\nprefix = \"eu:\"\n",
     );
-    server.set("shop:idem:a", r#"{"status":"IN_PROGRESS"}"#, 20_000);
-    server.set("eu:idempotency:b", r#"{"status":"PENDING"}"#, 20_000);
+    server.set("shop:idem:a", LOCK, 20_000);
+    server.set("eu:idempotency:b", PENDING, 20_000);
     server.set("idem:started:c", "w-7", 20_000);
     let listed = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
     let mut told: Vec<_> =
@@ -149,7 +149,7 @@ fn a_contexts_own_prefix_is_for_schemas_whose_templates_write_one() {
     let server = in_context("[contexts.eu]\nprefix = \"pay:\"\n");
     server.set("pay:a", r#"{"status":0}"#, 20_000);
     server.set("idem:started:b", "w-7", 20_000);
-    server.set("idem:c", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.set("idem:c", LOCK, 20_000);
     let told = |key: &str| record(&server.idemctl(&["inspect", key, "-o", "json"]).exits(0))["schema"].clone();
     assert_eq!([told("a"), told("b"), told("c")], ["go-chi", "event-driven", "express"]);
 }

@@ -1,17 +1,11 @@
 //! What is asked on a terminal, from the outside: a terminal of the test's own, keys pressed as a person does.
 
 use crate::support::terminal::{answered, on_terminal};
-use crate::support::{Server, binary, idemctl};
-
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{DONE, FOREVER, LOCK, PENDING, Server, binary, idemctl};
 
 /// A result, and a lock that never expires.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:done", DONE, 3_600_000);
-    server.put("idempotency:stuck", PENDING);
-    server
+    Server::holding(&[("idempotency:done", DONE, 3_600_000), ("idempotency:stuck", PENDING, FOREVER)])
 }
 
 fn is_there(server: &Server, key: &str) -> bool {
@@ -24,14 +18,11 @@ fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
     let name = format!("{}/0", server.socket().display());
     let purge = || on_terminal(server.command(), &["purge", "--all"]);
     for typed in ["\r", "y\r", "yes\r", "localhost\r"] {
-        let (shown, code) = answered(purge(), "to go ahead", typed);
-        assert_eq!(code, 2, "{shown}");
-        assert!(shown.contains("not confirmed; nothing was changed"), "{shown}");
+        answered(purge(), "to go ahead", typed).exits(2).shows("not confirmed; nothing was changed");
     }
     assert!(is_there(&server, "idempotency:done"));
-    let (shown, code) = answered(purge(), "Purge this record?", &format!("{name}\r"));
-    assert_eq!(code, 0, "{shown}");
-    assert!(shown.contains("1 of 1 records purged; backup: "), "{shown}");
+    let run = answered(purge(), "Purge this record?", &format!("{name}\r")).exits(0);
+    run.shows("1 of 1 records purged; backup: ");
     assert!(!is_there(&server, "idempotency:done"));
 }
 
@@ -41,12 +32,10 @@ fn a_lock_is_released_on_yes_and_stays_on_no() {
         let server = seeded();
         // Ctrl-D is no, also behind a bare `y`: only Enter answers.
         for no in ["n\r", "\r", "\x04", "y\x04\x04"] {
-            let (shown, code) = answered(on_terminal(server.command(), words), "[y/N]", no);
-            assert_eq!(code, 2, "{shown}");
+            answered(on_terminal(server.command(), words), "[y/N]", no).exits(2);
         }
         assert!(is_there(&server, "idempotency:stuck"));
-        let (shown, code) = answered(on_terminal(server.command(), words), "[y/N]", "y\r");
-        assert_eq!(code, 0, "{shown}");
+        answered(on_terminal(server.command(), words), "[y/N]", "y\r").exits(0);
         assert!(!is_there(&server, "idempotency:stuck"));
     }
 }
@@ -60,9 +49,7 @@ fn keys_on_stdin_are_asked_about_on_the_terminal() {
         let mut shell = std::process::Command::new("sh");
         shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
         let line = format!("printf 'stuck\\nother\\n' | {} force-unlock -", binary().display());
-        let session = on_terminal(shell, &["-c", &line]);
-        let (shown, ended) = answered(session, "Remove these 2 locks?", typed);
-        assert_eq!(ended, code, "{shown}");
+        answered(on_terminal(shell, &["-c", &line]), "Remove these 2 locks?", typed).exits(code);
         assert_eq!(is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:other"), code != 0);
     }
 }
@@ -74,8 +61,7 @@ fn an_answer_before_the_question_is_none() {
     let mut session = on_terminal(server.command(), &["sweep", "--orphaned", "--grace", "1s"]);
     session.send("y\r").unwrap();
     session.flush().unwrap();
-    let (shown, code) = answered(session, "[y/N]", "n\r");
-    assert_eq!(code, 2, "{shown}");
+    answered(session, "[y/N]", "n\r").exits(2);
     assert!(is_there(&server, "idempotency:stuck"));
 }
 
@@ -83,9 +69,8 @@ fn an_answer_before_the_question_is_none() {
 fn ctrl_c_at_a_question_changes_nothing_and_leaves_the_cursor_visible() {
     let server = seeded();
     for words in [&["purge", "--all"][..], &["sweep", "--orphaned"], &["force-unlock", "stuck"]] {
-        let (shown, code) = answered(on_terminal(server.command(), words), "(/", "\x03");
-        assert_eq!(code, 130, "{words:?}: {shown}");
-        assert!(shown.contains("nothing was changed"), "{words:?}: {shown}");
+        let run = answered(on_terminal(server.command(), words), "(/", "\x03").exits(130);
+        let shown = run.shows("nothing was changed").text();
         let (hidden, visible) = (shown.rfind("\x1b[?25l"), shown.rfind("\x1b[?25h"));
         assert!(visible >= hidden, "{words:?}: {shown:?}");
     }
@@ -107,7 +92,7 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
     let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
     let backup = server.folder().join("backup.jsonl").display().to_string();
     server.set("idempotency:gone", DONE, 3_600_000);
-    server.set("idem:held", r#"{"status":"IN_PROGRESS"}"#, 30_000);
+    server.set("idem:held", LOCK, 30_000);
     server.idemctl(&["purge", "--match", "gone", "--all", "--yes", "--backup", &backup]).exits(0);
     let step = ["--schema", "go-middleware"];
     for words in [
@@ -123,15 +108,13 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
             let mut session = on(&[words, yes].concat());
             // In its colour, on a line before anything else, and in the question.
             session.exp_string("\x1b[1m\x1b[31mprod\x1b[0m at ").unwrap();
-            let (shown, code) = answered(session, "Type `prod` to go ahead", typed);
-            assert_eq!(code, 2, "{words:?}: {shown}");
-            assert!(shown.contains("not confirmed; nothing was changed"), "{words:?}: {shown}");
+            let run = answered(session, "Type `prod` to go ahead", typed).exits(2);
+            run.shows("not confirmed; nothing was changed");
         }
     }
     assert!(is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:done"));
     assert!(!is_there(&server, "idempotency:new") && !is_there(&server, "idempotency:gone"));
-    let (shown, code) = answered(on(&["force-unlock", "stuck"]), "Type `prod` to go ahead", "prod\r");
-    assert_eq!(code, 0, "{shown}");
+    answered(on(&["force-unlock", "stuck"]), "Type `prod` to go ahead", "prod\r").exits(0);
     assert!(!is_there(&server, "idempotency:stuck"));
 }
 
@@ -143,12 +126,10 @@ fn an_owner_and_a_password_are_asked_for_with_the_contexts_name() {
     let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
     let mut session = on(&["complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""]);
     session.exp_string("Whose lock is it?").unwrap();
-    let (shown, code) = answered(session, "prod", "\r");
-    assert_eq!(code, 2, "{shown}");
+    answered(session, "prod", "\r").exits(2);
     server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"s3cret"]);
     let mut session = on(&["--askpass", "list"]);
     session.exp_string("Password for ").unwrap();
-    let (shown, code) = answered(session, "prod", "s3cret\r");
-    assert_eq!(code, 0, "{shown}");
-    assert!(!shown.contains("s3cret"), "{shown}");
+    let run = answered(session, "prod", "s3cret\r").exits(0);
+    assert!(!run.text().contains("s3cret"), "{}", run.all());
 }

@@ -1,8 +1,7 @@
 //! What a read-only or a protected context keeps from every command that changes records.
 
-use crate::support::{Home, Server, program};
+use crate::support::{Home, LOCK, Server, program};
 
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// Every command that changes records, on what [`seeded`] puts there.
@@ -23,8 +22,7 @@ const PROTECTED: &str = "protected = true";
 
 /// A lock without expiry, a result, and a backup of a lock that is gone.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idem:gone", LOCK, 1_000_000);
+    let server = Server::holding(&[("idem:gone", LOCK, 1_000_000)]);
     server.idemctl(&["force-unlock", "gone", "--schema", "express", "--yes", "--backup", "backup"]).exits(0);
     server.put("idem:stuck", LOCK);
     server.set("idem:held", LOCK, 1_000_000);

@@ -143,9 +143,7 @@ fn without_a_server_program_the_steps_are_not_run_and_that_is_said() {
 #[test]
 fn what_the_schema_finds_in_real_data_is_counted() {
     let server = with(SOUND, TAKE);
-    for number in 0..5 {
-        server.set(&format!("mine:d{number}"), "done", 80_000_000);
-    }
+    server.fill((0..5).map(|number| (format!("mine:d{number}"), "done")), 80_000_000);
     server.set("mine:r", r#"{"status":"RUN","at":1}"#, 30_000);
     server.set("mine:torn", r#"{"status":"#, 30_000);
     server.set("mine:other", r#"{"status":"RUN","at":1,"user":"ann"}"#, 30_000);

@@ -1,6 +1,6 @@
 //! The options that choose records mean the same wherever records are chosen.
 
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 
 const HOUR: u64 = 3_600_000;
 
@@ -10,8 +10,7 @@ fn result(status: u16, body: &str) -> String {
 
 /// Results of event-driven, of which the schema's default TTL is a day, and locks of two owners.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idem:result:ok", result(201, "paid"), 20 * HOUR);
+    let server = Server::holding(&[("idem:result:ok", result(201, "paid"), 20 * HOUR)]);
     server.set("idem:result:bad", result(503, "try later"), 23 * HOUR);
     server.set("idem:result:odd", result(500, "boom"), 23 * HOUR);
     server.set("idem:started:a", "worker-7", 20_000);
@@ -72,9 +71,7 @@ fn a_fingerprint_chooses_the_requests_with_one_payload() {
 
 #[test]
 fn sweep_and_check_leave_out_what_the_options_leave_out() {
-    let server = Server::start();
-    server.send::<()>(&[b"SET", b"idem:started:a", b"worker-7"]);
-    server.send::<()>(&[b"SET", b"idem:started:b", b"batch-1"]);
+    let server = Server::holding(&[("idem:started:a", "worker-7", FOREVER), ("idem:started:b", "batch-1", FOREVER)]);
     for (options, count) in [(&["--owner", "worker-*"][..], 1), (&["--match", "b"], 1), (&["--ttl-below", "1h"], 0)] {
         let swept = server.idemctl(&[&["sweep", "--orphaned", "--dry-run", "-o", "json"], options].concat()).exits(0);
         assert_eq!(swept.json()["total"], count, "{options:?}");
@@ -97,9 +94,8 @@ fn a_purge_of_new_records_needs_a_stated_ttl() {
 
 #[test]
 fn a_body_is_searched_whole() {
-    let server = Server::start();
     let long = format!("{}needle", "x".repeat(300_000));
-    server.set("idem:result:long", result(200, &long), HOUR);
+    let server = Server::holding(&[("idem:result:long", result(200, &long), HOUR)]);
     server.set("idem:result:short", result(200, "xx"), HOUR);
     assert_eq!(listed(&server, &["--body-contains", "needle"]), ["long"]);
     let words = ["purge", "--schema", "event-driven", "--body-contains", "needle", "--yes"];

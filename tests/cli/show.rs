@@ -1,13 +1,13 @@
 //! How `list` shows records: for people, spreadsheets and programs.
 
-use crate::support::{Runs as _, Server};
+use crate::support::{FOREVER, PENDING, Runs as _, Server};
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idem:started:a", "worker-7-with-a-name-that-is-longer-than-any-column", 20_000);
-    server.set("idem:result:b,\"c\"", r#"{"statusCode":201,"body":"paid"}"#, 80_000_000);
-    server.put("idem:started:stuck", "worker-8");
-    server
+    Server::holding(&[
+        ("idem:started:a", "worker-7-with-a-name-that-is-longer-than-any-column", 20_000),
+        ("idem:result:b,\"c\"", r#"{"statusCode":201,"body":"paid"}"#, 80_000_000),
+        ("idem:started:stuck", "worker-8", FOREVER),
+    ])
 }
 
 fn sorted(server: &Server, options: &[&str]) -> String {
@@ -84,8 +84,7 @@ fn json_has_the_moments_beside_the_times() {
 /// Rule: a terminal that speaks no UTF-8 is shown none of idemctl's own signs; data stays as it is.
 #[test]
 fn without_utf8_all_signs_are_ascii() {
-    let server = Server::start();
-    server.put("idempotency:k", r#"{"status":"PENDING"}"#);
+    let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     let shown =
         |locale: (&str, &str), words: &[&str]| server.command().env(locale.0, locale.1).args(words).run().exits(0);
     for words in [&["inspect", "k"][..], &["list"], &["stats"], &["simulate", "list"]] {
@@ -96,15 +95,14 @@ fn without_utf8_all_signs_are_ascii() {
     }
     shown(("LC_ALL", "C"), &["inspect", "k"]).shows("-> make sure");
     shown(("LC_ALL", "C.UTF-8"), &["inspect", "k"]).shows("→ make sure");
-    server.put("idempotency:é", r#"{"status":"PENDING"}"#);
+    server.put("idempotency:é", PENDING);
     shown(("LC_ALL", "C"), &["list", "-o", "csv"]).shows("é");
 }
 
 /// Rule: every command paints with the first six colours of the terminal, which its owner chose to be readable.
 #[test]
 fn all_commands_paint_with_the_colours_of_the_terminal() {
-    let server = Server::start();
-    server.put("idempotency:k", r#"{"status":"PENDING"}"#);
+    let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     server.put("idempotency:bad", "{{{");
     let socket = server.socket().display().to_string();
     let race = ["race", "--schema", "express", "--rounds", "2", "--concurrency", "2", "-s", &socket];

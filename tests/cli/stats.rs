@@ -5,13 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 
-use crate::support::Server;
+use crate::support::{DONE, PENDING, Server};
 
 fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:shop:order-1", r#"{"status":"PENDING"}"#, 20_000);
+    let server = Server::holding(&[("idempotency:shop:order-1", PENDING, 20_000)]);
     server.send::<()>(&[b"SET", b"idempotency:shop:order-2", br#"{"status":"PENDING"}"#]);
-    let result = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+    let result = DONE;
     server.set("idempotency:web:order-3", result, 7_200_000);
     server.set("idempotency:web:order-4", "garbage", 7_200_000);
     server.set("idem:started:a", "worker-7", 20_000);

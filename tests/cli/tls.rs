@@ -6,10 +6,9 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use crate::support::certificates::{Authority, Pair};
-use crate::support::{Run, Runs, Server, fault, free_port, idemctl};
+use crate::support::{LOCK, PENDING, Run, Runs, Server, fault, free_port, idemctl};
 
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
-const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
 /// The names of the server's certificate, where nothing else is said.
 const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1"];
@@ -250,7 +249,7 @@ fn a_step_whose_reply_tls_cannot_read_is_read_back_and_keeps_its_backup() {
     let ca = secure.authority.ca();
     let (mut made, mut not_made) = (0, 0);
     for which in 6..30 {
-        secure.set("idempotency:stuck", r#"{"status":"PENDING"}"#);
+        secure.set("idempotency:stuck", PENDING);
         let port = fault::garbled(secure.port, which).to_string();
         let backup = format!("b{which}");
         let step = ["complete", "stuck", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];

@@ -5,10 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use rustix::process::Signal;
 
 use crate::support::terminal::{ends, on_terminal};
-use crate::support::{Running as _, Runs as _, Server, until};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+use crate::support::{DONE, PENDING, Running as _, Runs as _, Server, until};
 
 /// A command that looks every 20 ms, started on a server; `act` is done once a line of the first look is there.
 #[track_caller]
@@ -23,9 +20,8 @@ fn watched(server: &Server, words: &[&str], act: impl FnOnce()) -> (Vec<String>,
 
 #[test]
 fn inspect_ends_when_what_is_awaited_came_and_when_it_cannot_come_any_more() {
-    let server = Server::start();
     let wait = ["inspect", "k", "-w", "20ms", "--until", "completed", "-o", "jsonl"];
-    server.set("idempotency:k", PENDING, 600_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let (lines, code) = watched(&server, &wait, || server.set("idempotency:k", DONE, 600_000));
     assert_eq!((lines.len(), code), (2, 0), "{lines:?}");
     server.set("idempotency:k", PENDING, 600_000);
@@ -37,8 +33,7 @@ fn inspect_ends_when_what_is_awaited_came_and_when_it_cannot_come_any_more() {
 /// Rule: a wait has an end.
 #[test]
 fn what_does_not_come_in_time_is_a_no() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, 600_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let wait = ["--until", "completed", "--within", "50ms"];
     server.idemctl(&[&["inspect", "k"], &wait[..]].concat()).exits(1).says("not completed within 50ms");
     server.idemctl(&[&["list"], &wait[..]].concat()).exits(1).says("not completed within 50ms");
@@ -50,9 +45,7 @@ fn what_does_not_come_in_time_is_a_no() {
 
 #[test]
 fn several_keys_are_followed_until_all_are_done() {
-    let server = Server::start();
-    server.set("idempotency:a", DONE, 600_000);
-    server.set("idempotency:b", PENDING, 600_000);
+    let server = Server::holding(&[("idempotency:a", DONE, 600_000), ("idempotency:b", PENDING, 600_000)]);
     let words = ["inspect", "a", "b", "-w", "20ms", "--until", "completed", "-o", "jsonl"];
     let (lines, code) = watched(&server, &words, || server.set("idempotency:b", DONE, 600_000));
     assert_eq!((lines.len(), code), (3, 0), "{lines:?}");
@@ -60,8 +53,7 @@ fn several_keys_are_followed_until_all_are_done() {
 
 #[test]
 fn a_list_waits_until_no_lock_is_left() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, 600_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let words = ["list", "--state", "in-progress", "-w", "20ms", "--until", "absent", "-o", "name"];
     let (lines, code) = watched(&server, &words, || server.set("idempotency:k", DONE, 600_000));
     assert_eq!((lines[0].as_str(), code), ("k", 0), "{lines:?}");
@@ -79,8 +71,7 @@ fn what_has_no_end_is_no_json_document_and_no_time_is_none() {
 /// Rule: a look takes the place of the one before in one write, and nothing of it is left.
 #[test]
 fn on_a_terminal_each_look_is_painted_over_the_one_before() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, 600_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     for words in [&["list", "-w", "20ms"][..], &["stats", "-w", "20ms"], &["inspect", "-w", "20ms", "k"]] {
         let mut session = on_terminal(server.command(), words);
         for _ in 0..3 {
@@ -90,9 +81,7 @@ fn on_a_terminal_each_look_is_painted_over_the_one_before() {
             assert!(frame.trim_end_matches("\r\n").split("\r\n").all(|line| line.ends_with("\x1b[K")), "{frame:?}");
         }
         session.send_control('c').unwrap();
-        let (shown, code) = ends(session);
-        assert_eq!(code, 130, "{shown}");
-        assert!(shown.contains("error: "), "{shown:?}");
+        let shown = ends(session).exits(130).shows("error: ").text();
         let spinner = ['⠁', '⠋', '⠙', '⠹'];
         assert!(!shown.contains(spinner), "{shown:?}");
     }
@@ -100,8 +89,7 @@ fn on_a_terminal_each_look_is_painted_over_the_one_before() {
 
 #[test]
 fn figures_are_appended_where_nobody_watches() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, 600_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let file = server.folder().join("frames");
     let mut child = server.command();
     child.args(["stats", "-w", "20ms", "-o", "jsonl"]).stdout(std::fs::File::create(&file).unwrap());

@@ -3,17 +3,22 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::PENDING;
 use crate::support::cluster::Cluster;
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
+const RESULT: &str = r#"{"statusCode":200,"body":""}"#;
+
+/// A cluster with so many results.
+fn filled(count: usize) -> Cluster {
+    let cluster = Cluster::start(3);
+    cluster.fill((0..count).map(|number| (format!("idempotency:k{number}"), DONE)), 80_000_000);
+    cluster
+}
 
 #[test]
 fn a_key_is_found_on_whichever_node_it_is() {
-    let cluster = Cluster::start(3);
-    for number in 0..12 {
-        cluster.set(&format!("idempotency:k{number}"), DONE, 60_000);
-    }
+    let cluster = filled(12);
     for number in 0..12 {
         for node in 0..3 {
             let run = cluster.idemctl_at(node, &["inspect", &format!("k{number}"), "-o", "json"]).exits(0);
@@ -30,7 +35,7 @@ fn a_key_is_found_on_whichever_node_it_is() {
 fn a_record_of_two_keys_in_two_slots_is_read_in_two_steps_and_says_so() {
     let cluster = Cluster::start(3);
     cluster.set("idem:started:a", "worker-7", 20_000);
-    cluster.set("idem:result:b", r#"{"statusCode":200,"body":""}"#, 60_000);
+    cluster.set("idem:result:b", RESULT, 60_000);
     let run = cluster.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0);
     let record = &run.json()["records"][0];
     assert_eq!((&record["state"], &record["owner"]), (&"in-progress".into(), &"worker-7".into()), "{}", run.all());
@@ -42,13 +47,10 @@ fn a_record_of_two_keys_in_two_slots_is_read_in_two_steps_and_says_so() {
 #[test]
 fn a_list_holds_the_records_of_all_nodes() {
     let cluster = Cluster::start(3);
-    for number in 0..60 {
-        cluster.set(&format!("idempotency:k{number}"), if number % 3 == 0 { PENDING } else { DONE }, 60_000);
-        cluster.set(&format!("idem:started:m{number}"), "w", 20_000);
-    }
-    for number in 0..20 {
-        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
-    }
+    let value = |number| if number % 3 == 0 { PENDING } else { DONE };
+    cluster.fill((0..60).map(|number| (format!("idempotency:k{number}"), value(number))), 60_000);
+    cluster.fill((0..60).map(|number| (format!("idem:started:m{number}"), "w")), 20_000);
+    cluster.fill((0..20).map(|number| (format!("idem:result:m{number}"), RESULT)), 60_000);
     let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(0);
     let mut keys: Vec<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
     keys.sort();
@@ -75,9 +77,8 @@ fn a_lock_is_removed_wherever_it_is_and_comes_back_from_the_backup() {
 #[test]
 fn a_purge_removes_from_all_nodes_what_it_chose() {
     let cluster = Cluster::start(3);
-    for number in 0..300 {
-        cluster.set(&format!("idempotency:k{number}"), if number % 10 == 0 { PENDING } else { DONE }, 60_000);
-    }
+    let value = |number| if number % 10 == 0 { PENDING } else { DONE };
+    cluster.fill((0..300).map(|number| (format!("idempotency:k{number}"), value(number))), 60_000);
     let run =
         cluster.idemctl(&["purge", "--schema", "go-middleware", "--state", "completed", "--yes", "--backup", "b"]);
     run.exits(0).says("270 of 270 records purged");
@@ -90,15 +91,13 @@ fn a_purge_removes_from_all_nodes_what_it_chose() {
 #[test]
 fn a_purge_removes_results_whose_locks_would_be_on_other_nodes() {
     let cluster = Cluster::start(3);
-    for number in 0..50 {
-        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
-    }
+    cluster.fill((0..50).map(|number| (format!("idem:result:m{number}"), RESULT)), 60_000);
     for words in [&["--yes", "--max", "20"][..], &["--yes", "--rate", "1000/s"]] {
         let run = cluster.idemctl(&[&["purge", "--all", "--schema", "event-driven"], words].concat());
         assert!(run.code == 2 || run.stderr.contains("50 of 50 records purged"), "{words:?}: {}", run.all());
         assert_eq!(cluster.size(), if run.code == 2 { 50 } else { 0 });
     }
-    cluster.set("idem:result:m", r#"{"statusCode":200,"body":""}"#, 60_000);
+    cluster.set("idem:result:m", RESULT, 60_000);
     cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
     assert_eq!(cluster.size(), 0);
 }
@@ -106,10 +105,8 @@ fn a_purge_removes_results_whose_locks_would_be_on_other_nodes() {
 #[test]
 fn a_leftover_lock_goes_alone_and_only_while_its_result_is_there() {
     let cluster = Cluster::start(3);
-    for number in 0..10 {
-        cluster.set(&format!("idem:started:m{number}"), "worker", 20_000);
-        cluster.set(&format!("idem:result:m{number}"), r#"{"statusCode":200,"body":""}"#, 60_000);
-    }
+    cluster.fill((0..10).map(|number| (format!("idem:started:m{number}"), "worker")), 20_000);
+    cluster.fill((0..10).map(|number| (format!("idem:result:m{number}"), RESULT)), 60_000);
     let run =
         cluster.idemctl(&["sweep", "--include", "leftover-lock", "--grace", "100ms", "--yes", "--no-backup"]).exits(0);
     run.says("10");
@@ -149,10 +146,7 @@ fn races_are_run_on_one_master_by_the_schemas_that_can() {
 
 #[test]
 fn a_node_that_is_down_makes_a_list_partial_and_is_named() {
-    let mut cluster = Cluster::start(3);
-    for number in 0..30 {
-        cluster.set(&format!("idempotency:k{number}"), DONE, 60_000);
-    }
+    let mut cluster = filled(30);
     let on_second = (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
     cluster.kill(1);
     let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(3);
@@ -184,18 +178,9 @@ fn while_slots_move<T>(cluster: &Cluster, work: impl FnOnce() -> T) -> (T, u16) 
     })
 }
 
-fn fill(cluster: &Cluster, count: usize) {
-    for node in 0..3 {
-        let keys = (0..count).map(|number| format!("idempotency:k{number}"));
-        let own = keys.filter(|redis_key| cluster.owner(redis_key) == node);
-        cluster.node(node).fill(own.map(|redis_key| (redis_key, DONE)), 80_000_000);
-    }
-}
-
 #[test]
 fn a_list_misses_nothing_while_slots_are_moved() {
-    let cluster = Cluster::start(3);
-    fill(&cluster, 20_000);
+    let cluster = filled(20_000);
     let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&["list", "-o", "jsonl"]).exits(0));
     let keys: BTreeSet<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
     assert!(moved > 0, "no slot was moved meanwhile");
@@ -204,8 +189,7 @@ fn a_list_misses_nothing_while_slots_are_moved() {
 
 #[test]
 fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() {
-    let cluster = Cluster::start(3);
-    fill(&cluster, 20_000);
+    let cluster = filled(20_000);
     let purge = ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", "b"];
     let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&purge));
     assert!(moved > 0, "no slot was moved meanwhile");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Hook};
-use crate::support::{self, Run, Running, Runs, Signal, signal};
+use crate::support::{self, PENDING, Run, Running, Runs, Signal, signal};
 
 const MASTERS: usize = 3;
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
@@ -47,10 +47,7 @@ fn purge<'a>(file: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn a_walk_goes_to_the_replicas_where_asked_to_and_a_replica_s_name_will_do() {
     let cluster = filled(300);
-    let scans = |node: usize| {
-        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut cluster.connect(node)).unwrap();
-        info.contains("cmdstat_scan")
-    };
+    let scans = |node: usize| cluster.node(node).calls("scan") > 0;
     let run = cluster.idemctl(&["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
     assert_eq!(listed(&run).len(), 300, "{}", run.all());
     assert_eq!((0..2 * MASTERS).map(scans).collect::<Vec<_>>(), [false, false, false, true, true, true]);
@@ -85,9 +82,7 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
     };
     let there = on(1).next().unwrap();
     let [taken, completed]: [String; 2] = on(2).take(2).collect::<Vec<_>>().try_into().unwrap();
-    for redis_key in [&there, &taken, &completed] {
-        cluster.set(redis_key, r#"{"status":"PENDING"}"#, LONG);
-    }
+    cluster.fill([&there, &taken, &completed].map(|redis_key| (redis_key, PENDING)), LONG);
     let (once, during) = (AtomicBool::new(false), Arc::downgrade(&cluster));
     let (anew, stored) = (taken.clone(), completed.clone());
     let way = fault::hooked(cluster.node(2), move |sent| {
@@ -98,7 +93,7 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
         Hook::Then(Box::new(move || {
             cluster.fail_over(1);
             cluster.until_known(MASTERS + 1);
-            cluster.set(&anew, r#"{"status":"PENDING"}"#, 300_000);
+            cluster.set(&anew, PENDING, 300_000);
             cluster.set(&stored, DONE, 300_000);
         }))
     });
@@ -107,7 +102,7 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
     let run = cluster.idemctl(&[&words[..], &stated].concat()).exits(3);
     run.says("a failover came in between").says("3 of 3");
-    assert_eq!(cluster.get(&taken).as_deref(), Some(r#"{"status":"PENDING"}"#), "a live worker's lock: {}", run.all());
+    assert_eq!(cluster.get(&taken).as_deref(), Some(PENDING), "a live worker's lock: {}", run.all());
     assert_eq!(cluster.get(&completed).as_deref(), Some(DONE));
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 3);
     let audit = cluster.idemctl(&["audit", "-o", "jsonl"]).json_lines();

@@ -176,8 +176,7 @@ fn every_state_that_a_library_writes_is_read_as_the_library_reads_it() {
 
 #[test]
 fn a_library_is_tried_where_somebody_names_it_and_nowhere_else() {
-    let server = Server::start();
-    server.set("node-idempotency:POST:/payments:pay-1", r#"{"status":"IN_PROGRESS"}"#, 60_000);
+    let server = Server::holding(&[("node-idempotency:POST:/payments:pay-1", r#"{"status":"IN_PROGRESS"}"#, 60_000)]);
     let found = |words: &[&str]| records(&server.idemctl(&[words, &["-o", "json"]].concat())).len();
     assert_eq!(found(&["list"]), 0, "no run reads a library unasked");
     assert_eq!(found(&["list", "--schema", "node-idempotency"]), 1);

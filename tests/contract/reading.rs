@@ -231,8 +231,7 @@ fn an_error_and_a_pointer_to_a_blob_are_shown() {
 
 #[test]
 fn a_deployments_prefix_leads_to_its_records() {
-    let server = Server::start();
-    server.set("pay:k", r#"{"status":0}"#, 60_000);
+    let server = Server::holding(&[("pay:k", r#"{"status":0}"#, 60_000)]);
     assert_eq!(records(&server, "k", &[], None).len(), 0, "without the prefix it is another key");
     let shown = records(&server, "k", &[], Some("pay:"));
     assert_eq!(shown.iter().map(|record| record.schema.name.as_str()).collect::<Vec<_>>(), ["go-chi"]);
@@ -240,9 +239,8 @@ fn a_deployments_prefix_leads_to_its_records() {
 
 #[test]
 fn an_idempotency_key_that_looks_like_another_services_redis_key_is_that_services() {
-    let server = Server::start();
     // `idem:lock:k` fits express as the idempotency key `lock:k`, but the consumer's template is the more specific.
-    server.set("idem:lock:k", "1", 60_000);
+    let server = Server::holding(&[("idem:lock:k", "1", 60_000)]);
     for text in ["k", "idem:lock:k", "lock:k"] {
         let names: Vec<_> = records(&server, text, &[], None).iter().map(|record| record.schema.name.clone()).collect();
         let wanted: &[&str] = if text == "lock:k" { &[] } else { &["event-consumer"] };
@@ -252,8 +250,7 @@ fn an_idempotency_key_that_looks_like_another_services_redis_key_is_that_service
 
 #[test]
 fn a_value_that_a_schema_without_prefix_could_read_stays_its_owners() {
-    let server = Server::start();
-    server.set("idem:done:k", r#"{"status":1}"#, 60_000);
+    let server = Server::holding(&[("idem:done:k", r#"{"status":1}"#, 60_000)]);
     for text in ["k", "idem:done:k"] {
         let names: Vec<_> = records(&server, text, &[], None).iter().map(|record| record.schema.name.clone()).collect();
         assert_eq!(names, ["event-consumer"], "{text}");

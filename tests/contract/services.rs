@@ -35,17 +35,7 @@ pub struct Service {
 pub const SERVICES: [Service; 6] = [
     Service {
         schema: "go-middleware",
-        begin: |redis, key, _| {
-            let redis_key = format!("idempotency:{key}");
-            let Some(stored) = get(redis, &redis_key) else {
-                return took(set_nx(redis, &redis_key, r#"{"status":"PENDING"}"#, 300));
-            };
-            match status(&stored) {
-                Some(Value::String(status)) if status == "PENDING" => Begun::Held,
-                Some(Value::String(status)) if status == "COMPLETED" => Begun::Stored(stored),
-                _ => Begun::Fails,
-            }
-        },
+        begin: |redis, key, _| begin_by_status(redis, &format!("idempotency:{key}"), "PENDING", 300),
         complete: |redis, key, _| {
             let redis_key = format!("idempotency:{key}");
             let pending = get(redis, &redis_key).and_then(|stored| status(&stored)) == Some("PENDING".into());
@@ -105,17 +95,7 @@ pub const SERVICES: [Service; 6] = [
     },
     Service {
         schema: "express",
-        begin: |redis, key, _| {
-            let redis_key = format!("idem:{key}");
-            let Some(stored) = get(redis, &redis_key) else {
-                return took(set_nx(redis, &redis_key, r#"{"status":"IN_PROGRESS"}"#, 30));
-            };
-            match status(&stored) {
-                Some(Value::String(status)) if status == "IN_PROGRESS" => Begun::Held,
-                Some(Value::String(status)) if status == "COMPLETED" => Begun::Stored(stored),
-                _ => Begun::Fails,
-            }
-        },
+        begin: |redis, key, _| begin_by_status(redis, &format!("idem:{key}"), "IN_PROGRESS", 30),
         complete: |redis, key, _| {
             let redis_key = format!("idem:{key}");
             get(redis, &redis_key).is_some() && set(redis, &redis_key, EXPRESS, 86_400)
@@ -147,6 +127,18 @@ pub const GO_CHI: &str = r#"{"status":1,"response":{"StatusCode":201,"Header":{"
 pub const EVENT_DRIVEN: &str = r#"{"statusCode":201,"body":"{\"id\":7}"}"#;
 pub const EXPRESS: &str =
     r#"{"status":"COMPLETED","statusCode":201,"headers":{"content-type":"application/json"},"body":{"id":7}}"#;
+
+/// Begins as a service does whose value says in a word whether it is a lock, which has this word, or a result.
+fn begin_by_status(redis: &mut Connection, redis_key: &str, held: &str, seconds: u32) -> Begun {
+    let Some(stored) = get(redis, redis_key) else {
+        return took(set_nx(redis, redis_key, &format!(r#"{{"status":"{held}"}}"#), seconds));
+    };
+    match status(&stored) {
+        Some(Value::String(status)) if status == held => Begun::Held,
+        Some(Value::String(status)) if status == "COMPLETED" => Begun::Stored(stored),
+        _ => Begun::Fails,
+    }
+}
 
 fn took(set: bool) -> Begun {
     if set { Begun::Took } else { Begun::Held }

@@ -7,18 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use crate::stage::{REMOVALS, Stage};
-use crate::support::Server;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Hook, removes, says};
+use crate::support::{FOREVER, PENDING, Server};
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
 
 fn filled(count: usize) -> Cluster {
     let cluster = Cluster::start(3);
-    (0..count).for_each(|number| cluster.set(&key(number), PENDING, 900_000));
+    fill(&cluster, count, 900_000);
     cluster
+}
+
+fn fill(cluster: &Cluster, count: usize, ttl_ms: u64) {
+    cluster.fill((0..count).map(|number| (key(number), PENDING)), ttl_ms);
 }
 
 fn key(number: usize) -> String {
@@ -36,11 +39,9 @@ fn held(server: &Server) -> BTreeSet<Vec<u8>> {
 
 #[test]
 fn a_node_that_is_busy_when_slots_have_moved_is_still_one_of_a_cluster() {
-    let cluster = Arc::new(filled(90));
+    let cluster = Arc::new(Cluster::start(3));
     // MIGRATE hands on the time left, and a lock that then expires a millisecond later is another.
-    for key in (0..90).map(key) {
-        redis::cmd("PERSIST").arg(&key).exec(&mut cluster.connect(cluster.owner(&key))).unwrap();
-    }
+    fill(&cluster, 90, FOREVER);
     let slot = cluster.slot(&(0..90).map(key).find(|key| cluster.owner(key) == 1).unwrap());
     let has_moved = Arc::new(AtomicBool::new(false));
     let moved = Arc::clone(&has_moved);
@@ -76,13 +77,12 @@ fn who_may_not_ask_for_the_slots_is_told_so_and_takes_no_node_for_all() {
     let run = cluster.idemctl(&[&as_ops[..], &["restore", "b", "--yes"]].concat()).exits(4);
     run.says("+cluster|slots");
     assert_eq!(cluster.size(), 0, "{}", run.all());
-    (0..30).for_each(|number| cluster.set(&key(number), PENDING, 900_000));
+    fill(&cluster, 30, 900_000);
     let purge = [&PURGE[..5], &["--backup", "c"]].concat();
     for words in [&["list"][..], &["sweep", "--orphaned", "--check"], &purge] {
         cluster.idemctl(&[&as_ops[..], words].concat()).exits(4).says("+cluster|slots");
     }
-    let run = cluster.idemctl(&[&as_ops[..], &["inspect", "k1"]].concat());
-    run.says("+cluster|slots");
+    cluster.idemctl(&[&as_ops[..], &["inspect", "k1"]].concat()).says("+cluster|slots");
     assert_eq!(cluster.size(), 30);
 }
 
@@ -186,8 +186,7 @@ fn what_was_done_and_could_not_be_noted_is_said_beside_whatever_else_went_wrong(
     let log = stage.server.state("audit.jsonl");
     std::fs::remove_file(&log).unwrap();
     std::os::unix::fs::symlink("/dev/full", &log).unwrap();
-    let run = stage.server.at(way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7);
-    run.says("outcome unknown").says("audit");
+    stage.server.at(way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7).says("outcome unknown").says("audit");
 }
 
 #[test]

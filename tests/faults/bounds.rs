@@ -28,7 +28,7 @@ fn strange_files(folder: &Path) -> Vec<(String, &'static str)> {
 }
 
 #[track_caller]
-fn is_refused(command: Command, says: &str) {
+fn is_refused(command: &mut Command, says: &str) {
     let started = Instant::now();
     let (run, peak): (Run, u64) = peak_of(command);
     let run = run.exits(2);
@@ -42,12 +42,8 @@ fn a_config_file_is_a_regular_file_of_sensible_size() {
     let folder = tempfile::tempdir().unwrap();
     for (file, is) in strange_files(folder.path()) {
         let says = format!("cannot read the config file {file}: it is {is}");
-        let mut command = idemctl(folder.path());
-        command.env("IDEMCTL_CONFIG", &file).args(["context", "list"]);
-        is_refused(command, &says);
-        let mut command = idemctl(folder.path());
-        command.args(["--config", &file, "context", "list"]);
-        is_refused(command, &says);
+        is_refused(idemctl(folder.path()).env("IDEMCTL_CONFIG", &file).args(["context", "list"]), &says);
+        is_refused(idemctl(folder.path()).args(["--config", &file, "context", "list"]), &says);
     }
 }
 
@@ -55,9 +51,7 @@ fn a_config_file_is_a_regular_file_of_sensible_size() {
 fn the_config_file_at_its_usual_place_is_looked_at_as_closely() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join(".config/idemctl/config.toml")).unwrap();
-    let mut command = idemctl(folder.path());
-    command.args(["context", "list"]);
-    is_refused(command, "it is a folder, not a regular file");
+    is_refused(idemctl(folder.path()).args(["context", "list"]), "it is a folder, not a regular file");
 }
 
 #[test]
@@ -74,9 +68,7 @@ fn schemas_and_their_scripts_are_regular_files_of_sensible_size() {
             std::fs::copy(schema, own.join("schema.toml")).unwrap();
             let _ = std::fs::remove_file(own.join(name));
             std::os::unix::fs::symlink(file, own.join(name)).unwrap();
-            let mut command = idemctl(folder.path());
-            command.args(["schema", "check", own.to_str().unwrap()]);
-            let (run, peak) = peak_of(command);
+            let (run, peak) = peak_of(idemctl(folder.path()).args(["schema", "check", own.to_str().unwrap()]));
             let run = run.exits(1);
             let says = format!("{name}:1: error: cannot be read: it is {is}");
             assert!(run.text().contains(&says) && peak < LITTLE, "{}", run.all());
@@ -92,12 +84,8 @@ fn passwords_and_certificates_are_bounded() {
     let port = somebody.local_addr().unwrap().port().to_string();
     let strange = strange_files(folder.path());
     for (file, is) in strange.iter().filter(|(_, is)| *is != "a pipe") {
-        let mut command = idemctl(folder.path());
-        command.args(["-p", &port, "--pass-file", file, "list"]);
-        is_refused(command, is);
-        let mut command = idemctl(folder.path());
-        command.args(["-p", &port, "--tls", "--cacert", file, "list"]);
-        is_refused(command, is);
+        is_refused(idemctl(folder.path()).args(["-p", &port, "--pass-file", file, "list"]), is);
+        is_refused(idemctl(folder.path()).args(["-p", &port, "--tls", "--cacert", file, "list"]), is);
     }
 }
 
@@ -131,9 +119,7 @@ const SLACK: u64 = 8 * 1024 * 1024;
 fn takes_at_most(server: &Server, times: u64, value: &[u8], words: &[&str]) {
     let peak_with = |value: &[u8]| {
         server.send::<()>(&[b"SET", b"idem:k", value, b"EX", b"80000"]);
-        let mut command = server.command();
-        command.args(words);
-        let (run, peak) = peak_of(command);
+        let (run, peak) = peak_of(server.command().args(words));
         assert_eq!(run.code, 0, "{words:?}: {}", run.stderr);
         peak
     };
@@ -148,16 +134,13 @@ fn a_line_without_end_is_no_key_and_no_change() {
     let huge = server.folder().join("huge");
     File::create(&huge).unwrap().set_len(1024 * 1024 * 1024).unwrap();
     for file in ["/dev/zero", huge.to_str().unwrap()] {
-        let mut command = server.command();
-        command.args(["purge", "--key-file", file, "--yes"]);
-        is_refused(command, &format!("cannot read keys from {file}: a line is larger than 1 MiB"));
+        let says = format!("cannot read keys from {file}: a line is larger than 1 MiB");
+        is_refused(server.command().args(["purge", "--key-file", file, "--yes"]), &says);
     }
     let log = server.folder().join(".local/state/idemctl");
     std::fs::create_dir_all(&log).unwrap();
     std::fs::rename(&huge, log.join("audit.jsonl")).unwrap();
-    let mut command = server.command();
-    command.arg("audit");
-    is_refused(command, "a line is larger than 16 MiB");
+    is_refused(server.command().arg("audit"), "a line is larger than 16 MiB");
 }
 
 /// The head of a result that is stored, up to its body.

@@ -2,10 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::stage::Stage;
+use crate::support::at_once;
 use crate::support::fault;
 use crate::support::memory::peak_of;
 
@@ -54,17 +54,13 @@ fn a_scan_without_end_is_given_up() {
     ];
     let is_given_up = |(port, says): (u16, &str)| {
         let began = Instant::now();
-        let (run, peak) = peak_of(stage.command_at(port, &["list"]));
+        let (run, peak) = peak_of(&mut stage.command_at(port, &["list"]));
         // What was listed before is no whole list.
         assert!([3, 5].contains(&run.code), "{}", run.all());
         run.says(format!("its SCAN has no end: {says}"));
         assert!(peak < LITTLE && began.elapsed() < Duration::from_secs(120), "{peak} bytes, {:?}", began.elapsed());
     };
-    thread::scope(|scope| {
-        for server in servers {
-            scope.spawn(move || is_given_up(server));
-        }
-    });
+    at_once(servers, is_given_up);
 }
 
 #[test]
@@ -79,12 +75,7 @@ fn what_is_promised_takes_no_memory_before_it_comes() {
         "*2\r\n$1\r\n7\r\n*1000000000\r\n",
         &nested,
     ];
-    thread::scope(|scope| {
-        for promise in promises {
-            let stage = &stage;
-            scope.spawn(move || takes_no_memory(stage, promise));
-        }
-    });
+    at_once(promises, |promise| takes_no_memory(&stage, promise));
 }
 
 /// Whatever a command asks, it gets this promise.
@@ -98,7 +89,7 @@ fn takes_no_memory(stage: &Stage, promise: &str) {
     });
     for words in [&["inspect", "k"][..], &["list"], &["race", "--rounds", "1", "--concurrency", "1"]] {
         let began = Instant::now();
-        let (run, peak) = peak_of(stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
+        let (run, peak) = peak_of(&mut stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
         assert!([3, 5, 70].contains(&run.code), "{words:?}: {}", run.all());
         assert!(!run.stderr.contains("panicked"), "{words:?}: {}", run.all());
         let shown = &promise[..promise.len().min(40)];

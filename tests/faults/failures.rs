@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use crate::support::{self, Running, Runs, Server, Signal, alone, idemctl};
+use crate::support::{self, LOCK, Running, Runs, Server, Signal, alone, idemctl};
 
 #[test]
 fn no_server_is_exit_5_with_a_hint() {
@@ -68,7 +68,7 @@ fn rights_that_are_missing_are_named_or_done_without() {
     server.add_user("reader", &format!("~idem:* +@read +@connection {eval} -@dangerous"));
     server.add_user("plain", "~idem* +@read +@connection -@scripting -@dangerous");
     server.add_user("nothing", "~other:* +@connection");
-    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    server.set("idem:web-1", LOCK, 20_000);
     let as_user = |user: &str, words: &[&str]| server.idemctl(&[&["--user", user, "-a", "pw"], words].concat());
     let reader = as_user("reader", &["inspect", "web-1", "-o", "json"]).exits(0);
     assert_eq!(reader.json()["records"][0]["state"], "in-progress");
@@ -83,8 +83,7 @@ fn rights_that_are_missing_are_named_or_done_without() {
 
 #[test]
 fn a_replica_refuses_to_be_changed() {
-    let server = Server::start();
-    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let server = Server::holding(&[("idem:web-1", LOCK, 20_000)]);
     server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     server.idemctl(&["force-unlock", "web-1", "--yes"]).exits(6).says("READONLY").says("replica");
 }
@@ -115,7 +114,7 @@ fn wrong_words_are_usage_errors() {
 }
 
 fn many(server: &Server, count: usize) {
-    server.fill((0..count).map(|index| (format!("idem:web-{index}"), r#"{"status":"IN_PROGRESS"}"#)), 2_000_000);
+    server.fill((0..count).map(|index| (format!("idem:web-{index}"), LOCK)), 2_000_000);
 }
 
 #[test]
@@ -162,8 +161,7 @@ fn a_server_that_dies_in_the_middle_leaves_a_partial_list_that_says_so() {
 
 #[test]
 fn ctrl_c_during_a_watch_is_an_interruption() {
-    let server = Server::start();
-    server.set("idem:web-1", r#"{"status":"IN_PROGRESS"}"#, 200_000);
+    let server = Server::holding(&[("idem:web-1", LOCK, 200_000)]);
     let mut child = server.command().args(["inspect", "web-1", "--watch", "50ms"]).start();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 16]).unwrap();
     let began = Instant::now();

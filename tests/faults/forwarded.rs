@@ -2,8 +2,8 @@
 //! error after which Redis promises that nothing was changed counts as "not done".
 
 use crate::stage::{ADDITIONS, AMENDMENTS, REMOVALS, Stage, contents};
-use crate::support::Run;
 use crate::support::fault::{self, Hook, says};
+use crate::support::{Run, at_once};
 
 /// Answers in place of the one that the server gave.
 const ANSWERS: [&str; 8] = [
@@ -38,29 +38,25 @@ fn changes(sent: &[u8], words: &[&str]) -> bool {
 /// Rule: after any other error, a lost or an odd reply the state is read back; the backup stays unless nothing was done.
 #[test]
 fn a_change_that_was_forwarded_is_done_or_unknown_whatever_is_answered() {
-    std::thread::scope(|scope| {
-        for words in REMOVALS.iter().chain(ADDITIONS).chain(AMENDMENTS) {
-            scope.spawn(move || {
-                // To EXEC nil is Redis's own word for nothing done.
-                let is_step = changes(b"EXEC", words);
-                for answer in ANSWERS.into_iter().filter(|answer| !is_step || *answer != "$-1\r\n") {
-                    let stage = Stage::new(&[]);
-                    let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
-                        true => Hook::Replace(answer.as_bytes().to_vec()),
-                        false => Hook::Pass,
-                    });
-                    let run = stage.at(port, words);
-                    let say = || format!("{words:?} {answer:?}: {}", run.all());
-                    assert!(contents(&stage.server) != *stage.contents(), "{}", say());
-                    assert!([0, 3, 7].contains(&run.code), "{}", say());
-                    assert_eq!(stage.audited(), 2, "{}", say());
-                    // Of what is gone or overwritten the backup stays.
-                    if REMOVALS.contains(words) {
-                        let backups = stage.server.state("backups");
-                        assert_eq!(std::fs::read_dir(backups).unwrap().count(), 1, "{}", say());
-                    }
-                }
+    at_once(REMOVALS.iter().chain(ADDITIONS).chain(AMENDMENTS), |words| {
+        // To EXEC nil is Redis's own word for nothing done.
+        let is_step = changes(b"EXEC", words);
+        for answer in ANSWERS.into_iter().filter(|answer| !is_step || *answer != "$-1\r\n") {
+            let stage = Stage::new(&[]);
+            let port = fault::hooked(&stage.server, move |sent| match changes(sent, words) {
+                true => Hook::Replace(answer.as_bytes().to_vec()),
+                false => Hook::Pass,
             });
+            let run = stage.at(port, words);
+            let say = || format!("{words:?} {answer:?}: {}", run.all());
+            assert!(contents(&stage.server) != *stage.contents(), "{}", say());
+            assert!([0, 3, 7].contains(&run.code), "{}", say());
+            assert_eq!(stage.audited(), 2, "{}", say());
+            // Of what is gone or overwritten the backup stays.
+            if REMOVALS.contains(words) {
+                let backups = stage.server.state("backups");
+                assert_eq!(std::fs::read_dir(backups).unwrap().count(), 1, "{}", say());
+            }
         }
     });
 }
@@ -78,16 +74,12 @@ fn answered(words: &'static [&'static str], answer: &'static str) -> (Stage, Run
 
 #[test]
 fn what_was_never_forwarded_is_not_told_as_done() {
-    std::thread::scope(|scope| {
-        for words in REMOVALS.iter().chain(ADDITIONS).chain(AMENDMENTS) {
-            scope.spawn(move || {
-                for answer in [ANSWERS[0], ANSWERS[3]] {
-                    let (stage, run) = answered(words, answer);
-                    assert_eq!(run.code, 7, "{words:?}: {}", run.all());
-                    run.says("outcome unknown");
-                    assert_eq!(contents(&stage.server), *stage.contents(), "{}", run.all());
-                }
-            });
+    at_once(REMOVALS.iter().chain(ADDITIONS).chain(AMENDMENTS), |words| {
+        for answer in [ANSWERS[0], ANSWERS[3]] {
+            let (stage, run) = answered(words, answer);
+            assert_eq!(run.code, 7, "{words:?}: {}", run.all());
+            run.says("outcome unknown");
+            assert_eq!(contents(&stage.server), *stage.contents(), "{}", run.all());
         }
     });
 }

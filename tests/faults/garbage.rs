@@ -4,6 +4,7 @@ use std::io::{self, Read as _, Write};
 use std::time::{Duration, Instant};
 
 use crate::stage::{ADDITIONS, AMENDMENTS, PLAYS, READS, REMOVALS, Stage, bounded};
+use crate::support::at_once;
 use crate::support::fault::{self, Hook, Talk};
 
 /// A port where every connection gets an answer to the first thing it says, and then nothing.
@@ -23,18 +24,14 @@ fn says_at(stage: &Stage, word: &'static str, talk: Talk) -> u16 {
 /// Asserts that every command ends soon with exit code 5, and without a crash, on what is said at this port.
 #[track_caller]
 fn is_turned_down(stage: &Stage, port: u16, timeout: &str, commands: &[&[&[&str]]]) {
-    std::thread::scope(|scope| {
-        for words in commands.iter().flat_map(|group| *group) {
-            scope.spawn(move || {
-                let began = Instant::now();
-                let run = bounded(stage.command_at(port, &[&["--timeout", timeout], *words].concat()));
-                // An array is the protocol, and only no answer that a Redis gives.
-                let is_unexpected = run.code == 70 && run.stderr.contains("unexpected reply from Redis at");
-                assert!(run.code == 5 || is_unexpected, "{words:?}: {}", run.all());
-                assert!(run.stderr.contains(&format!("127.0.0.1:{port}")), "{words:?}: {}", run.all());
-                assert!(began.elapsed() < Duration::from_secs(60), "{words:?}: {:?}", began.elapsed());
-            });
-        }
+    at_once(commands.iter().flat_map(|group| *group), |words| {
+        let began = Instant::now();
+        let run = bounded(&stage.command_at(port, &[&["--timeout", timeout], *words].concat()));
+        // An array is the protocol, and only no answer that a Redis gives.
+        let is_unexpected = run.code == 70 && run.stderr.contains("unexpected reply from Redis at");
+        assert!(run.code == 5 || is_unexpected, "{words:?}: {}", run.all());
+        assert!(run.stderr.contains(&format!("127.0.0.1:{port}")), "{words:?}: {}", run.all());
+        assert!(began.elapsed() < Duration::from_secs(60), "{words:?}: {:?}", began.elapsed());
     });
 }
 

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::backup;
 use crate::support::proxy;
-use crate::support::{Run, Running, Runs, Server, Signal};
+use crate::support::{Run, Running, Runs, Server, Signal, at_once, bounded};
 
 /// The commands that remove many records, and how they are asked to remove all that `fill` makes.
 const REMOVING: &[&[&str]] =
@@ -73,11 +73,7 @@ fn in_the_middle(server: &Server, words: &[&str], (round, whole): (u32, Duration
 
 /// Does something with each of the commands, at a time, with a server of its own.
 fn each_removing(work: impl Fn(&Server, &[&str]) + Sync) {
-    thread::scope(|scope| {
-        for words in REMOVING {
-            scope.spawn(|| work(&Server::start(), words));
-        }
-    });
+    at_once(REMOVING, |words| work(&Server::start(), words));
 }
 
 #[test]
@@ -136,12 +132,7 @@ fn interrupted_the_backup_holds_exactly_what_is_gone() {
 
 /// Runs with files of at most so many blocks of 512 bytes, as on a disk that is full then.
 fn with_room(server: &Server, blocks: usize, words: &[&str]) -> Run {
-    let whole = server.command();
-    let mut command = Command::new("/bin/sh");
-    command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"")).arg("sh");
-    command.arg(whole.get_program()).args(whole.get_args()).args(words).current_dir(server.folder());
-    command.run()
+    bounded(server.command().args(words), &format!("trap '' XFSZ; ulimit -f {blocks}"))
 }
 
 #[test]

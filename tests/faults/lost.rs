@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::stage::{ADDITIONS, AMENDMENTS, REMOVALS, Stage, calls, contents};
-use crate::support::Run;
+use crate::stage::{ADDITIONS, AMENDMENTS, REMOVALS, Stage, contents};
 use crate::support::fault::{self, Fault};
 use crate::support::proxy;
+use crate::support::{Run, at_once};
 
 /// At how many places each command's connection is cut, in each direction.
 const CUTS: usize = 8;
@@ -25,10 +25,10 @@ fn is_accounted_for(stage: &Stage, run: &Run, words: &[&str]) {
         _ => panic!("{}", say()),
     }
     // Before EVAL_RO came to be, reads were EVALs too.
-    if calls(&stage.server, "eval_ro") > 0 {
-        assert!(calls(&stage.server, "eval") <= 1, "{}", say());
+    if stage.server.calls("eval_ro") > 0 {
+        assert!(stage.server.calls("eval") <= 1, "{}", say());
     }
-    assert!(calls(&stage.server, "exec") <= 1, "{}", say());
+    assert!(stage.server.calls("exec") <= 1, "{}", say());
 }
 
 fn cut_everywhere(words: &'static [&'static str]) {
@@ -37,18 +37,14 @@ fn cut_everywhere(words: &'static [&'static str]) {
     stage.at(port, words).exits(0);
     for direction in 0..2 {
         let all = passed[direction].load(Ordering::SeqCst);
-        std::thread::scope(|scope| {
-            for part in 0..2 {
-                scope.spawn(move || {
-                    for cut in (part..CUTS).step_by(2) {
-                        let stage = Stage::new(&[]);
-                        let at = all * cut / CUTS + fastrand::usize(..all / CUTS);
-                        let fault = if direction == 0 { Fault::CutRequests(at) } else { Fault::CutReplies(at) };
-                        let (port, _) = fault::way(&stage.server, fault);
-                        let run = stage.at(port, words);
-                        is_accounted_for(&stage, &run, words);
-                    }
-                });
+        at_once(0..2, |part| {
+            for cut in (part..CUTS).step_by(2) {
+                let stage = Stage::new(&[]);
+                let at = all * cut / CUTS + fastrand::usize(..all / CUTS);
+                let fault = if direction == 0 { Fault::CutRequests(at) } else { Fault::CutReplies(at) };
+                let (port, _) = fault::way(&stage.server, fault);
+                let run = stage.at(port, words);
+                is_accounted_for(&stage, &run, words);
             }
         });
     }

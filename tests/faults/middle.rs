@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::backup;
 use crate::support::fault::{self, Fault};
-use crate::support::{Run, Running, Runs, Server, Signal, signal, until};
+use crate::support::{PENDING, Run, Running, Runs, Server, Signal, signal, until};
 
 const LOCKS: usize = 1_500;
 
@@ -17,9 +17,7 @@ const REMOVING: &[&[&str]] = &[
 ];
 
 fn full() -> Server {
-    let server = Server::start();
-    server.fill((0..LOCKS).map(|index| (format!("idempotency:{index}"), r#"{"status":"PENDING"}"#)), 0);
-    server
+    Server::filled((0..LOCKS).map(|index| (format!("idempotency:{index}"), PENDING)), 0)
 }
 
 fn left(server: &Server) -> BTreeSet<Vec<u8>> {

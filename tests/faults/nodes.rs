@@ -6,15 +6,23 @@ use std::time::Duration;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Fault};
-use crate::support::{Running, Runs, Signal, signal, until};
+use crate::support::{FOREVER, PENDING, Running, Runs, Signal, signal, until};
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 const PURGE: [&str; 7] = ["purge", "--state", "in-progress", "--all", "--yes", "--backup", "b"];
 
-fn fill(cluster: &Cluster, count: usize) {
-    for number in 0..count {
-        cluster.set(&format!("idempotency:k{number}"), PENDING, 900_000);
-    }
+/// A cluster with so many locks, which end after a while or never.
+fn filled(count: usize, ttl_ms: u64) -> Cluster {
+    let cluster = Cluster::start(3);
+    cluster.fill((0..count).map(|number| (format!("idempotency:k{number}"), PENDING)), ttl_ms);
+    cluster
+}
+
+fn lock(number: usize) -> String {
+    format!("idem:lock:m{number}")
+}
+
+fn done(number: usize) -> String {
+    format!("idem:done:m{number}")
 }
 
 fn on(cluster: &Cluster, node: usize) -> BTreeSet<Vec<u8>> {
@@ -23,8 +31,7 @@ fn on(cluster: &Cluster, node: usize) -> BTreeSet<Vec<u8>> {
 
 #[test]
 fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
-    let cluster = Cluster::start(3);
-    fill(&cluster, 3);
+    let cluster = filled(3, 900_000);
     let slot = cluster.slot("idempotency:nowhere");
     for node in 0..3 {
         redis::cmd("CLUSTER").arg("DELSLOTS").arg(slot).exec(&mut cluster.connect(node)).unwrap();
@@ -36,8 +43,7 @@ fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
         &["begin", "nowhere", "--yes"],
         &["complete", "nowhere", "--yes", "--create", "--status", "200", "--body", ""],
     ] {
-        let run = cluster.idemctl(&[words, &named].concat()).exits(6);
-        run.says("CLUSTERDOWN").says("hint: ").says("127.0.0.1:");
+        cluster.idemctl(&[words, &named].concat()).exits(6).says("CLUSTERDOWN").says("hint: ").says("127.0.0.1:");
     }
     assert_eq!(cluster.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 3);
     cluster.idemctl(&["inspect", "k0"]).exits(0);
@@ -45,13 +51,7 @@ fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
 
 #[test]
 fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
-    let mut cluster = Cluster::start(3);
-    fill(&cluster, 90);
-    for node in 0..3 {
-        for key in on(&cluster, node) {
-            redis::cmd("PERSIST").arg(key).exec(&mut cluster.connect(node)).unwrap();
-        }
-    }
+    let mut cluster = filled(90, FOREVER);
     let ours = on(&cluster, 0).len() + on(&cluster, 2).len();
     cluster.kill(1);
     let gone = format!("127.0.0.1:{}", cluster.port(1));
@@ -72,10 +72,7 @@ fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
 #[test]
 fn without_one_master_records_of_two_nodes_that_are_there_are_listed() {
     let mut cluster = Cluster::start(3);
-    let (lock, done) = (|number: usize| format!("idem:lock:m{number}"), |number: usize| format!("idem:done:m{number}"));
-    for number in 0..60 {
-        cluster.set(&lock(number), "1", 60_000);
-    }
+    cluster.fill((0..60).map(|number| (lock(number), "1")), 60_000);
     let on_others = |key: String| cluster.owner(&key) != 1;
     let ours = (0..60).filter(|number| on_others(lock(*number)) && on_others(done(*number))).count();
     assert!(ours > 0 && ours < 60);
@@ -91,13 +88,7 @@ fn without_one_master_records_of_two_nodes_that_are_there_are_listed() {
 /// Rule: a master that dies between the two looks of a sweep keeps nobody from the locks of the others.
 #[test]
 fn a_master_that_dies_during_the_grace_is_named_and_the_others_are_swept() {
-    let mut cluster = Cluster::start(3);
-    fill(&cluster, 60);
-    for node in 0..3 {
-        for key in on(&cluster, node) {
-            redis::cmd("PERSIST").arg(key).exec(&mut cluster.connect(node)).unwrap();
-        }
-    }
+    let mut cluster = filled(60, FOREVER);
     let words = ["--timeout", "1s", "sweep", "--orphaned", "--yes", "--grace", "5s", "--no-backup"];
     let running = cluster.command().args(words).start();
     std::thread::sleep(Duration::from_millis(2_500));
@@ -110,11 +101,7 @@ fn a_master_that_dies_during_the_grace_is_named_and_the_others_are_swept() {
 #[test]
 fn without_one_master_a_lock_whose_result_would_be_there_stays() {
     let mut cluster = Cluster::start(3);
-    let (lock, done) = (|number: usize| format!("idem:lock:m{number}"), |number: usize| format!("idem:done:m{number}"));
-    for number in 0..60 {
-        cluster.set(&lock(number), "1", 60_000);
-        cluster.set(&done(number), "1", 60_000);
-    }
+    cluster.fill((0..60).flat_map(|number| [lock(number), done(number)]).map(|redis_key| (redis_key, "1")), 60_000);
     let on_gone = |key: String| cluster.owner(&key) == 1;
     let (mut blind, mut whole) = (Vec::new(), Vec::new());
     for number in 0..60 {
@@ -146,8 +133,7 @@ fn without_one_master_a_lock_whose_result_would_be_there_stays() {
 
 #[test]
 fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
-    let cluster = Cluster::start(3);
-    fill(&cluster, 90);
+    let cluster = filled(90, 900_000);
     let unheard = on(&cluster, 1);
     let ours = 90 - unheard.len();
     let (port, _) = fault::way(cluster.node(1), Fault::CutAt("UNLINK"));
@@ -165,8 +151,7 @@ fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
 
 #[test]
 fn one_master_that_refuses_changes_is_named_also_when_nothing_comes_after() {
-    let cluster = Cluster::start(3);
-    fill(&cluster, 90);
+    let cluster = filled(90, 900_000);
     let ours = 90 - on(&cluster, 1).len();
     redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut cluster.connect(1)).unwrap();
     let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(3);
@@ -177,8 +162,7 @@ fn one_master_that_refuses_changes_is_named_also_when_nothing_comes_after() {
 
 #[test]
 fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
-    let cluster = Cluster::start(3);
-    fill(&cluster, 3_000);
+    let cluster = filled(3_000, 900_000);
     let all: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
     let child = cluster.command().args(["--timeout", "3s"]).args(PURGE).args(["-o", "json"]).start();
     let (mut connection, before) = (cluster.connect(1), on(&cluster, 1).len());

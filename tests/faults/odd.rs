@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::stage::bounded;
-use crate::support::Server;
 use crate::support::fault;
+use crate::support::{PENDING, Server};
 
 #[test]
 #[allow(clippy::print_stderr, reason = "whoever runs the tests is to know that this one did nothing")]
@@ -24,7 +24,7 @@ fn a_value_of_512_mb_is_not_read_whole() {
         let mut command = server.command();
         command.args(words);
         let began = Instant::now();
-        bounded(command).exits(0).shows("512.0 MiB");
+        bounded(&command).exits(0).shows("512.0 MiB");
         assert!(began.elapsed() < Duration::from_secs(60), "{words:?}: {:?}", began.elapsed());
     }
 }
@@ -34,7 +34,7 @@ fn keys_that_are_evicted_during_a_list_leave_the_others_in_it() {
     let server = Server::start();
     let mut pipeline = redis::pipe();
     for index in 0..20_000 {
-        let set = pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(r#"{"status":"PENDING"}"#);
+        let set = pipeline.cmd("SET").arg(format!("idempotency:{index}")).arg(PENDING);
         // Only those that expire are evicted.
         if index % 2 == 0 {
             set.arg("EX").arg(9_000).ignore()

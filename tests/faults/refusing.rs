@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::stage::{ADDITIONS, AMENDMENTS, PLAYS, READS, REMOVALS, Stage, each};
 use crate::support::fault::{self, Fault};
-use crate::support::{self, Runs, Server, until};
+use crate::support::{self, PENDING, Runs, Server, until};
 
 const ALL: &[&[&[&str]]] = &[READS, REMOVALS, ADDITIONS, AMENDMENTS, PLAYS];
 const CHANGES: &[&[&[&str]]] = &[REMOVALS, ADDITIONS, AMENDMENTS, PLAYS];
@@ -112,7 +112,7 @@ fn a_server_out_of_memory_lets_records_go_and_takes_none() {
     assert_eq!(stage.server.get("idempotency:stuck"), None);
     for words in &REMOVALS[1..3] {
         set(&stage, "maxmemory", "0");
-        stage.server.set("idempotency:again", r#"{"status":"PENDING"}"#, 90_000);
+        stage.server.set("idempotency:again", PENDING, 90_000);
         stage.server.send::<()>(&[b"PERSIST", b"idempotency:again"]);
         set(&stage, "maxmemory", "1");
         stage.server.idemctl(words).exits(0);

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::thread;
 
-use crate::support::{self, Run, Runs, Server};
+use crate::support::{self, PENDING, Run, Server, at_once};
 
 /// Commands that read.
 pub const READS: &[&[&str]] = &[&["inspect", "stuck"], &["list"]];
@@ -53,8 +52,8 @@ impl Stage {
     /// Sets it up; `backup` in the server's folder holds one Redis key that is gone.
     pub fn new(config: &[&str]) -> Self {
         let server = Server::start_with(config);
-        server.set("idempotency:stuck", r#"{"status":"PENDING"}"#, 90_000);
-        server.set("idempotency:gone", r#"{"status":"PENDING"}"#, 90_000);
+        server.set("idempotency:stuck", PENDING, 90_000);
+        server.set("idempotency:gone", PENDING, 90_000);
         server.set("held", r#"{"status":0}"#, 50_000);
         server.idemctl(&["force-unlock", "gone", "--yes", "--backup", "backup", "--schema", "go-middleware"]).exits(0);
         server.send::<()>(&[b"PERSIST", b"idempotency:stuck"]);
@@ -71,14 +70,7 @@ impl Stage {
 
     /// Every command on a port, all at a time, for most of them wait.
     pub fn all_at(&self, port: u16, commands: &[&[&'static [&'static str]]], options: &[&str]) -> Vec<Run> {
-        thread::scope(|scope| {
-            let started: Vec<_> = commands
-                .iter()
-                .flat_map(|group| *group)
-                .map(|words| scope.spawn(move || self.at(port, &[options, words].concat())))
-                .collect();
-            started.into_iter().map(|run| run.join().unwrap()).collect()
-        })
+        at_once(commands.iter().flat_map(|group| *group), |words| self.at(port, &[options, words].concat()))
     }
 
     /// The binary on a port.
@@ -114,13 +106,8 @@ impl Stage {
 }
 
 /// Runs a command that gets little memory, and crashes when it wants more.
-pub fn bounded(whole: Command) -> Run {
-    let mut command = Command::new("/bin/sh");
-    command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.arg("-c").arg(format!("ulimit -d {MOST_MEMORY}; exec \"$@\"")).arg("sh");
-    command.arg(whole.get_program()).args(whole.get_args());
-    command.current_dir(whole.get_current_dir().unwrap());
-    command.run()
+pub fn bounded(whole: &Command) -> Run {
+    support::bounded(whole, &format!("ulimit -d {MOST_MEMORY}"))
 }
 
 /// What a server holds.
@@ -140,11 +127,4 @@ pub fn each(runs: &[Run], code: i32, words: &[&str]) {
         assert_eq!(run.code, code, "{}", run.all());
         assert!(words.iter().all(|word| run.stderr.contains(word)), "{words:?}: {}", run.all());
     }
-}
-
-/// How often the server has executed this command, e.g. `eval`.
-pub fn calls(server: &Server, command: &str) -> usize {
-    let stats: String = server.send(&[b"INFO", b"commandstats"]);
-    let found = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
-    found.and_then(|rest| rest.split(',').next()).map_or(0, |count| count.parse().unwrap())
 }

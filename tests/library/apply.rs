@@ -20,6 +20,14 @@ fn fill(server: &Server, count: usize, value: impl Fn(usize) -> Vec<u8>) {
     server.fill((0..count).map(|index| (key(index), value(index))), 200_000);
 }
 
+/// A server with so many values, and a connection of the library's own.
+fn filled(count: usize, value: impl Fn(usize) -> Vec<u8>) -> (Server, Library) {
+    let server = Server::start();
+    fill(&server, count, value);
+    let library = Library::on(&server);
+    (server, library)
+}
+
 fn look(library: &Library, records: Vec<Vec<Vec<u8>>>, least: usize) -> Vec<Observation> {
     let seen = library.wait(library.client().reader().look(&records, least)).unwrap();
     seen.into_iter().map(Result::unwrap).collect()
@@ -33,13 +41,6 @@ fn changes(library: &Library, count: usize, head: usize) -> Vec<Change> {
 fn change(seen: Observation) -> Change {
     let key = seen.keys[0].redis_key.clone();
     Change { role: 0, seen, about: About { schema: "express".to_owned(), key, state: "in-progress" } }
-}
-
-/// How many calls changed something.
-fn calls(server: &Server) -> usize {
-    let stats: String = server.send(&[b"INFO", b"commandstats"]);
-    let (_, rest) = stats.split_once("cmdstat_eval:calls=").unwrap();
-    rest.split(',').next().unwrap().parse().unwrap()
 }
 
 /// Forgets the calls that the looks took: Redis 6.2 tells deadlines by a script.
@@ -72,9 +73,7 @@ fn file(server: &Server) -> PathBuf {
 
 #[test]
 fn removes_many_and_backs_each_up_first() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 250, |index| format!("value {index}").into_bytes());
+    let (server, library) = filled(250, |index| format!("value {index}").into_bytes());
     let changes = changes(&library, 250, 256);
     let mut backup = Backup::create(&file(&server)).unwrap();
     let outcomes = remove(&library, &changes, Some(&mut backup));
@@ -90,10 +89,8 @@ fn removes_many_and_backs_each_up_first() {
 
 #[test]
 fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
-    let server = Server::start();
-    let library = Library::on(&server);
     let long = |index: usize| format!("{index:04}").into_bytes().repeat(100);
-    fill(&server, 300, long);
+    let (server, library) = filled(300, long);
     let changes = changes(&library, 300, 64);
     let now = |index: usize, value: &[u8], ttl: u64| server.set(&key(index), value, ttl);
     now(7, b"completed", 200_000);
@@ -120,9 +117,7 @@ fn what_changed_between_look_and_act_stays_and_the_backup_does_not_claim_it() {
 
 #[test]
 fn a_backup_of_nothing_goes() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 3, |_| b"x".to_vec());
+    let (server, library) = filled(3, |_| b"x".to_vec());
     let changes = changes(&library, 3, 64);
     fill(&server, 2, |_| b"y".to_vec());
     server.send::<()>(&[b"DEL", key(2).as_bytes()]);
@@ -135,9 +130,7 @@ fn a_backup_of_nothing_goes() {
 
 #[test]
 fn gives_many_a_ttl() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 150, |_| b"x".to_vec());
+    let (server, library) = filled(150, |_| b"x".to_vec());
     for index in 0..150 {
         server.send::<()>(&[b"PERSIST", key(index).as_bytes()]);
     }
@@ -166,7 +159,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
     server.set("done:55", "2", 90_000);
     forget_calls(&server);
     let outcomes = remove(&library, &changes, None);
-    assert_eq!(calls(&server), 2);
+    assert_eq!(server.calls("eval"), 2);
     let done = outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
     assert_eq!((done, outcomes[55]), (59, Outcome::Changed));
     assert_eq!(server.size(), 61);
@@ -174,9 +167,7 @@ fn records_of_two_keys_count_both_and_go_by_both() {
 
 #[test]
 fn a_key_that_is_named_twice_is_changed_once() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 2, |_| b"x".to_vec());
+    let (server, library) = filled(2, |_| b"x".to_vec());
     let mut changes = changes(&library, 2, 64);
     changes.push(changes[0].clone());
     let mut backup = Backup::create(&file(&server)).unwrap();
@@ -189,20 +180,16 @@ fn a_key_that_is_named_twice_is_changed_once() {
 
 #[test]
 fn large_values_go_in_small_batches() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 5, |_| vec![b'x'; 3 << 20]);
+    let (server, library) = filled(5, |_| vec![b'x'; 3 << 20]);
     let changes = changes(&library, 5, 64);
     forget_calls(&server);
     assert_eq!(remove(&library, &changes, None), [Outcome::Done; 5]);
-    assert_eq!(calls(&server), 5);
+    assert_eq!(server.calls("eval"), 5);
 }
 
 #[test]
 fn an_error_changes_nothing_and_the_backup_goes() {
-    let server = Server::start();
-    let library = Library::on(&server);
-    fill(&server, 150, |_| b"x".to_vec());
+    let (server, library) = filled(150, |_| b"x".to_vec());
     let changes = changes(&library, 150, 64);
     server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     let mut backup = Backup::create(&file(&server)).unwrap();

@@ -3,27 +3,15 @@
 use std::time::Duration;
 
 use crate::support::wire::Library;
-use crate::support::{Server, proxy};
+use crate::support::{PENDING, Server, proxy};
 use idemctl::domain::record::observation::{Content, Observation};
 use idemctl::store::{Hold, StepOutcome};
 
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 const COMPLETE: [&str; 9] =
     ["complete", "k", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];
 
 fn audited(server: &Server) -> Vec<String> {
     server.audited().iter().map(|line| line["what"].as_str().unwrap().to_owned()).collect()
-}
-
-/// `SET key value`, as somebody else sends it.
-fn sends(server: &Server, words: &[&str]) -> impl Fn() + Send + Sync + 'static {
-    let (socket, words) = (server.socket(), words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-    move || {
-        let client = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
-        let mut command = redis::Cmd::new();
-        words.iter().for_each(|word| _ = command.arg(word));
-        command.exec(&mut client.get_connection().unwrap()).unwrap();
-    }
 }
 
 #[test]
@@ -34,9 +22,8 @@ fn a_record_that_changes_at_any_moment_before_is_left_alone() {
     let gone = &["DEL", "idempotency:k"][..];
     let moments = [("WATCH", anew), ("WATCH", persisted), ("\nGET\r", other), ("MULTI", anew), ("set_completed", gone)];
     for (moment, now) in moments.into_iter().chain([other, anew, persisted, gone].map(|now| ("EXEC", now))) {
-        let server = Server::start();
-        server.set("idempotency:k", PENDING, 20_000);
-        let socket = proxy::acts_at(&server, moment, sends(&server, now));
+        let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
+        let socket = proxy::sends_at(&server, moment, now);
         server.through(&socket, &COMPLETE).exits(8).says("nothing was done");
         let left = server.get("idempotency:k");
         assert_eq!(left.is_none(), now == gone, "{moment}");
@@ -52,11 +39,10 @@ fn a_lock_that_appears_or_expires_in_between_is_noticed() {
     let create = [&COMPLETE[..], &["--create"]].concat();
     for moment in ["WATCH", "EXEC"] {
         let server = Server::start();
-        let socket = proxy::acts_at(&server, moment, sends(&server, &["SET", "idempotency:k", PENDING]));
+        let socket = proxy::sends_at(&server, moment, &["SET", "idempotency:k", PENDING]);
         server.through(&socket, &create).exits(8);
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes(), "{moment}");
-        let server = Server::start();
-        server.set("idempotency:k", PENDING, 4_000);
+        let server = Server::holding(&[("idempotency:k", PENDING, 4_000)]);
         let socket = proxy::acts_at(&server, moment, || std::thread::sleep(Duration::from_millis(4_100)));
         // Beside the time that the lock takes to expire, a busy machine takes its own.
         server.through(&socket, &[&COMPLETE[..], &["--timeout", "30s"]].concat()).exits(8);
@@ -66,9 +52,8 @@ fn a_lock_that_appears_or_expires_in_between_is_noticed() {
 
 #[test]
 fn a_lock_beside_a_result_counts_too() {
-    let server = Server::start();
-    server.set("idem:lock:k", "1", 20_000);
-    let socket = proxy::acts_at(&server, "EXEC", sends(&server, &["SET", "idem:done:k", "1"]));
+    let server = Server::holding(&[("idem:lock:k", "1", 20_000)]);
+    let socket = proxy::sends_at(&server, "EXEC", &["SET", "idem:done:k", "1"]);
     let words = ["complete", "k", "--schema", "event-consumer", "--yes", "--body", "x"];
     server.through(&socket, &words).exits(8);
     assert_eq!(
@@ -105,8 +90,7 @@ fn begin_and_release_are_cleared_up_by_the_owner_and_the_lock() {
     let server = Server::start();
     let socket = proxy::breaks_at(&server, "EXEC", true);
     server.through(&socket, &["begin", "k", "--schema", "event-driven", "--yes"]).exits(0);
-    let server = Server::start();
-    server.set("k", r#"{"status":0}"#, 20_000);
+    let server = Server::holding(&[("k", r#"{"status":0}"#, 20_000)]);
     let socket = proxy::breaks_at(&server, "EXEC", true);
     server.through(&socket, &["release", "k", "--schema", "go-chi", "--yes"]).exits(0);
     // A lock that names nobody may be anybody's.
@@ -117,8 +101,7 @@ fn begin_and_release_are_cleared_up_by_the_owner_and_the_lock() {
 
 #[test]
 fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, 20_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
     let socket = proxy::breaks_at(&server, "EXEC", false);
     server.through(&socket, &COMPLETE).exits(7).says("outcome unknown: the complete step for k");
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
@@ -130,8 +113,7 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
 #[test]
 fn a_connection_that_breaks_before_has_done_nothing() {
     for moment in ["WATCH", "MULTI", "set_completed"] {
-        let server = Server::start();
-        server.set("idempotency:k", PENDING, 20_000);
+        let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
         let socket = proxy::breaks_at(&server, moment, true);
         server.through(&socket, &COMPLETE).exits(5);
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes(), "{moment}");
@@ -141,8 +123,7 @@ fn a_connection_that_breaks_before_has_done_nothing() {
 
 #[test]
 fn a_server_that_refuses_has_done_nothing() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, 20_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
     server.send::<()>(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
     let full = server.idemctl(&[&COMPLETE[..], &["--replace"]].concat());
     assert!(full.code == 6 && full.stderr.contains("OOM"), "{}", full.all());
@@ -156,8 +137,7 @@ fn a_server_that_refuses_has_done_nothing() {
 
 #[test]
 fn each_right_that_is_missing_is_told_and_nothing_is_done() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, 20_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
     let allow = |rules: &str| server.add_user("some", rules);
     let as_some = |words: &[&str]| server.idemctl(&[&["--user", "some", "-a", "pw"], words].concat());
     // From Redis 7.0 on deadlines take no TIME.
@@ -180,9 +160,8 @@ fn each_right_that_is_missing_is_told_and_nothing_is_done() {
 
 #[test]
 fn a_step_that_refuses_the_lock_taken_for_it_leaves_what_was_there() {
-    let server = Server::start();
     let stored = r#"{"state":"completed","owner":"w","fingerprint":"","created_at":1,"completed_at":2,"response":{"status":200}}"#;
-    server.set("idemkey:k", stored, 50_000);
+    let server = Server::holding(&[("idemkey:k", stored, 50_000)]);
     // The reference takes no result TTL above 1e9 seconds.
     let words =
         ["complete", "k", "--schema", "reference", "--yes", "--status", "201", "--body", "", "--result-ttl", "99y"];

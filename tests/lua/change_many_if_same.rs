@@ -255,38 +255,19 @@ fn leaves_any_other_type() {
     });
 }
 
+/// Rules for two keys of which one is none, or that are too few or too many; a space between them.
+const MALFORMED: &str = "
+    =1,-1; =1,-1;=1,-1;=1,-1; =1,-1;=,-1; =1,-1;=1,; =1,-1;=1,-; =1,-1;=1,p; =1,-1;+,; =1,-1;+1,; =1,-1;=1,-2;
+    =1,-1;=1,~; =1,-1;-,5; =1,-1;-1,; =1,-1;-,; =1,-1;=0,-1; =1,-1;=1d,-1; +1,;=1,-1; +1,-1;-1; -1;-2; -1;1.5; -1;nan;
+    -1;inf; -1;; -1;~1;
+";
+
 #[test]
 fn malformed_arguments_are_an_error_before_anything_is_done() {
     let mut bench = bench();
     bench.put("a", "x");
     bench.put("b", "x");
-    for rules in [
-        "",
-        "=1,-1;",
-        "=1,-1;=1,-1;=1,-1;",
-        "=1,-1; =1,-1;",
-        "=1,-1;=,-1;",
-        "=1,-1;=1,;",
-        "=1,-1;=1,-;",
-        "=1,-1;=1,p;",
-        "=1,-1;+,;",
-        "=1,-1;+1,;",
-        "=1,-1;=1,-2;",
-        "=1,-1;=1,~;",
-        "=1,-1;-,5;",
-        "=1,-1;-1,;",
-        "=1,-1;-,;",
-        "=1,-1;=0,-1;",
-        "=1,-1;=1d,-1;",
-        "+1,;=1,-1;",
-        "+1,-1;-1;",
-        "-1;-2;",
-        "-1;1.5;",
-        "-1;nan;",
-        "-1;inf;",
-        "-1;;",
-        "-1;~1;",
-    ] {
+    for rules in MALFORMED.split_whitespace().chain(["", "=1,-1; =1,-1;"]) {
         assert_leaves(&mut bench, &["a", "b"], &["x", "x", rules], "error ERR");
     }
     assert_leaves(&mut bench, &["a", "b"], &["x", "", "=1,-1;=1,-1;"], "error ERR");

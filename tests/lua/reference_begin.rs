@@ -118,21 +118,8 @@ fn owner_and_fingerprint_are_what_needs_no_escaping_in_json() {
     }
     bench.ask(&["DEL", KEY]);
     let too_long = format!("{longest}x");
-    let odd: [&[u8]; 12] = [
-        b"a b",
-        b"a\"b",
-        b"a\\",
-        b"a\n",
-        b"\0",
-        b"a\0b",
-        b"caf\xc3\xa9",
-        b"\xff",
-        b"a]",
-        b"a,b",
-        b"<",
-        too_long.as_bytes(),
-    ];
-    for odd in odd {
+    let odd: [&[u8]; 10] = [b"a b", b"a\"b", b"a\\", b"a\n", b"\0", b"a\0b", b"\xff", b"a]", b"a,b", b"<"];
+    for odd in odd.into_iter().chain([b"caf\xc3\xa9", too_long.as_bytes()]) {
         bench.assert_leaves(&[KEY], &[odd, b"", b"30", b"retry"], "error INVALID");
         bench.assert_leaves(&[KEY], &[b"a", odd, b"30", b"retry"], "error INVALID");
     }

@@ -14,6 +14,14 @@ fn dump(bench: &mut Bench, key: &str) -> Vec<u8> {
     payload
 }
 
+/// A server with a value, and what DUMP says of it.
+fn with_backup() -> (Bench, Vec<u8>) {
+    let mut bench = bench();
+    bench.put("backup", "old");
+    let payload = dump(&mut bench, "backup");
+    (bench, payload)
+}
+
 /// The server's clock, so many milliseconds on.
 fn in_ms(bench: &mut Bench, more: i64) -> String {
     let StepReply::Array(time) = bench.ask(&["TIME"]) else { panic!("TIME answers two numbers") };
@@ -41,9 +49,7 @@ fn brings_a_value_back_byte_for_byte_to_expire_at_the_moment_it_is_given() {
 
 #[test]
 fn never_overwrites_what_is_there() {
-    let mut bench = bench();
-    bench.put("backup", "old");
-    let payload = dump(&mut bench, "backup");
+    let (mut bench, payload) = with_backup();
     for value in STRAY {
         bench.put_expiring("a", value);
         bench.assert_leaves(&["a", "a"], &[&payload[..], b"0"], "PRESENT");
@@ -54,9 +60,7 @@ fn never_overwrites_what_is_there() {
 
 #[test]
 fn what_stands_beside_keeps_it_away() {
-    let mut bench = bench();
-    bench.put("backup", "old");
-    let payload = dump(&mut bench, "backup");
+    let (mut bench, payload) = with_backup();
     for value in STRAY {
         bench.put_expiring("lock", value);
         bench.assert_leaves(&["a", "lock"], &[&payload[..], b"0"], "BARRED");
@@ -68,9 +72,7 @@ fn what_stands_beside_keeps_it_away() {
 
 #[test]
 fn what_is_over_by_then_is_not_said_to_be_back() {
-    let mut bench = bench();
-    bench.put("backup", "old");
-    let payload = dump(&mut bench, "backup");
+    let (mut bench, payload) = with_backup();
     let past = in_ms(&mut bench, -1);
     for at in [&past, "1"] {
         assert_eq!(bench.run(&["a", "a"], &[&payload[..], at.as_bytes()]), "EXPIRED");
@@ -91,9 +93,7 @@ fn brings_other_types_back_too() {
 
 #[test]
 fn damaged_bytes_and_a_wrong_expiry_are_an_error() {
-    let mut bench = bench();
-    bench.put("backup", "old");
-    let payload = dump(&mut bench, "backup");
+    let (mut bench, payload) = with_backup();
     let mut damaged = payload.clone();
     damaged[1] ^= 1;
     for (payload, at) in

@@ -10,21 +10,7 @@ use crate::rust_source::{Name, Source};
 type Broken = Vec<String>;
 
 /// Commands that only read: nothing in them can change a record.
-const READING: [&str; 13] = [
-    "inspect",
-    "list",
-    "stats",
-    "log",
-    "backup",
-    "diff",
-    "detect",
-    "schema",
-    "sandbox",
-    "context",
-    "config",
-    "completions",
-    "man",
-];
+const READING: &str = "inspect list stats log backup diff detect schema sandbox context config completions man";
 
 /// Holds every file to a rule, then shows the rule files that break it.
 #[track_caller]
@@ -120,7 +106,8 @@ fn clock_and_environment(source: &Source) -> Broken {
 
 fn reading(source: &Source) -> Broken {
     let module = source.module();
-    if !module.get(1).is_some_and(|command| module[0] == "commands" && READING.contains(&command.as_str())) {
+    if !module.get(1).is_some_and(|command| module[0] == "commands" && READING.split(' ').any(|reads| reads == command))
+    {
         return Vec::new();
     }
     let writes = |path: &&Name| path.iter().any(|word| ["Writer", "Writable", "Permit"].contains(&word.as_str()));

@@ -163,6 +163,17 @@ impl Cluster {
         set.exec(&mut self.connect(self.owner(redis_key))).unwrap();
     }
 
+    /// Sets many Redis keys, each where it belongs; `FOREVER` is no TTL.
+    pub fn fill<K: AsRef<str>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) {
+        let mut of_node: Vec<_> = (0..self.masters).map(|_| Vec::new()).collect();
+        for (redis_key, value) in entries {
+            of_node[self.owner(redis_key.as_ref())].push((redis_key.as_ref().to_owned(), value));
+        }
+        for (index, entries) in of_node.into_iter().enumerate().filter(|(_, entries)| !entries.is_empty()) {
+            self.node(index).fill(entries, ttl_ms);
+        }
+    }
+
     /// `GET key`, where the key belongs.
     pub fn get(&self, redis_key: &str) -> Option<String> {
         redis::cmd("GET").arg(redis_key).query(&mut self.connect(self.owner(redis_key))).unwrap()

@@ -12,7 +12,7 @@ const TRIES: u32 = 20;
 ///
 /// The kernel keeps the highest mark as long as the process runs, so that looking every millisecond misses at most what is
 /// taken in the last one.
-pub fn peak_of(mut command: Command) -> (Run, u64) {
+pub fn peak_of(command: &mut Command) -> (Run, u64) {
     for _ in 0..TRIES {
         let child = command.start();
         let status = format!("/proc/{}/status", child.id());

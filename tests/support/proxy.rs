@@ -98,6 +98,15 @@ pub fn acts_at(server: &Server, word: &'static str, act: impl Fn() + Send + Sync
     })
 }
 
+/// A socket on which somebody else sends this command right before the server hears the first `word`.
+pub fn sends_at(server: &Server, word: &'static str, command: &[&str]) -> PathBuf {
+    let (url, command) = (server.url(), command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    acts_at(server, word, move || {
+        let mut other = redis::Client::open(url.as_str()).and_then(|client| client.get_connection()).unwrap();
+        redis::cmd(&command[0]).arg(&command[1..]).exec(&mut other).unwrap();
+    })
+}
+
 fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &impl Fn(&[u8]) -> Hook) {
     while let Some(sent) = all_there_is(client) {
         if sent.is_empty() {

@@ -25,6 +25,23 @@ pub fn alone(words: &[&str]) -> Run {
     idemctl(tempfile::tempdir().expect("a folder").path()).args(words).run()
 }
 
+/// Does this with each of them, all at the same time; gives what came of each.
+pub fn at_once<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let started: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        started.into_iter().map(|done| done.join().unwrap()).collect()
+    })
+}
+
+/// Runs a command behind these words of a shell, which bound what it may take.
+pub fn bounded(whole: &Command, bounds: &str) -> Run {
+    let mut command = Command::new("/bin/sh");
+    command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.args(["-c", &format!("{bounds}; exec \"$@\""), "sh"]).arg(whole.get_program()).args(whole.get_args());
+    command.current_dir(whole.get_current_dir().unwrap()).run()
+}
+
 /// Sends a process a signal.
 #[track_caller]
 pub fn signal(pid: u32, signal: Signal) {

@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use super::run::{Run, Runs, idemctl};
 use super::wait::until;
@@ -103,39 +102,6 @@ impl Server {
         command.query(&mut self.connect()).expect("a reply")
     }
 
-    /// `SET key value PX ttl`.
-    pub fn set(&self, key: &str, value: impl AsRef<[u8]>, ttl_ms: u64) {
-        self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref(), b"PX", ttl_ms.to_string().as_bytes()]);
-    }
-
-    /// `SET key value`, without expiry.
-    pub fn put(&self, key: &str, value: impl AsRef<[u8]>) {
-        self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref()]);
-    }
-
-    /// Sets many Redis keys at once; 0 is no TTL.
-    pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) {
-        fill(&mut self.connect(), entries, ttl_ms);
-    }
-
-    /// How many Redis keys there are.
-    pub fn size(&self) -> usize {
-        self.send(&[b"DBSIZE"])
-    }
-
-    /// The names of all Redis keys, in their order.
-    pub fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = self.send(&[b"KEYS", b"*"]);
-        keys.sort();
-        keys
-    }
-
-    /// Which of these Redis keys are gone.
-    pub fn gone(&self, before: &[String]) -> Vec<String> {
-        let left = self.keys();
-        before.iter().filter(|key| !left.contains(key)).cloned().collect()
-    }
-
     /// A file in the folder where idemctl keeps backups and the audit log.
     pub fn state(&self, name: &str) -> PathBuf {
         self.folder().join(".local/state/idemctl").join(name)
@@ -157,29 +123,21 @@ impl Server {
         self.add_user("reader", "~* +@read +@connection -@write +eval");
     }
 
-    /// `GET key`.
-    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
-        self.send(&[b"GET", key.as_bytes()])
-    }
-
-    /// Asserts that every key ends by itself within this time; gives how many keys there are.
-    #[track_caller]
-    pub fn keys_live_at_most(&self, most: Duration) -> usize {
-        let keys: Vec<Vec<u8>> = self.send(&[b"KEYS", b"*"]);
-        for key in &keys {
-            let left: i64 = self.send(&[b"PTTL", key]);
-            // One that ended just now has -2.
-            let ends = left == -2 || (left >= 0 && left.unsigned_abs() <= most.as_millis() as u64);
-            assert!(ends, "{} lives for {left} ms", String::from_utf8_lossy(key));
-        }
-        keys.len()
-    }
-
     /// Lets this deployment state TTLs, by schema: `[("express", "lock_ttl = \"30s\"")]`.
     pub fn states(&self, deployments: &[(&str, &str)]) {
         let of = |(schema, what): &(&str, &str)| format!("[contexts.here.deployment.{schema}]\n{what}\n");
         let deployments: Vec<_> = deployments.iter().map(of).collect();
         self.configure(&format!("default_context = \"here\"\n{}", deployments.concat()));
+    }
+
+    /// Writes the files of a schema into the operator's schema folder; gives the folder they are in.
+    pub fn describe(&self, schema: &str, files: &[(&str, &str)]) -> PathBuf {
+        let folder = self.folder().join(".config/idemctl/schemas").join(schema);
+        std::fs::create_dir_all(&folder).unwrap();
+        for (file, text) in files {
+            std::fs::write(folder.join(file), text).unwrap();
+        }
+        folder
     }
 
     /// Writes the config file.
@@ -240,23 +198,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Sets many Redis keys at once; 0 is no TTL.
-pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-    connection: &mut redis::Connection,
-    entries: impl IntoIterator<Item = (K, V)>,
-    ttl_ms: u64,
-) {
-    let mut pipeline = redis::pipe();
-    for (key, value) in entries {
-        let set = pipeline.cmd("SET").arg(key.as_ref()).arg(value.as_ref());
-        if ttl_ms > 0 {
-            set.arg("PX").arg(ttl_ms);
-        }
-        set.ignore();
-    }
-    pipeline.exec(connection).expect("the keys are set");
 }
 
 /// The server program under test.

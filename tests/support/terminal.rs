@@ -5,6 +5,8 @@ use std::process::Command;
 use rexpect::process::WaitStatus;
 use rexpect::session::{PtySession, spawn_command};
 
+use super::run::Run;
+
 /// Longer than anything takes, in milliseconds.
 const LIMIT: u64 = 60_000;
 
@@ -22,17 +24,17 @@ pub fn press(session: &mut PtySession, question: &str, keys: &str) {
     session.flush().unwrap();
 }
 
-/// Waits for the end: what is shown until then, and the exit code.
+/// Waits for the end: what is shown until then, whichever stream it is written to, and the exit code.
 #[track_caller]
-pub fn ends(mut session: PtySession) -> (String, i32) {
+pub fn ends(mut session: PtySession) -> Run {
     let shown = session.exp_eof().unwrap();
     let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else { panic!("killed: {shown}") };
-    (shown, code)
+    Run { stdout: shown.into_bytes(), stderr: String::new(), code }
 }
 
 /// Waits for the question, presses keys, and gives what is shown after and the exit code.
 #[track_caller]
-pub fn answered(mut session: PtySession, question: &str, keys: &str) -> (String, i32) {
+pub fn answered(mut session: PtySession, question: &str, keys: &str) -> Run {
     press(&mut session, question, keys);
     ends(session)
 }

@@ -106,24 +106,10 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
+    use crate::domain::samples::json;
+
     fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Value, String> {
         super::parse_with_care(bytes, whole).map(|json| json.to_value())
-    }
-
-    fn json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i32>().prop_map(Value::from),
-            "[a-zé\"\\\\😀\u{1}]{0,8}".prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 24, 4, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::vec(("[a-z\"]{1,4}", inner), 0..4)
-                    .prop_map(|members| Value::Object(members.into_iter().collect())),
-            ]
-        })
     }
 
     #[test]

@@ -7,7 +7,7 @@ use idemctl::domain::schema::Meaning;
 use idemctl::domain::step::request::Request;
 
 use crate::support::wire;
-use crate::support::{Run, Server};
+use crate::support::{FOREVER, Run, Server};
 
 const HOUR: u64 = 3_600_000;
 
@@ -143,11 +143,9 @@ fn bare_keys_of_others_are_no_records_of_a_schema_without_prefix() {
 #[test]
 fn an_own_schema_does_not_lead_to_bare_keys() {
     let server = Server::start();
-    let folder = server.folder().join(".config/idemctl/schemas/orders");
-    fs::create_dir_all(&folder).unwrap();
     let toml = fs::read_to_string(wire::lua().join("go-middleware-v1/schema.toml")).unwrap();
     let toml = toml.replace("older_release_of = \"go-middleware\"\n", "").replace("go-middleware-v1", "orders");
-    fs::write(folder.join("schema.toml"), toml.replace("idempotency:{key}", "orders:{key}")).unwrap();
+    server.describe("orders", &[("schema.toml", &toml.replace("idempotency:{key}", "orders:{key}"))]);
     server.put("job:1", r#"{"status":0}"#);
     server.put("job:2", r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""}}"#);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
@@ -206,9 +204,8 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
 /// Rule: what another loaded schema's closed form reads as a result is nobody's lock, and the report says whose result.
 #[test]
 fn a_result_whose_key_looks_like_a_lock_is_spared() {
-    let server = Server::start();
     let result = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{"id":7}}"#;
-    server.put("idem:started:front-door", result);
+    let server = Server::holding(&[("idem:started:front-door", result, FOREVER)]);
     server.put("idem:lock:front-door", result);
     let run = left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
     run.says("express reads a completed result there");
@@ -251,8 +248,7 @@ fn a_field_at_the_end_of_a_long_value_spares_it() {
 /// Rule: a deployment's extra fields are its own, and only there.
 #[test]
 fn a_deployment_states_its_extra_fields() {
-    let server = Server::start();
-    server.put("idempotency:k", r#"{"status":"PENDING","traceId":"t"}"#);
+    let server = Server::holding(&[("idempotency:k", r#"{"status":"PENDING","traceId":"t"}"#, FOREVER)]);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
     let config = "default_context = \"p\"\n[contexts.p.deployment.go-middleware]\nextra_fields = [\"/traceId\"]\n";
     server.configure(config);

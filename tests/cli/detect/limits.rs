@@ -3,12 +3,11 @@
 use serde_json::json;
 
 use super::records::{detected, named, seed};
-use crate::support::{Runs as _, Server};
+use crate::support::{LOCK, Runs as _, Server};
 
 #[test]
 fn a_large_keyspace_is_sampled_at_random_and_extrapolated() {
-    let server = Server::start();
-    server.fill((0..9_000).map(|number| (format!("idem:order-{number}"), r#"{"status":"IN_PROGRESS"}"#)), 600_000);
+    let server = Server::filled((0..9_000).map(|number| (format!("idem:order-{number}"), LOCK)), 600_000);
     server.fill((0..9_000).map(|number| (format!("sess:{number}"), "x")), 600_000);
     let found = detected(&server, &["--sample", "400"]);
     assert_eq!((&found["sampled"], &found["keys"]), (&json!(400), &json!(18_000)));

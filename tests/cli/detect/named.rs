@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::records::{SCHEMAS, detected, named, seed};
-use crate::support::Server;
+use super::records::{detected, named, seed};
+use crate::support::{BUILT_IN, LOCK, Server};
 
 /// What `named` has to give for ten locks and ten results of each schema.
 fn all(prefix: Option<&str>) -> Vec<(String, Option<String>, String, u64)> {
@@ -12,13 +12,13 @@ fn all(prefix: Option<&str>) -> Vec<(String, Option<String>, String, u64)> {
         "event-consumer" | "event-driven" => vec![is(schema, 10), is(schema, 10)],
         schema => vec![is(schema, 20)],
     };
-    SCHEMAS.iter().flat_map(of).collect()
+    BUILT_IN.iter().flat_map(of).collect()
 }
 
 #[test]
 fn each_built_in_schema_is_named_in_a_database_of_all() {
     let server = Server::start();
-    SCHEMAS.iter().for_each(|schema| seed(&server, schema, ""));
+    BUILT_IN.iter().for_each(|schema| seed(&server, schema, ""));
     let found = detected(&server, &[]);
     assert_eq!(named(&found), all(None), "{found:#}");
     assert_eq!((&found["sampled"], &found["keys"]), (&json!(140), &json!(140)));
@@ -28,7 +28,7 @@ fn each_built_in_schema_is_named_in_a_database_of_all() {
 #[test]
 fn each_built_in_schema_is_named_with_the_prefix_of_a_deployment() {
     let server = Server::start();
-    SCHEMAS.iter().for_each(|schema| seed(&server, schema, "shop:"));
+    BUILT_IN.iter().for_each(|schema| seed(&server, schema, "shop:"));
     assert_eq!(named(&detected(&server, &[])), all(Some("shop:")));
 }
 
@@ -45,7 +45,7 @@ fn two_schemas_under_one_prefix_are_told_apart_by_their_values() {
 fn a_lock_without_expiry_is_stuck_and_states_are_counted() {
     let server = Server::start();
     seed(&server, "express", "shop:");
-    server.put("shop:idem:order-99", r#"{"status":"IN_PROGRESS"}"#);
+    server.put("shop:idem:order-99", LOCK);
     let found = detected(&server, &[]);
     let group = &found["groups"][0];
     assert_eq!((&group["stuck"], &group["states"]), (&json!(1), &json!({ "completed": 10, "in-progress": 11 })));

@@ -64,8 +64,7 @@ fn sessions_caches_queues_and_rate_limits_are_nobodys() {
 /// named.
 #[test]
 fn a_schema_that_reads_half_of_a_group_is_not_named() {
-    let server = Server::start();
-    server.fill((0..10).map(|number| (format!("idem:lock:order-{number}"), "1")), 60_000);
+    let server = Server::filled((0..10).map(|number| (format!("idem:lock:order-{number}"), "1")), 60_000);
     server.fill((10..20).map(|number| (format!("idem:lock:order-{number}"), "two")), 60_000);
     let found = detected(&server, &[]);
     let group = &found["groups"][0];
@@ -76,16 +75,14 @@ fn a_schema_that_reads_half_of_a_group_is_not_named() {
 /// Rule: a value that anybody may write names nobody for sure. Revert: with 0 for `LEAST_OF_VALUES` the certainty is `is`.
 #[test]
 fn values_that_anybody_may_write_are_perhaps_a_schemas() {
-    let server = Server::start();
-    server.fill((0..10).map(|number| (format!("flag:{number}"), r#"{"status":0}"#)), 60_000);
+    let server = Server::filled((0..10).map(|number| (format!("flag:{number}"), r#"{"status":0}"#)), 60_000);
     let group = detected(&server, &[])["groups"][0].clone();
     assert_eq!((&group["schema"], &group["confidence"]), (&json!("go-chi"), &json!("perhaps")), "{group:#}");
 }
 
 #[test]
 fn opaque_locks_of_an_unknown_library_look_like_locks() {
-    let server = Server::start();
-    server.fill((0..10).map(|number| (format!("payments:lock:{number}"), "Zk3uJ9aQw1XyBv7T")), 60_000);
+    let server = Server::filled((0..10).map(|number| (format!("payments:lock:{number}"), "Zk3uJ9aQw1XyBv7T")), 60_000);
     let found = detected(&server, &[]);
     let group = &found["groups"][0];
     assert_eq!((&group["schema"], &group["evidence"]), (&Value::Null, &json!(["looks like locks, library unknown"])));

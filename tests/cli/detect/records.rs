@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::Server;
-
-/// The built-in schemas.
-pub const SCHEMAS: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+use crate::support::{LOCK, PENDING, Server};
 
 const OWNER: &str = "2c1f9a4e-8d57-4b0e-9a63-7f1f0c3f6b11";
 
@@ -24,7 +20,7 @@ fn record(schema: &str, prefix: &str, key: &str, done: bool) -> (String, String)
     match schema {
         "go-middleware" => one(
             "idempotency:",
-            r#"{"status":"PENDING"}"#,
+            PENDING,
             r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":"e30="}"#,
         ),
         "go-middleware-v1" => one("idempotency:", "in-progress", "completed"),
@@ -42,7 +38,7 @@ fn record(schema: &str, prefix: &str, key: &str, done: bool) -> (String, String)
         }
         "express" => one(
             "idem:",
-            r#"{"status":"IN_PROGRESS"}"#,
+            LOCK,
             r#"{"status":"COMPLETED","statusCode":201,"headers":{"content-type":"application/json"},"body":{"id":1}}"#,
         ),
         "event-consumer" => (format!("{prefix}idem:{}:{key}", if done { "done" } else { "lock" }), "1".to_owned()),

@@ -45,20 +45,9 @@ fn an_exploration_that_reaches_its_bounds_says_so() {
 
 #[test]
 fn json_says_what_was_covered() {
-    let explored = only(
-        &explore(&[
-            "reference",
-            "--workers",
-            "2",
-            "--faults",
-            "lost=0",
-            "--assume",
-            "critical-section,results-outlive-retries",
-            "-o",
-            "json",
-        ])
-        .exits(0),
-    );
+    let assume = ["--assume", "critical-section,results-outlive-retries"];
+    let words = [&["reference", "--workers", "2", "--faults", "lost=0", "-o", "json"][..], &assume].concat();
+    let explored = only(&explore(&words).exits(0));
     assert_eq!(explored["schema"], "reference");
     assert_eq!(explored["workers"], 2);
     assert_eq!(explored["assume"], json!(["critical-section", "results-outlive-retries"]));
@@ -99,8 +88,7 @@ fn bad_input_is_a_usage_error() {
 /// Rule: what befalls a whole server is for throw-away ones. On a named server one key is used, and removed.
 #[test]
 fn a_named_server_is_left_as_it_was() {
-    let server = Server::start();
-    server.set("idem:order-1", "theirs", 60_000);
+    let server = Server::holding(&[("idem:order-1", "theirs", 60_000)]);
     let explored = server.idemctl(&["explore", "express", "event-consumer", "--workers", "2", "-o", "json"]).exits(1);
     assert_eq!(explored.json()["schemas"].as_array().unwrap().len(), 2);
     assert_eq!(server.get("idem:order-1").unwrap(), b"theirs");

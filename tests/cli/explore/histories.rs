@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::Value;
 
 use super::{explore, only};
-use crate::simulate::variant::{home, run};
+use crate::simulate::attempts::READS;
+use crate::simulate::variant::{MINE, home, reference, run};
 
 /// The token of a harm of express.
 fn token(invariant: &str) -> String {
@@ -71,13 +72,9 @@ fn pictures_show_the_same_history() {
 /// another way there than where the clock stands still, and that is said.
 #[test]
 fn a_history_that_goes_another_way_when_it_is_played_says_so() {
-    use crate::simulate::variant::{MINE, Variant};
     // The lock is taken only in the exploration's own year.
-    let dated = Variant::of("reference").with(
-        "begin.lua",
-        "local stored = redis.call('GET', record)\n",
-        "if tonumber(redis.call('TIME')[1]) > 1710000000 then return {'MISMATCH'} end\nlocal stored = redis.call('GET', record)\n",
-    );
+    let later = "if tonumber(redis.call('TIME')[1]) > 1710000000 then return {'MISMATCH'} end";
+    let dated = reference().with("begin.lua", READS, &format!("{later}\n{READS}"));
     let dir = dated.folder().to_str().unwrap();
     let words = ["explore", MINE, "--schema-dir", dir, "--sandbox", "-o", "json"];
     let explored = only(&run(dated.folder(), &words));
@@ -89,12 +86,8 @@ fn a_history_that_goes_another_way_when_it_is_played_says_so() {
 /// Rule: what a step does is asked twice, and another answer ends the exploration.
 #[test]
 fn a_step_that_goes_by_chance_is_not_explored() {
-    use crate::simulate::variant::{MINE, Variant};
-    let counts = Variant::of("reference").with(
-        "begin.lua",
-        "local stored = redis.call('GET', record)\n",
-        "if redis.call('INCR', KEYS[1] .. 'n') % 2 == 0 then return {'MISMATCH'} end\nlocal stored = redis.call('GET', record)\n",
-    );
+    let every_other_time = "if redis.call('INCR', KEYS[1] .. 'n') % 2 == 0 then return {'MISMATCH'} end";
+    let counts = reference().with("begin.lua", READS, &format!("{every_other_time}\n{READS}"));
     let dir = counts.folder().to_str().unwrap();
     let run = run(counts.folder(), &["explore", MINE, "--schema-dir", dir, "--sandbox"]).exits(3);
     run.says("does not answer the same question alike: nothing can be said of mine");

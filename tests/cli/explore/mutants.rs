@@ -3,10 +3,7 @@
 
 use super::{Frontier, explored, frontier, only, ways};
 use crate::simulate::attempts::{HEALS, TAKES};
-use crate::simulate::variant::{MINE, Variant, reference, run};
-
-/// The line with which a script compares the owner of a lock with its own.
-const FENCES: &str = "if not holder or holder ~= owner then";
+use crate::simulate::variant::{FENCES, MINE, Variant, reference, run};
 
 fn of(mutant: &Variant, words: &[&str]) -> Frontier {
     let folder = mutant.folder();
@@ -50,21 +47,13 @@ fn a_renew_that_checks_no_owner_is_killed() {
 
 #[test]
 fn a_release_that_checks_no_owner_is_killed() {
-    let blind = reference().with("schema.toml", "on_failure = \"store\"", "on_failure = \"release\"").with(
-        "release.lua",
-        FENCES,
-        "if not holder then",
-    );
+    let blind = reference().releasing().with("release.lua", FENCES, "if not holder then");
     assert_eq!(of(&blind, &SOUND)["owner-only"], [("expiry=1 fail=1".to_owned(), 5)]);
 }
 
 #[test]
 fn a_release_that_deletes_results_is_killed() {
-    let careless = reference().with("schema.toml", "on_failure = \"store\"", "on_failure = \"release\"").with(
-        "release.lua",
-        FENCES,
-        "if holder and holder ~= owner then",
-    );
+    let careless = reference().releasing().with("release.lua", FENCES, "if holder and holder ~= owner then");
     assert_eq!(of(&careless, &SOUND)["result-kept"][0].0, "expiry=1 fail=1");
 }
 

@@ -2,9 +2,7 @@
 
 use super::{Frontier, explored};
 use crate::simulate::variant::plays;
-
-const SCHEMAS: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+use crate::support::BUILT_IN;
 
 /// Stories, and the faults of each.
 const STORIES: [(&str, &str); 12] = [
@@ -35,7 +33,7 @@ fn harms(verdict: &str) -> &'static [&'static str] {
 #[test]
 fn the_bad_cells_of_stories_are_found_again() {
     let mut found = 0;
-    for schema in SCHEMAS {
+    for schema in BUILT_IN {
         for (story, faults) in STORIES {
             let cell = plays(schema, story);
             let wanted = harms(cell.0["verdict"].as_str().unwrap());

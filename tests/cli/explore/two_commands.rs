@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{explored, frontier, only, ways};
 use crate::simulate::variant::{MINE, Variant, run};
-use crate::support::{Running, Runs, Server, until};
+use crate::support::{FOREVER, Running, Runs, Server, until};
 
 /// A worker that takes the lock by one command and gives it its TTL by the next one.
 fn two_commands() -> Variant {
@@ -44,8 +44,7 @@ fn between_two_commands_a_live_worker_is_behind_a_lock_without_expiry() {
     let one_command = explored(&["event-consumer", "--faults", "expiry=0"]);
     assert_eq!(one_command.get("lock-ends"), ways(&[]).get("lock-ends"));
 
-    let server = Server::start();
-    server.put("idem:lock:order-1", "1");
+    let server = Server::holding(&[("idem:lock:order-1", "1", FOREVER)]);
     let lives = ways_to(&server, &[&["--schema", MINE], &dir[..]].concat());
     assert!(lives.contains(&(true, serde_json::json!({}))), "{lives:?}");
     // Where one command does both, somebody else has to take the TTL away.
@@ -58,13 +57,10 @@ fn between_two_commands_a_live_worker_is_behind_a_lock_without_expiry() {
 #[test]
 fn the_second_look_of_a_sweep_spares_a_worker_between_two_commands() {
     let mine = two_commands();
-    let server = Server::start();
-    server.put("idem:lock:dead", "1");
-    server.put("idem:lock:alive", "1");
+    let server = Server::holding(&[("idem:lock:dead", "1", FOREVER), ("idem:lock:alive", "1", FOREVER)]);
     let words = ["sweep", "--orphaned", "--yes", "--grace", "2s", "--schema", MINE, "--schema-dir"];
     let sweep = server.command().args(words).arg(mine.folder()).start();
-    let scanned = || server.send::<String>(&[b"INFO", b"commandstats"]).contains("cmdstat_scan");
-    until("the sweep has looked", scanned);
+    until("the sweep has looked", || server.calls("scan") > 0);
     sleep(Duration::from_millis(300));
     server.send::<()>(&[b"EXPIRE", b"idem:lock:alive", b"60"]);
     let run = sweep.ends();

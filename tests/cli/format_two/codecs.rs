@@ -12,8 +12,6 @@ use crate::support::Server;
 const POWERTOOLS: &str = r#"
 [[value]]
 name = "in-progress"
-at = "record"
-encoding = "json"
 where = { "/status" = "INPROGRESS" }
 required = ["/expiration"]
 optional = ["/in_progress_expiration"]
@@ -38,7 +36,7 @@ fn wrapped(decode: &str) -> String {
     )
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()

@@ -1,7 +1,5 @@
 //! A server and a schema of one's own, described in a few lines.
 
-use std::fs;
-
 use crate::support::Server;
 
 /// What a schema has to say besides keys and values.
@@ -36,9 +34,7 @@ pub fn describe(server: &Server, name: &str, keys: &str, values: &str) {
     let steps = STEPS.replace("REPLAYS", if values.contains("name = \"done\"") { REPLAYS } else { "" });
     let steps = steps.replace("lock_or_record", lock).replace("result_or_record", result);
     let head = format!("format = 2\nname = \"{name}\"\n[keys]\n{keys}\n[ttl]\nlock = \"1m\"\nresult = \"1h\"\n");
-    let folder = server.folder().join(".config/idemctl/schemas").join(name);
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("schema.toml"), format!("{head}{values}{steps}")).unwrap();
+    server.describe(name, &[("schema.toml", &format!("{head}{values}{steps}"))]);
 }
 
 /// The states of a schema's records by their keys, as `list` tells them.

@@ -6,15 +6,11 @@ use crate::support::{Runs, Server};
 const VALUES: &str = r#"
 [[value]]
 name = "held"
-at = "record"
-encoding = "json"
 where = { "/status" = "LOCKED" }
 required = ["/status"]
 state = "in-progress"
 [[value]]
 name = "done"
-at = "record"
-encoding = "json"
 where = { "/status" = "DONE" }
 required = ["/status"]
 state = "completed"
@@ -42,8 +38,7 @@ fn a_pattern_tells_the_keys_of_a_cache_from_those_of_records() {
     assert_eq!(inspected(&server, "powertools", &a)["redis_keys"][0], format!("cache:{a}"));
     assert_eq!(inspected(&server, "powertools", &format!("cache:{b}"))["key"], b.as_str());
     for other in &others {
-        let run = server.idemctl(&["inspect", other, "--schema", "powertools"]).exits(1);
-        run.says("a string of").says(other);
+        server.idemctl(&["inspect", other, "--schema", "powertools"]).exits(1).says("a string of").says(other);
         server.idemctl(&["purge", other, "--schema", "powertools", "--state", "completed", "--yes"]).exits(3);
     }
     server.idemctl(&["inspect", "other", "--schema", "powertools"]).exits(1).says("cache:{function}#{key}");

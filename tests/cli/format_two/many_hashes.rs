@@ -52,13 +52,6 @@ fn rows(server: &Server, user: &[&str]) -> Vec<Value> {
     rows
 }
 
-/// How often a command was called.
-fn calls(server: &Server, command: &str) -> usize {
-    let info: String = redis::cmd("INFO").arg("commandstats").query(&mut server.connect()).unwrap();
-    let line = info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
-    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
-}
-
 #[test]
 fn small_hashes_tell_the_same_by_plain_commands_as_by_a_script() {
     let server = Server::start();
@@ -67,7 +60,7 @@ fn small_hashes_tell_the_same_by_plain_commands_as_by_a_script() {
     server.add_user("scripted", "~* +@all -memory -hgetall");
     redis::cmd("CONFIG").arg("RESETSTAT").exec(&mut server.connect()).unwrap();
     let plain = rows(&server, &[]);
-    let (weighed, read) = (calls(&server, "memory|usage"), calls(&server, "hgetall"));
+    let (weighed, read) = (server.calls("memory|usage"), server.calls("hgetall"));
     let scripted = rows(&server, &["--user", "scripted", "--pass", "pw"]);
     assert_eq!(plain.len(), scripted.len());
     for (plain, scripted) in plain.iter().zip(&scripted) {

@@ -13,8 +13,7 @@ const SWEEP: [&str; 8] = ["sweep", "--include", "excess-ttl", "--schema", "expre
 #[test]
 fn two_sweeps_at_once_begin_no_operation_a_second_time() {
     const LOCKS: usize = 3_000;
-    let server = Server::start();
-    server.fill((0..LOCKS).map(|index| (format!("idem:k{index}"), LOCK)), 28_800_000);
+    let server = Server::filled((0..LOCKS).map(|index| (format!("idem:k{index}"), LOCK)), 28_800_000);
     let words = [&SWEEP[..], &["--grace", "300ms", "-o", "json"]].concat();
     let mut sweeps = [(); 2].map(|()| server.command().args(&words).start());
     // Retries take every lock that is free, with the same bytes, and hold it: a second time is one too many.
@@ -41,8 +40,7 @@ fn two_sweeps_at_once_begin_no_operation_a_second_time() {
 /// Rule: a lock that was retaken after another sweep removed the one that was seen is no longer that one.
 #[test]
 fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, 28_800_000);
+    let server = Server::holding(&[("idem:k", LOCK, 28_800_000)]);
     let words = [&SWEEP[..], &["--grace", "0", "-o", "json"]].concat();
     let (mut other, mut connection) = (server.command(), server.connect());
     other.args(&words);
@@ -59,8 +57,7 @@ fn a_sweep_leaves_the_lock_that_was_retaken_after_another_sweep() {
 /// more left than its TTL otherwise.
 #[test]
 fn the_time_is_asked_behind_the_reads() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, 28_800_000);
+    let server = Server::holding(&[("idem:k", LOCK, 28_800_000)]);
     let reads = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reads);
     let port = fault::hooked(&server, move |sent| {

@@ -5,9 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::fault::{self, Hook, says};
-use crate::support::{Running, Runs, Server, until};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::proxy::sends_at;
+use crate::support::{FOREVER, PENDING, Running, Runs, Server, at_once, until};
 
 pub(super) const LOCK: &str = r#"{"status":"IN_PROGRESS"}"#;
 
@@ -68,25 +67,20 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
         (&["release", "k", "--schema", "express", "--yes"], "MULTI", LOCK),
         (&["complete", "k", "--schema", "express", "--yes", "--status", "201", "--body", "{}"], "MULTI", LOCK),
     ];
-    thread::scope(|scope| {
-        for (words, word, value) in commands {
-            scope.spawn(move || {
-                for (what, touch) in TOUCHES {
-                    let server = Server::start();
-                    server.set("idem:k", value, MINUTES);
-                    // The clock of the server moves on, so that a renewal is another moment.
-                    thread::sleep(Duration::from_millis(20));
-                    let mut connection = server.connect();
-                    let port = right_before(&server, word, move || touch(&mut connection, "idem:k", value));
-                    let run = server.at(port, words);
-                    let there: String = server.send(&[b"TYPE", b"idem:k"]);
-                    assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
-                    assert!(run.code == 8 || run.stderr.contains("eft alone"), "{words:?}, {what}: {}", run.all());
-                    if what != "of another type" {
-                        assert_eq!(server.get("idem:k").unwrap(), value.as_bytes(), "{words:?}, {what}");
-                    }
-                }
-            });
+    at_once(commands, |(words, word, value)| {
+        for (what, touch) in TOUCHES {
+            let server = Server::holding(&[("idem:k", value, MINUTES)]);
+            // The clock of the server moves on, so that a renewal is another moment.
+            thread::sleep(Duration::from_millis(20));
+            let mut connection = server.connect();
+            let port = right_before(&server, word, move || touch(&mut connection, "idem:k", value));
+            let run = server.at(port, words);
+            let there: String = server.send(&[b"TYPE", b"idem:k"]);
+            assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
+            assert!(run.code == 8 || run.stderr.contains("eft alone"), "{words:?}, {what}: {}", run.all());
+            if what != "of another type" {
+                assert_eq!(server.get("idem:k").unwrap(), value.as_bytes(), "{words:?}, {what}");
+            }
         }
     });
 }
@@ -94,15 +88,11 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
 /// Rule: the expiry of every Redis key of a record is part of its identity, not of the one to change alone.
 #[test]
 fn a_leftover_lock_stays_when_its_result_was_written_anew() {
-    let server = Server::start();
     let result = r#"{"statusCode":200,"body":""}"#;
-    server.set("idem:started:k", "worker", 20_000);
+    let server = Server::holding(&[("idem:started:k", "worker", 20_000)]);
     server.set("idem:result:k", result, MINUTES);
-    let mut connection = server.connect();
-    let port = right_before(&server, "UNLINK", move || {
-        query(&mut connection, &["SET", "idem:result:k", r#"{"statusCode":200,"body":""}"#, "PX", "500000"]);
-    });
-    server.at(port, &["force-unlock", "k", "--schema", "event-driven", "--yes"]).exits(8);
+    let way = sends_at(&server, "UNLINK", &["SET", "idem:result:k", result, "PX", "500000"]);
+    server.through(&way, &["force-unlock", "k", "--schema", "event-driven", "--yes"]).exits(8);
     assert!(server.get("idem:started:k").is_some());
 }
 
@@ -114,14 +104,10 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
         format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":"{body}{end}"}}"#)
     };
     for words in [&["purge", "--all", "--schema", "express", "--yes"][..], &["purge", "--key-file", "keys", "--yes"]] {
-        let server = Server::start();
-        server.set("idem:k", value("x"), MINUTES);
+        let server = Server::holding(&[("idem:k", value("x"), MINUTES)]);
         std::fs::write(server.folder().join("keys"), "k\n").unwrap();
-        let (mut connection, anew) = (server.connect(), value("y"));
-        let port = right_before(&server, "UNLINK", move || {
-            query(&mut connection, &["SET", "idem:k", &anew, "KEEPTTL"]);
-        });
-        let run = server.at(port, words);
+        let way = sends_at(&server, "UNLINK", &["SET", "idem:k", &value("y"), "KEEPTTL"]);
+        let run = server.through(&way, words);
         assert_eq!(server.get("idem:k"), Some(value("y").into_bytes()), "{}", run.all());
         run.says("left alone");
     }
@@ -132,9 +118,7 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
 fn sweeps_on_age_take_no_lock_that_workers_renew() {
     let server = Server::start();
     let record = |at: u64| format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{at}}}"#);
-    for index in 0..60 {
-        server.set(&format!("idemkey:k{index}"), record(1_000), 30_000);
-    }
+    server.fill((0..60).map(|index| (format!("idemkey:k{index}"), record(1_000))), 30_000);
     let child = server.command().args(["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]).start();
     let mut connection = server.connect();
     for _ in 0..4 {
@@ -151,9 +135,7 @@ fn sweeps_on_age_take_no_lock_that_workers_renew() {
 /// Rule: what waited for an owner check is looked at again, and no lock that is live by then goes.
 #[test]
 fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
-    let server = Server::start();
-    server.put("idem:started:slow", "dead");
-    server.put("idempotency:beside", PENDING);
+    let server = Server::holding(&[("idem:started:slow", "dead", FOREVER), ("idempotency:beside", PENDING, FOREVER)]);
     let ask = "sleep 4; exit 1";
     let child = server
         .command()
@@ -170,10 +152,7 @@ fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
 /// Rule: whatever waited for its turn under --rate is looked at again right before the change.
 #[test]
 fn locks_that_are_retaken_while_a_purge_goes_slowly_stay() {
-    let server = Server::start();
-    for index in 0..12 {
-        server.set(&format!("idem:k{index}"), LOCK, 28_800_000);
-    }
+    let server = Server::filled((0..12).map(|index| (format!("idem:k{index}"), LOCK)), 28_800_000);
     let words = ["purge", "--state", "in-progress", "--yes", "--rate", "4/s", "-o", "json"];
     let child = server.command().args([&words[..], &["--schema", "express"]].concat()).start();
     until("the first is purged", || server.size() < 12);
@@ -194,9 +173,7 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
             let body = "QQ==".repeat(length) + end;
             format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#)
         };
-        for index in 0..12 {
-            server.set(&format!("idempotency:k{index}"), result("QQ=="), 80_000_000);
-        }
+        server.fill((0..12).map(|index| (format!("idempotency:k{index}"), result("QQ=="))), 80_000_000);
         let words = ["purge", "--all", "--yes", "--rate", "4/s", "-o", "json", "--schema", "go-middleware"];
         let child = server.command().args(words).start();
         let mut connection = server.connect();
@@ -214,8 +191,7 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
 /// Rule: what is put back has the expiry it had, not one counted anew.
 #[test]
 fn a_restored_record_is_the_one_that_was_removed() {
-    let server = Server::start();
-    server.set("idempotency:k", PENDING, MINUTES);
+    let server = Server::holding(&[("idempotency:k", PENDING, MINUTES)]);
     let (is_exact, before) = deadline(&server, "idempotency:k");
     server.idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"]).exits(0);
     thread::sleep(Duration::from_millis(30));
@@ -239,8 +215,7 @@ fn deadline(server: &Server, key: &str) -> (bool, i64) {
 /// Rule: a token names one lock, and no other that holds the same bytes.
 #[test]
 fn a_token_is_of_the_lock_that_was_printed() {
-    let server = Server::start();
-    server.set("idem:k", LOCK, MINUTES);
+    let server = Server::holding(&[("idem:k", LOCK, MINUTES)]);
     let token = |server: &Server| {
         let run = server.idemctl(&["force-unlock", "k", "--schema", "express", "--dry-run"]).exits(0);
         run.stderr.lines().find_map(|line| line.strip_prefix("For scripts: --expect ").map(str::to_owned)).unwrap()

@@ -3,12 +3,11 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::record::{COMPLETED, TWO_HOURS};
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 
 #[test]
 fn a_body_is_written_as_the_client_would_get_it() {
-    let server = Server::start();
-    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
     let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
     assert_eq!(run.stdout, br#"{"id":"order-1","total":12345678901234567890123}"#);
     server.idemctl(&["inspect", "order-1", "--body", "out.json"]).exits(0);
@@ -17,8 +16,7 @@ fn a_body_is_written_as_the_client_would_get_it() {
 
 #[test]
 fn a_body_is_its_owners_and_takes_the_place_of_nothing() {
-    let server = Server::start();
-    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
     let out = server.folder().join("out");
     let write = |words: &[&str]| server.idemctl(&[&["inspect", "order-1", "--body", "out"], words].concat());
     write(&[]).exits(0);
@@ -35,8 +33,7 @@ fn a_body_is_its_owners_and_takes_the_place_of_nothing() {
 
 #[test]
 fn a_body_is_not_written_through_a_link() {
-    let server = Server::start();
-    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
     let in_folder = |name: &str| server.folder().join(name);
     std::fs::write(in_folder("kept"), "kept").unwrap();
     symlink(in_folder("kept"), in_folder("link")).unwrap();
@@ -56,9 +53,8 @@ fn a_body_is_not_written_through_a_link() {
 
 #[test]
 fn a_body_goes_through_a_pipe_byte_for_byte() {
-    let server = Server::start();
     let body = b"\x1b[31mred\x1b[0m \xff\x00 \xc2\x9b31m";
-    server.put("idem:done:order-1", body);
+    let server = Server::holding(&[("idem:done:order-1", body, FOREVER)]);
     let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
     assert_eq!(run.stdout, body);
 }

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::simulate::variant::path;
-use crate::support::{Run, Runs, Server};
+use crate::support::{FOREVER, LOCK, Run, Runs, Server};
 
-const IN_PROGRESS: &str = r#"{"status":"IN_PROGRESS"}"#;
+const IN_PROGRESS: &str = LOCK;
 
 /// The binary where it finds the server program for its throw-away server.
 fn explains(server: &Server, words: &[&str]) -> Run {
@@ -20,9 +20,7 @@ fn told(run: &Run) -> String {
 
 #[test]
 fn a_lock_beside_a_result_may_be_a_live_workers() {
-    let server = Server::start();
-    server.set("idem:lock:order-1", "1", 60_000);
-    server.set("idem:done:order-1", "1", 80_000_000);
+    let server = Server::holding(&[("idem:lock:order-1", "1", 60_000), ("idem:done:order-1", "1", 80_000_000)]);
     let before = server.keys();
     insta::assert_snapshot!(told(&explains(&server, &["--schema", "event-consumer"]).exits(0)));
     assert_eq!(server.keys(), before, "nothing is explored on the server that is inspected");
@@ -30,16 +28,14 @@ fn a_lock_beside_a_result_may_be_a_live_workers() {
 
 #[test]
 fn what_no_schedule_leads_to_is_an_older_releases_or_a_hands() {
-    let server = Server::start();
-    server.set("idem:started:order-1", "some-worker", 30_000);
+    let server = Server::holding(&[("idem:started:order-1", "some-worker", 30_000)]);
     server.set("idem:result:order-1", r#"{"statusCode":200,"body":"x"}"#, 900_000);
     insta::assert_snapshot!(told(&explains(&server, &["--schema", "event-driven"]).exits(0)));
 }
 
 #[test]
 fn a_lock_without_ttl_takes_a_hand_or_a_schema_that_forgets_it() {
-    let server = Server::start();
-    server.put("idem:order-1", IN_PROGRESS);
+    let server = Server::holding(&[("idem:order-1", IN_PROGRESS, FOREVER)]);
     let explained = explains(&server, &["--schema", "express", "-o", "json"]).exits(0).json();
     let ways = explained["explained"][0]["ways"].as_array().unwrap();
     assert!(ways.iter().all(|way| way["minimal_faults"]["persist"] == 1), "{explained:#}");
@@ -59,8 +55,7 @@ fn a_result_has_no_holder() {
 
 #[test]
 fn without_a_server_program_nothing_is_explained() {
-    let server = Server::start();
-    server.set("idem:order-1", IN_PROGRESS, 20_000);
+    let server = Server::holding(&[("idem:order-1", IN_PROGRESS, 20_000)]);
     let mut command = server.command();
     let words = ["inspect", "order-1", "--schema", "express", "--explain"];
     command.env("PATH", server.folder()).args(words).run().exits(5).says("--explain: express: cannot start");

@@ -4,27 +4,23 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Run, Server, until};
+use crate::support::{LOCK, PENDING, Run, Server, until};
 
 /// Two hours and a bit, so that the text says `2h` for a while.
 pub(super) const TWO_HOURS: u64 = 7_230_000;
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
 
 pub(super) const COMPLETED: &str = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"],"Set-Cookie":["session=s3cret"]},"body":"eyJpZCI6Im9yZGVyLTEiLCJ0b3RhbCI6MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjN9"}"#;
 
 #[test]
 fn shows_a_lock_and_what_the_next_request_gets() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, TWO_HOURS)]);
     let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
 }
 
 #[test]
 fn shows_a_response_without_its_secrets() {
-    let server = Server::start();
-    server.set("idempotency:order-1", COMPLETED, TWO_HOURS);
+    let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
     let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--result-ttl", "4h"]).exits(0);
     insta::assert_snapshot!(run.stable(&server));
     assert!(!run.all().contains("s3cret"));
@@ -34,8 +30,7 @@ fn shows_a_response_without_its_secrets() {
 
 #[test]
 fn json_has_every_field_of_the_contract() {
-    let server = Server::start();
-    server.set("idem:started:pay-1", "0b1e6c1e-worker", 20_000);
+    let server = Server::holding(&[("idem:started:pay-1", "0b1e6c1e-worker", 20_000)]);
     let document = server.idemctl(&["inspect", "pay-1", "-o", "json"]).exits(0).json();
     assert_eq!(document["format"], 1);
     let record = &document["records"][0];
@@ -54,8 +49,7 @@ fn json_has_every_field_of_the_contract() {
 
 #[test]
 fn a_full_redis_key_is_understood() {
-    let server = Server::start();
-    server.set("idem:done:message-9", "1", TWO_HOURS);
+    let server = Server::holding(&[("idem:done:message-9", "1", TWO_HOURS)]);
     let by_key = server.idemctl(&["inspect", "message-9", "-o", "json"]).exits(0).json();
     let by_redis_key = server.idemctl(&["inspect", "idem:done:message-9", "-o", "json"]).exits(0).json();
     for document in [by_key, by_redis_key] {
@@ -69,9 +63,8 @@ fn a_full_redis_key_is_understood() {
 
 #[test]
 fn several_schemas_with_the_key_are_all_shown_and_said() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, 60_000);
-    server.set("idem:order-1", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
+    server.set("idem:order-1", LOCK, 20_000);
     let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 2);
     assert!(run.stderr.contains("2 records, under express and go-middleware"), "{}", run.stderr);
@@ -82,9 +75,7 @@ fn several_schemas_with_the_key_are_all_shown_and_said() {
 /// Rule: keys are named the same way wherever several are taken, and each that has no record is named.
 #[test]
 fn several_keys_come_from_a_file_and_those_without_a_record_are_named() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 60_000);
-    server.set("idempotency:b", PENDING, 60_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 60_000), ("idempotency:b", PENDING, 60_000)]);
     let run =
         server.idemctl_fed(&["inspect", "--key-file", "-", "-o", "jsonl"], b"a\r\nb\r\na\r\nnowhere\r\n").exits(3);
     assert_eq!(run.json_lines().len(), 2);
@@ -95,8 +86,7 @@ fn several_keys_come_from_a_file_and_those_without_a_record_are_named() {
 
 #[test]
 fn a_schema_without_prefix_claims_only_what_it_reads() {
-    let server = Server::start();
-    server.set("plain", "hello", 60_000);
+    let server = Server::holding(&[("plain", "hello", 60_000)]);
     server.idemctl(&["inspect", "plain"]).exits(1);
     server.set("plain", r#"{"status":0}"#, 60_000);
     let document = server.idemctl(&["inspect", "plain", "-o", "json"]).exits(0).json();
@@ -108,8 +98,7 @@ fn a_schema_without_prefix_claims_only_what_it_reads() {
 
 #[test]
 fn the_older_releases_value_is_named() {
-    let server = Server::start();
-    server.set("idempotency:order-1", "in-progress", 100_000);
+    let server = Server::holding(&[("idempotency:order-1", "in-progress", 100_000)]);
     let finding = |words: &[&str]| {
         let document = server.idemctl(words).exits(0).json();
         let record = document["records"][0].clone();
@@ -135,9 +124,7 @@ fn an_absent_key_says_where_it_was_looked_for() {
 
 #[test]
 fn keys_come_from_stdin() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 60_000);
-    server.set("idempotency:b\nc", PENDING, 60_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 60_000), ("idempotency:b\nc", PENDING, 60_000)]);
     let run = server.idemctl_fed(&["inspect", "-", "-o", "jsonl"], b"a\n").exits(0);
     assert_eq!(run.json_lines()[0]["key"], "a");
     let run = server.idemctl_fed(&["inspect", "-0", "-", "-o", "jsonl"], b"a\0b\nc\0").exits(0);
@@ -157,10 +144,9 @@ fn keys_without_end_on_stdin_are_refused() {
 
 #[test]
 fn a_large_value_is_read_in_part_unless_asked_whole() {
-    let server = Server::start();
     let body = "x".repeat(200_000);
     let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
-    server.set("idem:big", &value, TWO_HOURS);
+    let server = Server::holding(&[("idem:big", &value, TWO_HOURS)]);
     let part = server.idemctl(&["inspect", "big", "-o", "json"]).exits(0).json();
     let record = &part["records"][0];
     assert_eq!(record["state"], "completed");
@@ -174,12 +160,9 @@ fn a_large_value_is_read_in_part_unless_asked_whole() {
 
 #[test]
 fn watch_ends_with_the_state_it_waits_for() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, 60_000);
-    let socket = server.socket();
+    let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
+    let mut connection = server.connect();
     let worker = std::thread::spawn(move || {
-        let mut connection =
-            redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
         until("the lock is shown", || {
             let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
             let calls = |line: &str| line.starts_with("cmdstat_eval") && !line.contains("calls=1,");
@@ -196,14 +179,8 @@ fn watch_ends_with_the_state_it_waits_for() {
 
 #[test]
 fn reading_leaves_the_server_as_it_was() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, 60_000);
-    let writes = || {
-        let info: String = server.send(&[b"INFO", b"commandstats"]);
-        ["cmdstat_set:", "cmdstat_del:", "cmdstat_unlink:", "cmdstat_expire:"].map(|name| {
-            info.lines().find(|line| line.starts_with(name)).map(|line| line.split(',').next().unwrap_or("").to_owned())
-        })
-    };
+    let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
+    let writes = || ["set", "del", "unlink", "expire"].map(|command| server.calls(command));
     let before = writes();
     server.idemctl(&["inspect", "order-1"]).exits(0);
     server.idemctl(&["list"]).exits(0);
@@ -212,8 +189,7 @@ fn reading_leaves_the_server_as_it_was() {
 
 #[test]
 fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
-    let server = Server::start();
-    server.set("idempotency:order-1", PENDING, 60_000);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
     let knows_no_touch: redis::RedisResult<()> =
         redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
     std::thread::sleep(Duration::from_millis(2_100));
@@ -227,8 +203,7 @@ fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
 /// Rule: "there is nothing" is said only of what was looked at.
 #[test]
 fn a_key_that_the_user_may_not_read_is_not_absent() {
-    let server = Server::start();
-    server.set("idem:hidden", r#"{"status":"IN_PROGRESS"}"#, 20_000);
+    let server = Server::holding(&[("idem:hidden", LOCK, 20_000)]);
     server.add_user("narrow", "~idempotency:* +@read +@connection +@scripting +time");
     let as_narrow = ["--user", "narrow", "-a", "pw", "inspect", "hidden", "-o", "json"];
     let run = server.idemctl(&as_narrow).exits(4);
@@ -239,8 +214,7 @@ fn a_key_that_the_user_may_not_read_is_not_absent() {
 /// Rule: what the next request gets is what the service's begin does, here: a result is handed out as it is.
 #[test]
 fn a_result_that_is_no_json_is_handed_out_where_begin_hands_it_out() {
-    let server = Server::start();
-    server.set("idem:result:k", "no json", 20_000);
+    let server = Server::holding(&[("idem:result:k", "no json", 20_000)]);
     let json = server.idemctl(&["inspect", "k", "--schema", "event-driven", "-o", "json"]).exits(0).json();
     assert_eq!(json["records"][0]["next_request"]["answer"], "replay", "{json}");
 }
@@ -248,10 +222,9 @@ fn a_result_that_is_no_json_is_handed_out_where_begin_hands_it_out() {
 /// Rule: a Redis key that exists is never told as nothing.
 #[test]
 fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
-    let server = Server::start();
-    server.set("user:42", r#"{"status":0,"name":"Ann"}"#, 20_000);
+    let server = Server::holding(&[("user:42", r#"{"status":0,"name":"Ann"}"#, 20_000)]);
     server.send::<()>(&[b"HSET", b"cart:7", b"f", b"v"]);
-    server.set("idempotency:order-1", r#"{"status":"PENDING"}"#, 20_000);
+    server.set("idempotency:order-1", PENDING, 20_000);
     let run = server.idemctl(&["inspect", "user:42", "-o", "json"]);
     let told = run.all();
     assert!(told.contains("go-chi") && told.contains("/name"), "{told}");
@@ -276,9 +249,7 @@ fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
 /// Rule: what exists under a schema that is named is shown with what the service does, whatever stands there.
 #[test]
 fn whatever_stands_under_a_named_schema_without_prefix_is_shown() {
-    let server = Server::start();
-    server.set("garbage", "?!", 20_000);
-    server.set("other", r#"{"status":true}"#, 20_000);
+    let server = Server::holding(&[("garbage", "?!", 20_000), ("other", r#"{"status":true}"#, 20_000)]);
     server.send::<()>(&[b"HSET", b"hash", b"f", b"v"]);
     for (key, answer) in [("garbage", "conflict"), ("other", "conflict"), ("hash", "fail")] {
         let json = server.idemctl(&["inspect", key, "--schema", "go-chi", "-o", "json"]).exits(0).json();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::validator::{faults, files};
-use crate::support::Server;
+use crate::support::{FOREVER, PENDING, Server};
 
 /// What is wrong with the objects of a schema, from this place on down.
 fn openings(at: &str, schema: &Value) -> Vec<String> {
@@ -59,8 +59,7 @@ fn an_open_object_an_untold_field_and_an_unsaid_need_are_noticed() {
 
 /// A record as `list` writes it.
 fn record() -> Value {
-    let server = Server::start();
-    server.put("idempotency:order-1", r#"{"status":"PENDING"}"#);
+    let server = Server::holding(&[("idempotency:order-1", PENDING, FOREVER)]);
     let mut records = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
     records.pop().unwrap()
 }

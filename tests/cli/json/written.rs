@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use super::outputs::OUTPUTS;
 use super::stage::{Form, Stage};
-
-const SCHEMAS: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+use crate::support::BUILT_IN;
 
 /// A machine that stalls lets no lock end between two commands.
 const LONG: [&str; 2] = ["--lock-ttl", "10m"];
@@ -98,7 +96,7 @@ fn lines(values: &[Value]) -> String {
 
 /// The service's own steps: foretold, done, done twice, and turned away.
 fn steps(stage: &mut Stage) {
-    for schema in SCHEMAS {
+    for schema in BUILT_IN {
         let key = format!("step-{schema}");
         let of =
             |more: &[&'static str]| [&[key.as_str(), "--schema", schema, LONG[0], LONG[1], "--yes"], more].concat();

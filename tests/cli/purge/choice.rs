@@ -1,13 +1,10 @@
 //! What is chosen, what is refused, and what is told of both.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Run, Runs, Server, binary};
-
-const PENDING: &str = r#"{"status":"PENDING"}"#;
+use crate::support::{PENDING, Run, Runs, Server, bounded};
 
 pub(super) const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
 
@@ -18,9 +15,7 @@ pub(super) const DAY: u64 = 86_400_000;
 const HOUR: u64 = 3_600_000;
 
 pub(super) fn seeded() -> Server {
-    let server = Server::start();
-    server.set("idempotency:old", DONE, HOUR);
-    server.set("idempotency:new", DONE, DAY);
+    let server = Server::holding(&[("idempotency:old", DONE, HOUR), ("idempotency:new", DONE, DAY)]);
     server.put("idempotency:kept", DONE);
     server.set("idempotency:held", PENDING, 200_000);
     server.set("idempotency:broken", "garbage", 200_000);
@@ -159,20 +154,8 @@ fn a_disk_that_is_full_or_read_only_loses_nothing() {
     fs::write(&backups, "a file where the folder should be").unwrap();
     purge(&server, &["--all", "--yes"]).exits(2);
     // Writing beyond the limit fails as on a full disk.
-    let script = format!(
-        "ulimit -f 0; trap '' XFSZ; exec {} -s {} purge --all --yes --backup {}",
-        binary().display(),
-        server.socket().display(),
-        server.folder().join("backup").display()
-    );
-    Command::new("/bin/sh")
-        .arg("-c")
-        .arg(script)
-        .env_clear()
-        .env("HOME", server.folder())
-        .run()
-        .exits(2)
-        .says("cannot write");
+    let words = ["purge", "--all", "--yes", "--backup", "backup"];
+    bounded(server.command().args(words), "ulimit -f 0; trap '' XFSZ").exits(2).says("cannot write");
     assert_eq!(server.keys(), before);
 }
 
@@ -221,9 +204,7 @@ fn large_values_are_compared_whole_and_every_removal_is_logged() {
     let server = Server::start();
     let large =
         |fill: &str| format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, fill.repeat(100_000));
-    for index in 0..40 {
-        server.set(&format!("idempotency:large{index}"), large("QUFB"), HOUR);
-    }
+    server.fill((0..40).map(|index| (format!("idempotency:large{index}"), large("QUFB"))), HOUR);
     let json = purge(&server, &["--all", "--yes", "-o", "json", "--reason", "GDPR"]).exits(0).json();
     assert_eq!((&json["done"], &json["outcome"]), (&40.into(), &"done".into()));
     assert_eq!(server.size(), 0);
@@ -253,9 +234,7 @@ fn records_are_walked_once_whether_somebody_is_asked_or_not() {
         let run = purge(&server, words).exits(0);
         run.says("200 of 200 records purged");
         assert!(String::from_utf8_lossy(&run.stdout).contains("completed  200 "), "{}", run.all());
-        let stats: String = server.send(&[b"INFO", b"commandstats"]);
-        let (_, rest) = stats.split_once("cmdstat_scan:calls=").unwrap();
-        rest.split(',').next().unwrap().parse::<usize>().unwrap()
+        server.calls("scan")
     };
     let one = scans(&["--all", "--yes"]);
     assert_eq!(scans(&["--all", "--yes", "--max", "200"]), one);

@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Run, Server};
-
-const SCHEMAS: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
+use crate::support::{BUILT_IN, Run, Server};
 
 pub(super) fn race(server: &Server, words: &[&str]) -> Run {
     server.idemctl(&[&["race", "-o", "json"], words].concat())
@@ -15,6 +12,15 @@ pub(super) fn runs(run: &Run) -> Vec<Value> {
     let json = run.json();
     assert_eq!(json["format"], 1);
     json["runs"].as_array().cloned().unwrap_or_default()
+}
+
+/// The only run of a race on a server of its own, of which nothing is left there.
+#[track_caller]
+fn raced(words: &[&str], code: i32) -> Value {
+    let server = Server::start();
+    let run = race(&server, words).exits(code);
+    nothing_is_left(&server);
+    runs(&run).remove(0)
 }
 
 #[track_caller]
@@ -27,7 +33,7 @@ fn every_schema_lets_exactly_one_through() {
     let server = Server::start();
     let run = race(&server, &["--schema", "all", "--strategy", "schema", "--rounds", "40"]).exits(0);
     let runs = runs(&run);
-    assert_eq!(runs.iter().map(|run| run["schema"].as_str().unwrap()).collect::<Vec<_>>(), SCHEMAS);
+    assert_eq!(runs.iter().map(|run| run["schema"].as_str().unwrap()).collect::<Vec<_>>(), BUILT_IN);
     for run in runs {
         assert_eq!(run["verdict"], "atomic", "{run}");
         assert_eq!((&run["winners_min"], &run["winners_max"]), (&1.into(), &1.into()), "{run}");
@@ -70,9 +76,8 @@ fn by_default_scripts_are_raced_beside_check_then_act() {
 
 #[test]
 fn check_then_act_lets_many_through_and_names_the_pair() {
-    let server = Server::start();
     let words = ["--schema", "go-middleware", "--strategy", "check-then-act", "--think-time", "20ms", "--rounds", "4"];
-    let run = &runs(&race(&server, &words).exits(0))[0];
+    let run = raced(&words, 0);
     assert_eq!(run["verdict"], "not-atomic");
     assert_eq!(run["rounds_with_many_winners"], 4);
     assert!(run["winners_min"].as_u64().unwrap() > 1, "{run}");
@@ -82,45 +87,35 @@ fn check_then_act_lets_many_through_and_names_the_pair() {
     assert_eq!(pair.len(), 2);
     assert!(pair.iter().all(|event| event["reply"] == "acquired"));
     assert_ne!(pair[0]["worker"], pair[1]["worker"]);
-    nothing_is_left(&server);
 }
 
 #[test]
 fn set_nx_gives_wrong_replies_when_the_lock_goes_before_the_get() {
-    let server = Server::start();
-    for schema in SCHEMAS {
-        let words = ["--schema", schema, "--strategy", "set-nx", "--think-time", "10ms", "--rounds", "4"];
-        let run = &runs(&race(&server, &words).exits(0))[0];
+    let set_nx =
+        |schema| raced(&["--schema", schema, "--strategy", "set-nx", "--think-time", "10ms", "--rounds", "4"], 0);
+    for schema in BUILT_IN {
+        let run = set_nx(schema);
         assert_eq!(run["verdict"], "not-atomic", "{run}");
         let offences = run["wrong_replies"].as_u64().unwrap() + run["rounds_with_many_winners"].as_u64().unwrap();
         assert!(offences > 0, "{run}");
     }
-    let words = ["--schema", "express", "--strategy", "set-nx", "--think-time", "10ms", "--rounds", "4"];
-    let run = &runs(&race(&server, &words).exits(0))[0];
+    let run = set_nx("express");
     assert!(run["wrong_replies"].as_u64().unwrap() > 0, "{run}");
-    nothing_is_left(&server);
 }
 
 #[test]
 fn a_schema_that_loses_is_exit_status_1() {
-    let server = Server::start();
-    let words = ["--schema", "event-consumer", "--strategy", "schema", "--overlap", "--think-time", "20ms"];
-    let run = race(&server, &words).exits(1);
-    let run = &runs(&run)[0];
+    let run = raced(&["--schema", "event-consumer", "--strategy", "schema", "--overlap", "--think-time", "20ms"], 1);
     assert_eq!(run["verdict"], "not-atomic");
     assert!(run["winners_max"].as_u64().unwrap() > 1, "{run}");
-    nothing_is_left(&server);
 }
 
 #[test]
 fn a_failed_handler_hands_the_lock_to_exactly_one_other() {
-    let server = Server::start();
-    for schema in SCHEMAS {
-        let words = ["--schema", schema, "--strategy", "schema", "--fail-every", "2", "--rounds", "6"];
-        let run = &runs(&race(&server, &words).exits(0))[0];
+    for schema in BUILT_IN {
+        let run = raced(&["--schema", schema, "--strategy", "schema", "--fail-every", "2", "--rounds", "6"], 0);
         assert_eq!((&run["verdict"], &run["winners_max"]), (&"atomic".into(), &1.into()), "{run}");
     }
-    nothing_is_left(&server);
 }
 
 #[test]

@@ -79,8 +79,7 @@ fn a_lock_is_not_put_beside_a_result_that_came_since() {
 
 #[test]
 fn a_lock_that_stood_beside_its_result_comes_back_beside_it() {
-    let server = Server::start();
-    server.set(RESULT, STORED, 60_000);
+    let server = Server::holding(&[(RESULT, STORED, 60_000)]);
     let file = unlocked(&server);
     restore(&server, &file, &[]).exits(0);
     assert_eq!(server.get(LOCK).unwrap(), b"worker-1");
@@ -89,24 +88,9 @@ fn a_lock_that_stood_beside_its_result_comes_back_beside_it() {
 /// A step of the service takes lock and result at once, and both come back.
 #[test]
 fn lock_and_result_that_went_together_come_back_together() {
-    let server = Server::start();
-    server.set(RESULT, STORED, 60_000);
-    server.set(LOCK, "worker-1", 30_000);
-    let words = [
-        "complete",
-        "k",
-        "--schema",
-        "event-driven",
-        "--owner",
-        "worker-1",
-        "--replace",
-        "--status",
-        "201",
-        "--body",
-        "{}",
-        "--yes",
-    ];
-    server.idemctl(&words).exits(0);
+    let server = Server::holding(&[(RESULT, STORED, 60_000), (LOCK, "worker-1", 30_000)]);
+    let words = "complete k --schema event-driven --owner worker-1 --replace --status 201 --body {} --yes";
+    server.idemctl(&words.split(' ').collect::<Vec<_>>()).exits(0);
     server.send::<()>(&[b"DEL", RESULT.as_bytes(), LOCK.as_bytes()]);
     let file = backup::only(&server);
     for (more, restored) in [(&["--dry-run"][..], 0), (&[], 2)] {
@@ -121,12 +105,10 @@ fn lock_and_result_that_went_together_come_back_together() {
 #[test]
 fn an_own_schema_is_guarded_alike() {
     let server = Server::start();
-    let folder = server.folder().join(".config/idemctl/schemas/own");
-    std::fs::create_dir_all(&folder).unwrap();
     let built_in = concat!(env!("CARGO_MANIFEST_DIR"), "/lua/event-consumer/");
     let toml = std::fs::read_to_string(format!("{built_in}schema.toml")).unwrap();
     let toml = toml.replace("event-consumer", "own").replace("idem:", "mine:");
-    std::fs::write(folder.join("schema.toml"), toml).unwrap();
+    let folder = server.describe("own", &[("schema.toml", &toml)]);
     let script = "mark_completed_and_unlock.lua";
     std::fs::copy(format!("{built_in}{script}"), folder.join(script)).unwrap();
     server.set("mine:done:k", "1", 60_000);

@@ -211,8 +211,7 @@ fn a_server_that_does_not_know_the_format_says_so() {
     restore(&server, &backup::write(&server, &[line.clone()]), &[]).exits(2).says("checksum");
     // "\0\x01x", version 0xfff0, and the checksum of that.
     line["dump_base64"] = NEWER.into();
-    let run = restore(&server, &backup::write(&server, &[line]), &[]).exits(6);
-    run.says("does not know the format").says("newer");
+    restore(&server, &backup::write(&server, &[line]), &[]).exits(6).says("does not know the format").says("newer");
 }
 
 const NEWER: &str = "AAF48P/hToiCRzESUA==";

@@ -16,9 +16,7 @@ const KEYS: usize = 3;
 /// A real backup of some results, one of them changed in between and taken back: where they come from, the Redis keys, and
 /// what is void.
 fn purged(server: &Server) -> PathBuf {
-    for index in 0..KEYS {
-        server.set(&format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#, 600_000);
-    }
+    server.fill((0..KEYS).map(|index| (format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#)), 600_000);
     server.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
     assert_eq!(server.size(), 0);
     let file = backup::only(server);
@@ -145,8 +143,7 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
 /// The rule: backups of before lines had checksums are read as they were.
 #[test]
 fn a_backup_of_an_older_release_is_restored_with_a_warning() {
-    let server = Server::start();
-    server.set("idem:a", "value a", 60_000);
+    let server = Server::holding(&[("idem:a", "value a", 60_000)]);
     let line = backup::line(&server, "idem:a");
     server.send::<()>(&[b"DEL", b"idem:a"]);
     let run = restore(&server, &backup::write(&server, &[line]), &[]).exits(0);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::command::restore;
 use crate::support::Server;
-use crate::support::{backup, fault};
+use crate::support::{PENDING, backup, fault};
 
 /// Milliseconds by which time and TTL, read in one script, may differ from the expiry.
 const READ_WITHIN: i64 = 2;
@@ -21,7 +21,7 @@ fn expires_at(server: &Server, redis_key: &str) -> i64 {
 
 /// A lock that was removed: its backup, and the moment that it says.
 fn removed(server: &Server) -> (PathBuf, i64) {
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    server.set("idempotency:k", PENDING, 60_000);
     server.idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes"]).exits(0);
     let file = backup::only(server);
     let text = fs::read_to_string(&file).unwrap();
@@ -56,8 +56,7 @@ fn a_time_that_is_told_late_moves_no_expiry() {
 /// The rule: what is over by the server's clock stays away, also where only the server itself notices.
 #[test]
 fn what_is_over_when_it_arrives_is_said_to_have_expired() {
-    let server = Server::start();
-    server.set("idempotency:k", r#"{"status":"PENDING"}"#, 60_000);
+    let server = Server::holding(&[("idempotency:k", PENDING, 60_000)]);
     let mut line = backup::line(&server, "idempotency:k");
     server.send::<()>(&[b"DEL", b"idempotency:k"]);
     line["expires_at_ms"] = (backup::now_ms(&server) - 5_000).into();

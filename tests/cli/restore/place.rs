@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::sentinel::{SERVICE, Watched};
-use crate::support::{Run, Runs, Server, free_port, idemctl};
+use crate::support::{PENDING, Run, Runs, Server, free_port, idemctl};
 
 const REDIS_KEY: &str = "idempotency:k";
-const HELD: &str = r#"{"status":"PENDING"}"#;
+const HELD: &str = PENDING;
 const UNLOCK: [&str; 7] = ["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"];
 
 /// Backs a lock up to `b` in this home, through these options.
@@ -60,8 +60,7 @@ fn another_server_is_refused_unless_it_is_meant() {
 
 #[test]
 fn another_database_of_the_server_is_elsewhere() {
-    let server = Server::start();
-    server.set(REDIS_KEY, HELD, 60_000);
+    let server = Server::holding(&[(REDIS_KEY, HELD, 60_000)]);
     let socket = server.socket().display().to_string();
     back_up(server.folder(), &["-s", &socket]);
     let run = restore(server.folder(), &["-s", &socket, "-n", "1"], &[]).exits(2);
@@ -86,8 +85,7 @@ fn one_server_behind_two_addresses_is_one_place() {
 /// The rule: who may not ask for the run id backs up and restores all the same.
 #[test]
 fn a_server_that_does_not_tell_its_run_id_is_known_by_its_address() {
-    let server = Server::start();
-    server.set(REDIS_KEY, HELD, 60_000);
+    let server = Server::holding(&[(REDIS_KEY, HELD, 60_000)]);
     server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-info"]);
     let socket = server.socket().display().to_string();
     back_up(server.folder(), &["-s", &socket]);
@@ -158,8 +156,7 @@ fn a_cluster_is_one_place_by_whichever_node_it_is_reached() {
 /// A place is text of a file, and reaches no terminal as it is.
 #[test]
 fn a_place_is_escaped() {
-    let server = Server::start();
-    server.set(REDIS_KEY, HELD, 60_000);
+    let server = Server::holding(&[(REDIS_KEY, HELD, 60_000)]);
     let mut from = backup::from(&server);
     from["from"]["address"] = "a\u{1b}[31m\u{202e}".into();
     let lines = [backup::sealed(&from), backup::sealed(&backup::line(&server, REDIS_KEY))];

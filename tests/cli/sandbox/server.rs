@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, kill_process_group};
@@ -56,6 +56,11 @@ fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().next().is_none()
 }
 
+/// A sandbox around a shell's command, before it runs.
+fn around(home: &Path, script: &str) -> Command {
+    command(home, &["sandbox", "--", "sh", "-c", script])
+}
+
 #[test]
 fn a_command_gets_the_server_and_its_exit_code_is_returned() {
     let home = home();
@@ -97,14 +102,8 @@ fn a_default_context_does_not_lead_elsewhere() {
     let home = home();
     let config = home.path().join("config.toml");
     std::fs::write(&config, "default_context = \"p\"\n[context.p]\nurl = \"redis://production:1\"\n").unwrap();
-    assert!(
-        command(home.path(), &["sandbox", "--", "sh", "-c", "echo $IDEMCTL_URL"])
-            .env("IDEMCTL_CONFIG", &config)
-            .run()
-            .exits(0)
-            .text()
-            .starts_with("unix://")
-    );
+    let run = around(home.path(), "echo $IDEMCTL_URL").env("IDEMCTL_CONFIG", &config).run().exits(0);
+    assert!(run.text().starts_with("unix://"), "{}", run.all());
 }
 
 #[test]
@@ -158,10 +157,8 @@ fn debians_checker_serves_by_another_name() {
         return;
     }
     std::os::unix::fs::symlink(&real, programs.path().join("redis-check-rdb")).unwrap();
-    command(home.path(), &["sandbox", "--", "sh", "-c", "test -S ${REDIS_URL#unix://}"])
-        .env("PATH", format!("{}:/bin", programs.path().display()))
-        .run()
-        .exits(0);
+    let path = format!("{}:/bin", programs.path().display());
+    around(home.path(), "test -S ${REDIS_URL#unix://}").env("PATH", path).run().exits(0);
 }
 
 #[test]
@@ -169,10 +166,7 @@ fn a_long_folder_for_temporary_files_does_not_matter() {
     let home = home();
     let long = home.path().join("x".repeat(120));
     std::fs::create_dir(&long).unwrap();
-    command(home.path(), &["sandbox", "--", "sh", "-c", "test -S ${REDIS_URL#unix://}"])
-        .env("TMPDIR", &long)
-        .run()
-        .exits(0);
+    around(home.path(), "test -S ${REDIS_URL#unix://}").env("TMPDIR", &long).run().exits(0);
 }
 
 #[test]
@@ -201,12 +195,7 @@ fn killed_it_leaves_nothing_behind() {
 /// Starts a sandbox around a shell loop that runs as long as the server, and gives the server's folder.
 fn looping(home: &Path) -> (Child, PathBuf) {
     let script = r#"echo "${REDIS_URL#unix://}"; while test -S "${REDIS_URL#unix://}"; do sleep 0.05; done"#;
-    let mut child = command(home, &["sandbox", "--", "sh", "-c", script])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .unwrap();
+    let mut child = around(home, script).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
     let mut socket = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut socket).unwrap();
     (child, Path::new(socket.trim_end()).parent().unwrap().to_owned())

@@ -2,6 +2,9 @@
 
 use super::variant::{Variant, plays, reference};
 
+/// The line with which the reference reads what is there.
+pub const READS: &str = "local stored = redis.call('GET', record)";
+
 /// The line with which the reference takes its lock.
 pub const TAKES: &str = "redis.call('SET', record, lock, 'PX', lock_ms)";
 
@@ -41,11 +44,7 @@ fn a_complete_that_gives_the_wrong_response_back_is_a_wrong_answer() {
 
 #[test]
 fn a_begin_that_says_done_at_once_is_a_wrong_answer() {
-    let rash = reference().with(
-        "begin.lua",
-        "local stored = redis.call('GET', record)",
-        "do return {'REPLAY', '{}'} end\nlocal stored",
-    );
+    let rash = reference().with("begin.lua", READS, "do return {'REPLAY', '{}'} end\nlocal stored");
     for cell in rash.plays_each(&["first-then-retry", "zombie-completes", "concurrent-duplicates"]) {
         cell.is("wrong-answer");
     }
@@ -119,11 +118,7 @@ fn a_begin_that_always_fails_is_stuck_in_every_story() {
 #[test]
 fn after_a_failure_the_next_request_executes() {
     plays("reference", "handler-fails").is("safe").makes(1);
-    reference()
-        .with("schema.toml", "on_failure = \"store\"", "on_failure = \"release\"")
-        .plays("handler-fails")
-        .is("safe")
-        .makes(1);
+    reference().releasing().plays("handler-fails").is("safe").makes(1);
 }
 
 #[test]

@@ -59,28 +59,9 @@ fn what_it_is_put_through_is_what_services_do() {
         let run = command(&server, &["--all", "--schema", "all", "-o", "json"]).run().exits(1);
         assert_eq!(run.json()["cells"].as_array().unwrap().len(), 7 * 20);
     });
-    let allowed = [
-        "CLIENT NO-TOUCH",
-        "CLIENT SETNAME",
-        "CLIENT SETINFO",
-        "CLUSTER SLOTS",
-        "DEL",
-        "EVAL",
-        "EVALSHA",
-        "EXISTS",
-        "GET",
-        "HELLO",
-        "INFO",
-        "PEXPIRE",
-        "PING",
-        "PTTL",
-        "SCRIPT LOAD",
-        "SELECT",
-        "SET",
-        "TIME",
-        "UNLINK",
-    ];
-    let allowed: BTreeSet<_> = allowed.map(str::to_owned).into();
+    let of_two = ["CLIENT NO-TOUCH", "CLIENT SETNAME", "CLIENT SETINFO", "CLUSTER SLOTS", "SCRIPT LOAD"];
+    let of_one = "DEL EVAL EVALSHA EXISTS GET HELLO INFO PEXPIRE PING PTTL SELECT SET TIME UNLINK";
+    let allowed: BTreeSet<_> = of_one.split(' ').chain(of_two).map(str::to_owned).collect();
     assert!(sent.is_subset(&allowed), "{:?}", sent.difference(&allowed));
     let mut left: Vec<String> = server.send(&[b"KEYS", b"*"]);
     left.sort();

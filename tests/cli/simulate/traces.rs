@@ -1,6 +1,6 @@
 //! What workers leave behind: half a completion, a lock without TTL, the values of another release, an odd TTL.
 
-use super::attempts::{HEALS, TAKES};
+use super::attempts::{HEALS, READS, TAKES};
 use super::variant::{Variant, plays, reference};
 
 const DROPS_LOCK: &str = r#"
@@ -127,9 +127,6 @@ fn shared(answer: &str) -> Variant {
     shared.with("begin.lua", "if stored then\n  local locked_for", &met)
 }
 
-/// The line with which the reference reads what is there.
-const READS: &str = "local stored = redis.call('GET', record)";
-
 const LOCKED: &str = "if stored == '{\"status\":\"IN_PROGRESS\"}'";
 const COMPLETED: &str = "if string.find(stored, '^{\"status\":\"COMPLETED\"') then return {'REPLAY', stored} end";
 
@@ -147,11 +144,8 @@ fn who_reads_the_other_releases_values_waits_for_its_lock_and_replays_its_result
 
 #[test]
 fn who_overwrites_the_other_releases_result_makes_the_payment_twice() {
-    let forgets = shared("").with(
-        "begin.lua",
-        READS,
-        &format!("{READS}\nif stored and string.find(stored, 'COMPLETED') then stored = nil end"),
-    );
+    let forgets_results = format!("{READS}\nif stored and string.find(stored, 'COMPLETED') then stored = nil end");
+    let forgets = shared("").with("begin.lua", READS, &forgets_results);
     forgets.plays("foreign-value").is("duplicate").makes(2).because("a result of other");
 }
 

@@ -55,6 +55,11 @@ impl Variant {
         })
     }
 
+    /// Whose failure gives the lock up, and stores nothing.
+    pub fn releasing(self) -> Self {
+        self.with("schema.toml", "on_failure = \"store\"", "on_failure = \"release\"")
+    }
+
     fn changed(self, file: &str, change: impl Fn(String) -> String) -> Self {
         let path = self.folder.path().join(file);
         let before = fs::read_to_string(&path).unwrap();
@@ -92,6 +97,9 @@ impl Variant {
         played
     }
 }
+
+/// The line with which renew and release of the reference compare the owner of a lock with their own.
+pub const FENCES: &str = "if not holder or holder ~= owner then";
 
 /// A copy of the schema that passes wherever a schema can.
 pub fn reference() -> Variant {

@@ -1,5 +1,6 @@
 //! What the world around a service does: Redis cannot be reached, forgets, is a cluster, is full, fails over.
 
+use super::attempts::READS;
 use super::variant::{Variant, plays, reference};
 use crate::support::Server;
 
@@ -59,10 +60,8 @@ fn an_evicted_lock_makes_the_payment_twice_under_every_policy_but_noeviction() {
 fn a_begin_that_works_under_noeviction_alone_refuses() {
     let asks = "if not string.find(redis.call('INFO', 'memory'), 'maxmemory_policy:noeviction', 1, true) then
   return redis.error_reply('INVALID this server evicts')
-end
-
-local stored = redis.call('GET', record)";
-    let careful = reference().with("begin.lua", "local stored = redis.call('GET', record)", asks);
+end";
+    let careful = reference().with("begin.lua", READS, &format!("{asks}\n{READS}"));
     let cell = careful.plays("evicted-lock").is("refused").because("this server evicts");
     assert_eq!((cell.made_in("noeviction"), cell.made_in("allkeys-lru")), (1, 0), "{cell}");
 }

@@ -1,10 +1,10 @@
 //! A worker that was paused for longer than its lock lived.
 
-use super::variant::{Cell, Variant, plays};
+use super::variant::{Cell, FENCES, Variant, plays, reference};
 
 /// Whose workers do not ask for their lock before they go on.
 fn without_renew() -> Variant {
-    Variant::of("reference").with_block("schema.toml", ("[renew]", "[complete]"), "")
+    reference().with_block("schema.toml", ("[renew]", "[complete]"), "")
 }
 
 /// Whose complete is a SET of the result, whoever holds the lock.
@@ -14,7 +14,7 @@ command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]
 replies = [{ word = "OK", means = "stored", when = {} }]
 
 "#;
-    Variant::of("reference").with_block("schema.toml", ("[[complete.call]]", "[release]"), call)
+    reference().with_block("schema.toml", ("[[complete.call]]", "[release]"), call)
 }
 
 /// What the stories come to in which it comes back before and after another has completed.
@@ -32,25 +32,21 @@ fn a_worker_that_asks_for_its_lock_before_it_goes_on_is_safe() {
 
 #[test]
 fn a_worker_that_goes_on_without_asking_makes_the_payment_twice() {
-    let hasty = without_renew().checked();
-    for cell in both(&hasty) {
+    for cell in both(&without_renew().checked()) {
         cell.is("duplicate").makes(2).because("it goes on working");
     }
 }
 
 #[test]
 fn a_renew_that_renews_whatever_is_there_makes_the_payment_twice() {
-    let whosever =
-        Variant::of("reference").with("renew.lua", "if not holder or holder ~= owner then", "if not holder then");
-    let [completes, overwrites] = both(&whosever);
+    let [completes, overwrites] = both(&reference().with("renew.lua", FENCES, "if not holder then"));
     completes.is("duplicate").makes(2);
     overwrites.is("safe").makes(1);
 }
 
 #[test]
 fn a_complete_that_does_not_check_the_owner_gives_a_wrong_answer() {
-    let unfenced =
-        Variant::of("reference").with("complete.lua", "if (holder or author) ~= owner then", "if false then");
+    let unfenced = reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
     let [completes, overwrites] = both(&unfenced);
     completes.is("wrong-answer").because("it completes what had no effect");
     overwrites.is("safe").makes(1);
@@ -58,19 +54,14 @@ fn a_complete_that_does_not_check_the_owner_gives_a_wrong_answer() {
 
 #[test]
 fn a_complete_that_sets_whatever_is_there_gives_a_wrong_answer() {
-    let blind = with_blind_set();
-    for cell in both(&blind) {
+    for cell in both(&with_blind_set()) {
         cell.is("wrong-answer").makes(1).because("nothing was done, although worker 2 had done it");
     }
 }
 
 #[test]
 fn a_fenced_completion_that_drops_the_lock_makes_the_payment_twice() {
-    let rude = Variant::of("reference").with(
-        "complete.lua",
-        "return 'FENCED'",
-        "redis.call('DEL', record)\n  return 'FENCED'",
-    );
+    let rude = reference().with("complete.lua", "return 'FENCED'", "redis.call('DEL', record)\n  return 'FENCED'");
     for cell in both(&rude) {
         cell.is("duplicate").because("it completes what had no effect");
     }
@@ -83,18 +74,15 @@ fn a_late_failure_leaves_the_next_workers_lock_alone() {
 
 #[test]
 fn a_release_that_does_not_check_the_owner_makes_the_payment_twice() {
-    let unfenced =
-        Variant::of("reference").with("release.lua", "if not holder or holder ~= owner then", "if not holder then");
-    unfenced.plays("zombie-releases").is("duplicate").makes(2).because("it releases");
-    let failing = Variant::of("reference")
-        .with("schema.toml", "on_failure = \"store\"", "on_failure = \"release\"")
-        .with("release.lua", "if not holder or holder ~= owner then", "if not holder then");
+    let unfenced = || reference().with("release.lua", FENCES, "if not holder then");
+    unfenced().plays("zombie-releases").is("duplicate").makes(2).because("it releases");
+    let failing = unfenced().releasing();
     failing.plays("zombie-releases").is("duplicate").makes(2).because("it fails");
 }
 
 #[test]
 fn a_late_failure_that_makes_a_lock_endless_is_stuck() {
-    let rude = Variant::of("reference")
+    let rude = reference()
         .with("release.lua", "  return 'FENCED'", "  redis.call('PERSIST', record)\n  return 'FENCED'")
         .with("complete.lua", "return 'STORED'", "redis.call('SET', record, stored)\nreturn 'STORED'")
         .with("begin.lua", "redis.call('PEXPIRE', record, lock_ms)", "");
@@ -117,10 +105,10 @@ fn a_failure_that_deletes_whatever_is_there_makes_the_payment_twice() {
 
 #[test]
 fn a_release_that_takes_results_makes_the_payment_twice() {
-    let careless = Variant::of("reference")
-        .with("schema.toml", "on_failure = \"store\"", "on_failure = \"release\"")
-        .with("renew.lua", "if not holder or holder ~= owner then", "if not holder then")
+    let careless = reference()
+        .releasing()
+        .with("renew.lua", FENCES, "if not holder then")
         .with("complete.lua", "if (holder or author) ~= owner then", "if false then")
-        .with("release.lua", "if not holder or holder ~= owner then", "if holder and holder ~= owner then");
+        .with("release.lua", FENCES, "if holder and holder ~= owner then");
     careless.plays("failure-deletes-result").is("duplicate").makes(2);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Run, Running, Runs, Server, Signal};
+use crate::support::{DONE, FOREVER, LOCK, Run, Running, Runs, Server, Signal};
 
 pub(super) const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -12,19 +12,19 @@ pub(super) const WITHOUT_GRACE: [&str; 4] = ["--orphaned", "--yes", "--grace", "
 
 /// One lock of each finding, beside sound records.
 fn seeded() -> Server {
-    let server = Server::start();
-    server.put("idempotency:stuck", PENDING);
-    server.set("idempotency:long", PENDING, 80_000_000);
-    server.set("idempotency:slow", PENDING, 100_000);
-    server.set("idempotency:fresh", PENDING, 299_000);
-    server.set("idempotency:broken", "garbage", 100_000);
-    server.put("idempotency:done", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#);
-    server.set("idem:started:left", "worker-1", 20_000);
-    server.set("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000);
-    server.put("idem:started:beside", "worker-2");
-    server.set("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000);
-    server.put("idem:result:broken", "{");
-    server
+    Server::holding(&[
+        ("idempotency:stuck", PENDING, FOREVER),
+        ("idempotency:long", PENDING, 80_000_000),
+        ("idempotency:slow", PENDING, 100_000),
+        ("idempotency:fresh", PENDING, 299_000),
+        ("idempotency:broken", "garbage", 100_000),
+        ("idempotency:done", DONE, FOREVER),
+        ("idem:started:left", "worker-1", 20_000),
+        ("idem:result:left", r#"{"statusCode":200,"body":""}"#, 80_000_000),
+        ("idem:started:beside", "worker-2", FOREVER),
+        ("idem:result:beside", r#"{"statusCode":200,"body":""}"#, 80_000_000),
+        ("idem:result:broken", "{", FOREVER),
+    ])
 }
 
 pub(super) fn sweep(server: &Server, words: &[&str]) -> Run {
@@ -60,13 +60,9 @@ fn each_selector_removes_its_locks_and_never_a_result() {
 /// Rule: a lock that ends by itself is an orphan only on word of its owner's death.
 #[test]
 fn a_lock_that_ends_by_itself_stays_and_is_counted() {
-    let server = Server::start();
     // A worker that was told that there is no result may take the lock after the result came.
-    server.set("idem:lock:passed", "1", 20_000);
-    server.set("idem:done:passed", "1", 80_000_000);
-    for owner in ["alive", "dead"] {
-        server.set(&format!("idem:started:{owner}"), owner, 10_000);
-    }
+    let server = Server::holding(&[("idem:lock:passed", "1", 20_000), ("idem:done:passed", "1", 80_000_000)]);
+    server.fill(["alive", "dead"].map(|owner| (format!("idem:started:{owner}"), owner)), 10_000);
     server.states(&[("event-driven", "lock_ttl = \"30s\"")]);
     let words = ["--include", "leftover-lock", "--older-than", "15s", "--yes", "--grace", "0", "-o", "json"];
     let json = sweep(&server, &words).exits(0).json();
@@ -81,10 +77,9 @@ fn a_lock_that_ends_by_itself_stays_and_is_counted() {
 /// Rule: whether a lock ends by itself is judged on the look right before the change.
 #[test]
 fn a_lock_that_comes_to_end_by_itself_during_the_grace_stays() {
-    let server = Server::start();
     let lock = r#"{"state":"in-progress","owner":"a","fingerprint":"f","created_at":1735689600123}"#;
     // A second and a half more than the lock TTL.
-    server.set("idemkey:k", lock, 31_500);
+    let server = Server::holding(&[("idemkey:k", lock, 31_500)]);
     let run = sweep(&server, &["--older-than", "10m", "--yes", "--grace", "3s", "-o", "json"]).exits(0);
     let json = run.json();
     assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&1.into(), &0.into(), &1.into()), "{json}");
@@ -94,9 +89,8 @@ fn a_lock_that_comes_to_end_by_itself_during_the_grace_stays() {
 /// Rule: a lock that the rule no longer chooses at the look right before the change stays, though nobody touched that lock.
 #[test]
 fn a_lock_that_is_no_longer_in_excess_after_the_grace_stays() {
-    let server = Server::start();
     // A second and a half more than counts as in excess of the lock TTL.
-    server.set("idem:k", r#"{"status":"IN_PROGRESS"}"#, 32_500);
+    let server = Server::holding(&[("idem:k", LOCK, 32_500)]);
     let stated = ["--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s"];
     let json = sweep(&server, &[&stated[..], &["--yes", "--grace", "3s", "-o", "json"]].concat()).exits(0).json();
     assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
@@ -215,7 +209,7 @@ fn what_changed_or_was_renewed_between_the_looks_stays() {
     thread::sleep(Duration::from_millis(2_000));
     server.set("idempotency:renewed", PENDING, 86_000_000);
     server.set("idempotency:gained", PENDING, 300_000);
-    server.set("idempotency:completed", r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#, 80_000_000);
+    server.set("idempotency:completed", DONE, 80_000_000);
     server.set("idempotency:retaken", "in-progress", 300_000);
     server.set("idem:started:retaken", "worker-2", 30_000);
     server.send::<()>(&[b"DEL", b"idempotency:gone"]);
@@ -241,9 +235,8 @@ fn nothing_is_removed_when_it_cannot_be_backed_up_or_logged() {
 
 #[test]
 fn a_large_value_that_does_not_decode_goes_and_comes_back_whole() {
-    let server = Server::start();
     let large = "garbage".repeat(100_000);
-    server.set("idempotency:large", &large, 100_000);
+    let server = Server::holding(&[("idempotency:large", &large, 100_000)]);
     let one = ["--schema", "go-middleware", "--match", "large"];
     let words = ["--include", "unreadable", "--yes", "--grace", "0", "-o", "json"];
     let json = sweep(&server, &[&one[..], &words].concat()).exits(0).json();
@@ -274,8 +267,7 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
 
 #[test]
 fn more_locks_than_are_acted_on_at_a_time_all_go() {
-    let server = Server::start();
-    server.fill((0..10_050).map(|index| (format!("idempotency:k{index}"), PENDING)), 0);
+    let server = Server::filled((0..10_050).map(|index| (format!("idempotency:k{index}"), PENDING)), 0);
     let json = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "jsonl"]].concat()).exits(0).json();
     assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
     assert_eq!(server.size(), 0);

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use super::orphans::{PENDING, WITHOUT_GRACE, sweep};
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 
 #[test]
 fn a_lock_whose_owner_is_alive_stays() {
@@ -38,8 +38,7 @@ fn a_lock_whose_owner_is_alive_stays() {
 
 #[test]
 fn a_command_that_cannot_be_run_makes_no_owner_dead() {
-    let server = Server::start();
-    server.put("idem:started:a", "worker-1");
+    let server = Server::holding(&[("idem:started:a", "worker-1", FOREVER)]);
     let run = sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "no-such-command"]].concat()).exits(2);
     run.says("cannot be run");
     sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "kill -9 $$"]].concat()).exits(0);

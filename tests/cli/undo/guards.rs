@@ -2,12 +2,11 @@
 
 use super::{DONE, PENDING, pttl, rewrite_log};
 use crate::support::Server;
-use crate::support::proxy::acts_at;
+use crate::support::proxy::sends_at;
 
 /// A server with a lock that was extended.
 fn extended() -> Server {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     server
 }
@@ -28,8 +27,7 @@ fn a_lock_that_was_renewed_or_taken_anew_since_stays() {
 /// Rule: another value that expires at the very same moment is another one.
 #[test]
 fn a_result_that_was_overwritten_since_stays() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", "1", "--yes"];
     server.idemctl(&complete).exits(0);
     server.send::<()>(&[b"SET", b"idempotency:a", DONE.as_bytes(), b"KEEPTTL"]);
@@ -40,8 +38,7 @@ fn a_result_that_was_overwritten_since_stays() {
 /// Rule: what a restore brought back is known by all of its value, of which the log holds a checksum.
 #[test]
 fn what_was_restored_and_overwritten_since_stays() {
-    let server = Server::start();
-    server.set("idempotency:a", DONE, 500_000);
+    let server = Server::holding(&[("idempotency:a", DONE, 500_000)]);
     server.idemctl(&["purge", "--all", "--yes", "--backup", "b"]).exits(0);
     let file = server.folder().join("b").display().to_string();
     server.idemctl(&["restore", &file, "--yes"]).exits(0);
@@ -54,24 +51,17 @@ fn what_was_restored_and_overwritten_since_stays() {
 /// Rule: what waited between the look and the change is compared once more, in the step that changes.
 #[test]
 fn what_changes_right_before_its_turn_stays() {
-    let anew = |server: &Server| {
-        let socket = server.socket();
-        move || {
-            let mut other =
-                redis::Client::open(format!("unix://{}", socket.display())).unwrap().get_connection().unwrap();
-            redis::cmd("SET").arg("idempotency:a").arg(PENDING).arg("PX").arg(9_000_000).exec(&mut other).unwrap();
-        }
-    };
+    let anew = ["SET", "idempotency:a", PENDING, "PX", "9000000"];
     for word in ["WATCH", "EXEC"] {
         let server = extended();
-        let way = acts_at(&server, word, anew(&server));
+        let way = sends_at(&server, word, &anew);
         let run = server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
         run.shows("would-restore").says("Took back 0 of 1 Redis keys; 1 no longer as the operation left them");
         assert!(pttl(&server, "idempotency:a") > 8_000_000, "{word}");
     }
     let server = Server::start();
     server.idemctl(&["begin", "a", "--schema", "go-middleware", "--yes"]).exits(0);
-    let way = acts_at(&server, "UNLINK", anew(&server));
+    let way = sends_at(&server, "UNLINK", &anew);
     server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
     assert!(pttl(&server, "idempotency:a") > 8_000_000);
 }
@@ -85,8 +75,7 @@ fn another_server_is_refused_unless_it_is_meant() {
     other.send::<()>(&[b"SET", b"idempotency:a", PENDING.as_bytes(), b"PXAT", at.to_string().as_bytes()]);
     let there = other.socket().display().to_string();
     for more in [&["--yes"][..], &["--dry-run"]] {
-        let run = server.unnamed(&[&["-s", &there, "undo"], more].concat()).exits(2);
-        run.says("was taken from").says("--elsewhere");
+        server.unnamed(&[&["-s", &there, "undo"], more].concat()).exits(2).says("was taken from").says("--elsewhere");
         assert!(pttl(&other, "idempotency:a") > 3_000_000);
     }
     server.unnamed(&["-s", &there, "undo", "--yes", "--elsewhere"]).exits(0);

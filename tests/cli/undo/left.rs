@@ -1,14 +1,13 @@
 //! What an operation left goes back to what was before.
 
 use super::{DONE, PENDING, pttl, rewrite_log};
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 
 const STORED: &str = r#"{"charged":10}"#;
 
 #[test]
 fn an_extended_lock_gets_its_former_expiry() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     let run = server.idemctl(&["undo", "--dry-run", "-o", "json"]).exits(0);
     assert_eq!(run.json()["redis_keys"][0]["outcome"], "would-restore");
@@ -23,8 +22,7 @@ fn an_extended_lock_gets_its_former_expiry() {
 /// What was to be expired soon by a sweep has no expiry again.
 #[test]
 fn a_lock_that_a_sweep_lets_expire_has_no_expiry_again() {
-    let server = Server::start();
-    server.put("idempotency:a", PENDING);
+    let server = Server::holding(&[("idempotency:a", PENDING, FOREVER)]);
     let sweep = ["sweep", "--orphaned", "--action", "expire", "--grace", "0s", "--yes"];
     let stated = ["--schema", "go-middleware", "--lock-ttl", "5m"];
     server.idemctl(&[&sweep[..], &stated].concat()).exits(0);
@@ -35,8 +33,7 @@ fn a_lock_that_a_sweep_lets_expire_has_no_expiry_again() {
 
 #[test]
 fn a_completed_key_is_the_lock_again_that_it_was() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", STORED, "--yes"];
     server.idemctl(&complete).exits(0);
     let stored = server.get("idempotency:a").unwrap();
@@ -49,8 +46,7 @@ fn a_completed_key_is_the_lock_again_that_it_was() {
 
 #[test]
 fn the_two_keys_of_a_completed_record_go_back_in_one_step() {
-    let server = Server::start();
-    server.set("idem:started:a", "worker-7", 50_000);
+    let server = Server::holding(&[("idem:started:a", "worker-7", 50_000)]);
     let step = ["complete", "a", "--schema", "event-driven", "--owner", "worker-7", "--status", "201"];
     server.idemctl(&[&step[..], &["--body", STORED, "--yes"]].concat()).exits(0);
     let after = server.keys();
@@ -93,8 +89,7 @@ fn what_was_restored_goes_and_what_was_there_already_stays() {
 /// Rule: what was there before and has expired since is nothing by now.
 #[test]
 fn what_has_expired_since_stays_away() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     rewrite_log(&server, |line| line["before"]["expires_at_ms"] = 1_000.into());
     server.idemctl(&["undo", "--yes"]).exits(0).shows("would-remove");

@@ -4,13 +4,7 @@ mod guards;
 mod left;
 mod removed;
 
-use crate::support::Server;
-
-/// What a key of go-middleware holds while its lock is held.
-const PENDING: &str = r#"{"status":"PENDING"}"#;
-
-/// What a key of go-middleware holds once its operation is done.
-const DONE: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":""}"#;
+use crate::support::{DONE, PENDING, Server};
 
 fn pttl(server: &Server, redis_key: &str) -> i64 {
     server.send(&[b"PTTL", redis_key.as_bytes()])

@@ -1,7 +1,7 @@
 //! What an operation removed comes back as `restore` brings it back.
 
 use super::{DONE, PENDING, pttl, rewrite_log};
-use crate::support::{Server, backup};
+use crate::support::{FOREVER, Server, backup};
 
 /// The values of all keys, and when they expire, to the second.
 fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>)> {
@@ -10,9 +10,7 @@ fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>)> {
 
 #[test]
 fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
-    let server = Server::start();
-    server.set("idempotency:a", DONE, 50_000);
-    server.put("idempotency:b", DONE);
+    let server = Server::holding(&[("idempotency:a", DONE, 50_000), ("idempotency:b", DONE, FOREVER)]);
     let before = contents(&server);
     server.idemctl(&["purge", "--all", "--yes", "--reason", "INC-1"]).exits(0);
     assert!(server.keys().is_empty());
@@ -33,9 +31,7 @@ fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
 
 #[test]
 fn an_operation_is_named_by_its_first_letters() {
-    let server = Server::start();
-    server.set("idempotency:a", PENDING, 50_000);
-    server.set("idempotency:b", PENDING, 50_000);
+    let server = Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
     server.idemctl(&["force-unlock", "b", "--yes"]).exits(0);
     let first = server.audited()[0]["op"].as_str().unwrap().to_owned();
@@ -48,8 +44,7 @@ fn an_operation_is_named_by_its_first_letters() {
 /// Rule: an undo keeps the rules of a restore: no value is overwritten, and no result comes back beside a lock.
 #[test]
 fn what_stands_there_by_now_stays_and_a_lock_keeps_its_result_away() {
-    let server = Server::start();
-    server.set("idem:result:a", r#"{"statusCode":201,"body":"x"}"#, 50_000);
+    let server = Server::holding(&[("idem:result:a", r#"{"statusCode":201,"body":"x"}"#, 50_000)]);
     server.set("idem:result:b", r#"{"statusCode":201,"body":"x"}"#, 50_000);
     server.idemctl(&["purge", "--schema", "event-driven", "--all", "--yes"]).exits(0);
     server.set("idem:started:a", "worker-2", 20_000);
@@ -65,8 +60,7 @@ fn what_stands_there_by_now_stays_and_a_lock_keeps_its_result_away() {
 
 #[test]
 fn what_no_backup_holds_is_named_and_left() {
-    let server = Server::start();
-    server.set("idempotency:a", DONE, 50_000);
+    let server = Server::holding(&[("idempotency:a", DONE, 50_000)]);
     server.idemctl(&["purge", "--all", "--yes", "--no-backup"]).exits(0);
     server.idemctl(&["undo", "--yes"]).exits(3).says("no backup holds them").shows("untold");
     assert!(server.keys().is_empty());
@@ -78,16 +72,13 @@ fn what_no_backup_holds_is_named_and_left() {
 
 #[test]
 fn an_operation_of_an_older_idemctl_is_left_to_restore() {
-    let server = Server::start();
-    server.set("idempotency:a", DONE, 50_000);
+    let server = Server::holding(&[("idempotency:a", DONE, 50_000)]);
     server.idemctl(&["purge", "--all", "--yes"]).exits(0);
     rewrite_log(&server, |line| {
         line.as_object_mut().unwrap().retain(|field, _| !["op", "after", "from"].contains(&field.as_str()));
     });
-    let run = server.idemctl(&["undo", "--yes"]).exits(2);
-    run.says("the audit log does not say").says("idemctl restore /");
-    let log = server.idemctl(&["log"]).exits(0);
-    log.shows("purge");
+    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not say").says("idemctl restore /");
+    server.idemctl(&["log"]).exits(0).shows("purge");
 }
 
 #[test]

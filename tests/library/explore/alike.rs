@@ -1,11 +1,9 @@
 //! What the search leaves out changes nothing: steps that were performed before, workers that differ in name alone.
 
 use super::performer::Performer;
+use crate::support::BUILT_IN;
 use idemctl::domain::exploration::{Assumptions, Budget};
 use idemctl::explore::{Explored, Limits, Rules, explore};
-
-pub const BUILT_IN: [&str; 7] =
-    ["event-consumer", "event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"];
 
 const ALL: Limits = Limits { most_states: usize::MAX, forgets: false };
 

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::alike::{BUILT_IN, explored, rules};
+use super::alike::{explored, rules};
 use super::performer::Performer;
+use crate::support::BUILT_IN;
 use crate::support::wire::ask;
 use crate::support::{Runs, idemctl, program};
 use idemctl::domain::exploration::{Act, Author, Budget, Does, Fault, Program};

@@ -1,7 +1,8 @@
 //! Behind which locks beside a result a live worker can be: what the steps of a schema say is what can happen.
 
-use super::alike::{BUILT_IN, explored, rules};
+use super::alike::{explored, rules};
 use super::performer::Performer;
+use crate::support::BUILT_IN;
 use idemctl::domain::step::fencing;
 use idemctl::explore::Limits;
 

@@ -3,6 +3,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::domain::record::json_prefix::parse_with_care;
+use crate::domain::samples::json;
 
 /// JSON, and what is nearly JSON.
 fn text() -> impl Strategy<Value = Vec<u8>> {
@@ -11,23 +12,6 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(words.split_whitespace().chain([" ", "\n", "\u{1}"]).collect::<Vec<_>>());
     let odd = prop_oneof![9 => piece.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 1..2)];
     prop::collection::vec(odd, 0..12).prop_map(|pieces| [&b"{"[..], &pieces.concat()].concat())
-}
-
-fn json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i32>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        "[a-zé\"\\\\😀\u{1}]{0,8}".prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 24, 4, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec(("[a-c\"é]{1,2}", inner), 0..4)
-                .prop_map(|members| Value::Object(members.into_iter().collect())),
-        ]
-    })
 }
 
 /// Where the plain way reads something, the careful one reads the same.
