@@ -20,8 +20,10 @@ BENCH_SERVER=$(cut -f 2 <<<"$engine")
 echo "Building idemctl (the first time takes a few minutes) ..." >&2
 cargo build --release --locked --quiet
 BENCH_IDEMCTL=${CARGO_TARGET_DIR:-$PWD/target}/release/idemctl
+# What `scripts/dist.sh binary` has built, if anything.
+BENCH_STATIC=${CARGO_TARGET_DIR:-$PWD/target}/$(uname -m)-unknown-linux-musl/release/idemctl
 BENCH_PYTHON=$(python_with_redis || true)
-export BENCH_SERVER BENCH_IDEMCTL BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-5}
+export BENCH_SERVER BENCH_IDEMCTL BENCH_STATIC BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-5}
 
 # No settings of the user.
 for name in $(compgen -e IDEMCTL_) REDIS_URL REDISCLI_AUTH; do unset "$name"; done

@@ -16,19 +16,34 @@ const STARTS: usize = 100;
 /// Workers of a race.
 const WORKERS: &str = "50";
 
-/// `inspect` beside `redis-cli get`: one key, the whole process.
-pub fn inspect(setup: &Setup, socket: &Path) -> io::Result<()> {
-    let path = socket.display().to_string();
-    let ours = setup.idemctl(socket, &["inspect", "no-such-key", "--schema", "go-middleware"]);
-    let theirs = words(&["redis-cli", "-s", &path, "get", "idempotency:no-such-key"]);
-    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
-    for _ in 0..STARTS {
-        our_times.push(timed(&ours)?);
-        their_times.push(timed(&theirs)?);
+/// `inspect` beside `redis-cli get`: one key, the whole process, of a record and of nothing; the static binary as well where a
+/// release of it is built.
+pub fn inspect(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
+    let (path, record) = (socket.display().to_string(), server::first_result());
+    let theirs = words(&["redis-cli", "-s", &path, "get", &record]);
+    let mut goals = Vec::new();
+    println!("\n{:<44} {:>8} {:>14}", "One key", "ms", "x redis-cli get");
+    for (name, program) in [("idemctl", Some(&setup.idemctl)), ("static idemctl", setup.statically.as_ref())] {
+        let Some(program) = program else { continue };
+        for (what, key, more) in [
+            ("inspect KEY", record.as_str(), &[][..]),
+            ("inspect KEY --schema", &record, &["--schema", "go-middleware"]),
+            ("inspect KEY of nothing", "no-such-key", &[]),
+        ] {
+            let ours = words(&[&[program, "-s", &path, "inspect", key][..], more].concat());
+            let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
+            for _ in 0..STARTS {
+                our_times.push(timed(&ours)?);
+                their_times.push(timed(&theirs)?);
+            }
+            let (ours, theirs) = (middle(our_times), middle(their_times));
+            println!("{:<44} {:>8.2} {:>14.2}", format!("{name} {what}"), ours * 1e3, ours / theirs);
+            if name != "idemctl" {
+                goals.push(Goal::ratio(format!("{name} {what}: time of `redis-cli get`"), 0.4, ours / theirs));
+            }
+        }
     }
-    let (ours, theirs) = (middle(our_times) * 1e3, middle(their_times) * 1e3);
-    println!("\nOne key: idemctl inspect {ours:.1} ms, redis-cli get {theirs:.1} ms ({:.2}x)", ours / theirs);
-    Ok(())
+    Ok(goals)
 }
 
 /// `race` beside `redis-benchmark` with the same script and as many clients.

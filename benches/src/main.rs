@@ -19,6 +19,8 @@ use std::path::Path;
 pub struct Setup {
     /// The program under test.
     pub idemctl: String,
+    /// The same, as a release packs it, where that is built.
+    pub statically: Option<String>,
     /// A server program.
     pub server: String,
     /// A Python with the redis package; none is there when it is empty.
@@ -35,6 +37,7 @@ impl Setup {
         let variable = |name: &str| std::env::var(name).ok();
         Some(Self {
             idemctl: variable("BENCH_IDEMCTL")?,
+            statically: variable("BENCH_STATIC").filter(|path| Path::new(path).exists()),
             server: variable("BENCH_SERVER")?,
             python: variable("BENCH_PYTHON").unwrap_or_default(),
             records: variable("N")?.parse().ok()?,
@@ -69,7 +72,7 @@ fn main() -> io::Result<()> {
     server::seed(&socket, setup.records)?;
     let mut goals = scans::scan(&setup, &socket)?;
     goals.extend(scans::far_away(&setup, &socket)?);
-    beside::inspect(&setup, &socket)?;
+    goals.extend(beside::inspect(&setup, &socket)?);
     beside::race(&setup, &socket)?;
     goals.extend(beside::purge(&setup, &socket)?);
     drop(server);

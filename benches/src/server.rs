@@ -48,6 +48,17 @@ impl Drop for Server {
 /// Bytes of a stored result.
 const RESULT_BYTES: usize = 512;
 
+/// The Redis key of a record by its place among those that are written.
+fn key(index: usize) -> String {
+    let scattered = (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    format!("idempotency:{:08x}-{:04x}-4000-8000-{index:012x}", scattered >> 32, scattered & 0xffff)
+}
+
+/// The Redis key of a result.
+pub fn first_result() -> String {
+    key(1)
+}
+
 /// Writes `records` of go-middleware, one in ten a lock, and as many unrelated keys. A node of a cluster takes those that
 /// are its own.
 pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
@@ -58,8 +69,7 @@ pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
     for page in 0..records.div_ceil(1_000) {
         let range = page * 1_000..records.min((page + 1) * 1_000);
         for index in range.clone() {
-            let scattered = (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let key = format!("idempotency:{:08x}-{:04x}-4000-8000-{index:012x}", scattered >> 32, scattered & 0xffff);
+            let key = key(index);
             let (value, ttl) =
                 if index % 10 == 0 { (r#"{"status":"PENDING"}"#, 250_000) } else { (&*result, 86_000_000) };
             let ttl = (ttl - index % 50_000).to_string();

@@ -5,7 +5,6 @@ use clap::Args;
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
 use crate::change::bulk::{Chosen, KeyFile, Narrowing, Rule, Scope, Verdict};
 use crate::context::Context;
-use crate::domain::change::orphan::ORPHANED;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;
@@ -52,7 +51,7 @@ impl ChoiceArgs {
 
     /// The states that are purged: completed, unless said otherwise; locks only where their state is named.
     fn states(&self) -> Result<Vec<State>, Stop> {
-        let of_locks = |code: &&FindingCode| [ORPHANED, FindingCode::ExcessTtl, FindingCode::Overdue].contains(code);
+        let of_locks = |code: &&FindingCode| code.is_of_an_open_lock();
         let takes_locks = self.select.state.contains(&StateArg::InProgress);
         if let Some(code) = self.select.finding.iter().find(of_locks).filter(|_| !takes_locks) {
             return Err(Stop::usage(format!("--finding {} is of locks, which a purge leaves alone", code.as_str()))

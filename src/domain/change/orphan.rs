@@ -82,7 +82,14 @@ pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.role),
         FindingCode::Overdue => expires,
         FindingCode::LeftoverLock => expires && !fencing::keeps_locks_from_results(&record.schema),
-        _ => false,
+        // It never ends, stays longer than a stated TTL allows, or is no lock that anybody could hold.
+        FindingCode::NoExpiry | FindingCode::ExcessTtl | FindingCode::Unreadable => false,
+        // None of them makes a lock an orphan.
+        FindingCode::ForeignSchema
+        | FindingCode::WrongType
+        | FindingCode::ResultNoExpiry
+        | FindingCode::ShortResultTtl
+        | FindingCode::Oversized => expires,
     }
 }
 

@@ -4,6 +4,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
 use crate::domain::record::Evidence;
+use crate::domain::schema::TtlOf;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -55,6 +56,34 @@ impl FindingCode {
             Self::ResultNoExpiry => "a result that is never forgotten",
             Self::ShortResultTtl => "a result that goes sooner than retries may come",
             Self::Oversized => "a value above 64 KiB",
+        }
+    }
+
+    /// The TTL without which nobody knows whether the finding holds, where its evidence is estimated.
+    pub(crate) fn depends_on(self) -> TtlOf {
+        match self {
+            Self::ShortResultTtl | Self::ResultNoExpiry | Self::Oversized => TtlOf::Result,
+            Self::NoExpiry
+            | Self::ExcessTtl
+            | Self::Overdue
+            | Self::LeftoverLock
+            | Self::Unreadable
+            | Self::ForeignSchema
+            | Self::WrongType => TtlOf::Lock,
+        }
+    }
+
+    /// True for what is wrong with a lock beside which no result stands: a purge leaves such locks alone.
+    pub(crate) fn is_of_an_open_lock(self) -> bool {
+        match self {
+            Self::NoExpiry | Self::ExcessTtl | Self::Overdue => true,
+            Self::LeftoverLock
+            | Self::Unreadable
+            | Self::ForeignSchema
+            | Self::WrongType
+            | Self::ResultNoExpiry
+            | Self::ShortResultTtl
+            | Self::Oversized => false,
         }
     }
 }

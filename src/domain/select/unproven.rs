@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::diagnosis::{Finding, FindingCode};
+use crate::domain::diagnosis::Finding;
 use crate::domain::record::{Evidence, Expiry, Record};
 use crate::domain::schema::{State, TtlOf};
 
@@ -38,7 +38,7 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
 
 /// What is missing to know whether an estimated finding holds.
 pub(crate) fn missing_for(finding: &Finding) -> Missing {
-    Missing::Ttl(if finding.code == FindingCode::ShortResultTtl { TtlOf::Result } else { TtlOf::Lock })
+    Missing::Ttl(finding.code.depends_on())
 }
 
 /// Records that were left out, counted by what is missing.
