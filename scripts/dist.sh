@@ -41,13 +41,22 @@ tools() {
   rustup target list --installed 2>/dev/null | grep -qx "$target" || step "get the target" rustup target add "$target"
 }
 
+# Puts cargo-auditable where it stands whatever the folder and the user, for cargo takes the path of a wrapper into the names of
+# what it compiles: two folders would give two binaries.
+auditable=/tmp/idemctl-auditable
+auditable_apart() {
+  mkdir -m 700 "$auditable" 2>/dev/null || [ -O "$auditable" ] || { note FAILED "$auditable is another user's"; exit 1; }
+  cp .tools/bin/cargo-auditable "$auditable/cargo-auditable.$$" && mv "$auditable/cargo-auditable.$$" "$auditable/cargo-auditable"
+}
+
 binary() {
   local cargo_home=${CARGO_HOME:-$HOME/.cargo}
   tools
   tool cargo-auditable 0.7.7
+  auditable_apart
   # No path of the builder goes into the binary. C code is in ring.
   local map="-ffile-prefix-map=$cargo_home=/cargo -ffile-prefix-map=$PWD=/idemctl"
-  step "binary" env PATH="$PWD/.tools/bin:$PATH" CFLAGS="$map" \
+  step "binary" env PATH="$auditable:$PATH" CFLAGS="$map" \
     RUSTFLAGS="--remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/idemctl" \
     cargo auditable build --profile "$profile" --locked --target "$target"
   tar_of "$out/$name.tar.gz"
