@@ -8,6 +8,9 @@ use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use crate::context::Context;
 use crate::exit::Exit;
 
+/// The last line of the script for zsh, as clap_complete writes that script.
+const ZSH_REGISTERS: &[u8] = b"compdef _clap_dynamic_completer_idemctl idemctl\n";
+
 /// Print a shell's completion script
 ///
 /// In bash, zsh and fish TAB offers contexts, schemas, backups, and keys from the server.
@@ -39,8 +42,16 @@ pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result
         Some(shell) => shell.write_registration("COMPLETE", "idemctl", "idemctl", "idemctl", &mut script)?,
         None => clap_complete::generate(args.shell, &mut root, "idemctl", &mut script),
     }
-    if args.shell == Shell::Bash {
-        script.extend_from_slice(include_bytes!("completions/equals.bash"));
+    match args.shell {
+        Shell::Bash => script.extend_from_slice(include_bytes!("completions/equals.bash")),
+        Shell::Zsh => {
+            // The line registers the function, and completes nothing: the first TAB, which loads the file, would do nothing else.
+            if script.ends_with(ZSH_REGISTERS) {
+                script.truncate(script.len() - ZSH_REGISTERS.len());
+            }
+            script.extend_from_slice(include_bytes!("completions/first_tab.zsh"));
+        }
+        _ => {}
     }
     context.ui.data(script)?;
     Ok(Exit::Done)

@@ -50,6 +50,7 @@ mod purge;
 mod race;
 mod restore;
 mod sandbox;
+mod shells;
 mod schema;
 mod schema_check;
 mod select;
