@@ -14,5 +14,6 @@ mod layers;
 mod links;
 mod manual;
 mod matrix;
+mod nesting;
 mod rust_source;
 mod size;
