@@ -249,3 +249,19 @@ fn a_cluster_survives_every_command_on_a_slot_that_is_being_moved() {
     cluster.idemctl(&["purge", "--match", "k*", "--yes"]).exits(0);
     assert_eq!(cluster.size(), 0);
 }
+
+/// Rule: what is sampled comes from every master, and what each group is told is told of all.
+#[test]
+fn an_unknown_cluster_is_named_from_all_of_its_masters() {
+    let cluster = filled(90);
+    cluster.fill((0..90).map(|number| (format!("session:{number}"), "x")), 60_000);
+    let told = cluster.idemctl(&["detect", "-o", "json"]).exits(0).json();
+    assert_eq!((&told["sampled"], &told["keys"]), (&180.into(), &180.into()), "{told}");
+    let groups = told["groups"].as_array().unwrap();
+    let group =
+        |pattern: &str| groups.iter().find(|group| group["pattern"].as_str().unwrap().starts_with(pattern)).unwrap();
+    let records = group("idempotency:");
+    assert_eq!((&records["schema"], &records["keys"]), (&"go-middleware".into(), &90.into()), "{told}");
+    assert_eq!(records["states"]["completed"], 90, "{told}");
+    assert!(group("session:")["schema"].is_null(), "{told}");
+}
