@@ -79,6 +79,11 @@ impl KeyTemplate {
         Self { ignored: ignored.to_vec(), ..self }
     }
 
+    /// The templates whose Redis keys are not of this one.
+    pub(crate) fn ignored(&self) -> &[Self] {
+        &self.ignored
+    }
+
     pub(crate) fn redis_key(&self, key: &[u8]) -> Vec<u8> {
         match self.key {
             KeyForm::Fixed => self.before.clone(),

@@ -27,6 +27,7 @@ pub fn schema(schema: &Schema) -> Value {
             "slot": key.role.as_str(),
             "template": key.template.display(),
         })).collect::<Vec<_>>(),
+        "ignored": words::ignored(schema),
         "takes_prefix": schema.takes_prefix,
         "prefix": prefix(schema),
         "key_hash": schema.key_hash.map(|hash| hash.to_string()),

@@ -1,5 +1,7 @@
 //! Redis keys of other shapes than a prefix and a key.
 
+use serde_json::json;
+
 use super::described::{are, describe, inspected, listed};
 use crate::support::{Runs, Server};
 
@@ -81,6 +83,23 @@ fn braces_are_literal_behind_a_backslash_and_siblings_are_ignored() {
     assert_eq!(listed(&server, "asynq"), are(&[("a", "in-progress")]));
     server.idemctl(&["purge", "--all", "--schema", "asynq", "--yes"]).exits(0);
     assert_eq!(server.size(), 2);
+}
+
+/// Rule: what nothing shows is told with the schema. A prefix in front of the keys stands in front of what is ignored, too.
+#[test]
+fn a_schema_shows_what_it_ignores() {
+    let server = Server::start();
+    describe(&server, "jobs", "record = \"job:{key}\"\nignore = [\"job:{key}:lock\", \"job:{key}:log\"]", VALUES);
+    server.unnamed(&["schema", "show", "jobs"]).exits(0).shows("  Ignored       job:{key}:lock  job:{key}:log");
+    let ignored = |words: &[&str]| {
+        let words = [&["schema", "show"], words, &["-o", "json"]].concat();
+        server.unnamed(&words).exits(0).json()["schemas"][0]["ignored"].clone()
+    };
+    assert_eq!(ignored(&["jobs"]), json!(["job:{key}:lock", "job:{key}:log"]));
+    assert_eq!(ignored(&["express"]), json!([]));
+    assert!(!server.unnamed(&["schema", "show", "express"]).exits(0).text().contains("Ignored"));
+    server.states(&[("jobs", "prefix = \"eu:\"")]);
+    assert_eq!(ignored(&["jobs"]), json!(["eu:job:{key}:lock", "eu:job:{key}:log"]));
 }
 
 #[test]
