@@ -53,6 +53,11 @@ impl KeyTemplate {
         Self { before: redis_key.to_vec(), after: Vec::new(), key: KeyForm::Fixed, ignored: Vec::new() }
     }
 
+    /// The template of keys between these literal bytes.
+    pub(crate) fn around(before: &[u8], after: &[u8]) -> Self {
+        Self { before: before.to_vec(), after: after.to_vec(), key: KeyForm::Any, ignored: Vec::new() }
+    }
+
     /// This template with more literal bytes in front.
     #[must_use]
     pub(crate) fn behind(self, prefix: &str) -> Self {
@@ -146,14 +151,28 @@ impl KeyTemplate {
         self.before.len() + within + self.after.len()
     }
 
-    /// The template as people read it, e.g. `idem:lock:{key}`.
-    pub(crate) fn display(&self) -> String {
-        let key = match &self.key {
-            KeyForm::Any => "{key}".to_owned(),
-            KeyForm::Shaped(shape) => shape.display(),
-            KeyForm::Fixed => String::new(),
+    /// The template as `schema.toml` writes it in this format, e.g. `idem:lock:{key}`: it is read back as the same.
+    pub(crate) fn display(&self, format: u32) -> String {
+        key_parts::write(&self.parts(), format)
+    }
+
+    /// The names of its Redis keys, with a star for the key: no template, for braces stand as they are.
+    pub(crate) fn pattern(&self) -> String {
+        let star = |part: &Part| match part {
+            Part::Key => Part::Literal(b"*".to_vec()),
+            other => other.clone(),
         };
-        format!("{}{key}{}", String::from_utf8_lossy(&self.before), String::from_utf8_lossy(&self.after))
+        key_parts::plain(&self.parts().iter().map(star).collect::<Vec<_>>())
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let literal = |bytes: &[u8]| (!bytes.is_empty()).then(|| Part::Literal(bytes.to_vec()));
+        let places = match &self.key {
+            KeyForm::Any => vec![Part::Key],
+            KeyForm::Shaped(shape) => shape.parts().to_vec(),
+            KeyForm::Fixed => Vec::new(),
+        };
+        literal(&self.before).into_iter().chain(places).chain(literal(&self.after)).collect()
     }
 }
 
@@ -214,7 +233,7 @@ mod tests {
         for other in ["idem:pay.main:v1", "idem:#29e1:v1", "idem:pay#:v1", "idem:pay#29e1"] {
             assert_eq!(key(&template, other), None, "{other}");
         }
-        assert_eq!((template.display().as_str(), template.specificity()), ("idem:{function}#{key}:v1", 9));
+        assert_eq!((template.display(2).as_str(), template.specificity()), ("idem:{function}#{key}:v1", 9));
     }
 
     /// Rule: a pattern judges what stands in the place of `{key}`, all of it, and builds nothing.
@@ -240,6 +259,21 @@ mod tests {
         assert!(fixed.is_fixed() && fixed.has_prefix());
         assert_eq!(key(&fixed, "billing:lock").as_deref(), Some("billing:lock"));
         assert_eq!(key(&fixed, "billing:lock2"), None);
+    }
+
+    /// Rule: a template that is shown says in schema.toml what it says here. What format 1 cannot say is no template of format 1.
+    #[test]
+    fn a_template_is_shown_as_a_file_writes_it() {
+        for text in ["orders:{{key}}:idem", r"asynq:\{default\}:unique:{key}", r"a\\b:{key}", "}{{a{key}", r"\{a\}"] {
+            assert_eq!(parse(text).display(2), text);
+        }
+        let old = |text, prefix| KeyTemplate::parse(text, prefix, 1).unwrap();
+        assert_eq!(
+            (old(r"a\b:{key}", "").display(1), old(r"a\b:{key}", "").display(2)),
+            (r"a\b:{key}".into(), r"a\\b:{key}".into())
+        );
+        assert_eq!(old("{prefix}idem:{key}", "{shop}:").display(1), r"\{shop\}:idem:{key}");
+        assert_eq!(parse(r"\{a\}:{tenant}#{key}").pattern(), "{a}:{tenant}#*");
     }
 
     proptest! {

@@ -14,6 +14,7 @@ pub(crate) mod opening;
 pub(crate) mod parse;
 pub(crate) mod prefix;
 pub(crate) mod raw;
+mod redis_keys;
 pub(crate) mod role;
 pub(crate) mod self_check;
 pub(crate) mod steps;

@@ -66,7 +66,7 @@ impl SchemaPage<'_> {
             let label = if schema.keys.len() == 1 { "Redis key" } else { key.role.as_str() };
             self.page.field(&capital(label), &template);
         }
-        let ignored: Vec<_> = words::ignored(schema).iter().map(|template| words::safe(template)).collect();
+        let ignored = words::ignored(schema);
         if !ignored.is_empty() {
             self.page.field("Ignored", &format!("{} (no records)", ignored.join("  ")));
         }

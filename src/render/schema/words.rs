@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use crate::domain::duration;
 use crate::domain::record::age::millis;
-use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::{
     Action, BodyEncoding, Closed, Condition, Conduct, Encoding, ExpiresAt, Fields, First, KeyIs, Member, OnFailure,
     OnHangUp, Origin, Pattern, Pipeline, PrefixPlace, Reply, Schema, TtlOf, ValueCase, WithoutRedis,
@@ -28,13 +27,16 @@ pub(super) fn layout(schema: &Schema) -> &'static str {
 }
 
 pub(super) fn templates(schema: &Schema) -> Vec<String> {
-    schema.keys.iter().map(|key| safe(&key.template.display())).collect()
+    copied(&schema.templates())
 }
 
-/// The templates of Redis keys that are no records, which every Redis key of a schema leaves out alike.
 pub(super) fn ignored(schema: &Schema) -> Vec<String> {
-    let templates = schema.keys.first().map(|key| key.template.ignored()).unwrap_or_default();
-    templates.iter().map(KeyTemplate::display).collect()
+    copied(&schema.ignored())
+}
+
+/// Templates as they are copied into a file: a backslash in them is an escape already.
+fn copied(templates: &[String]) -> Vec<String> {
+    templates.iter().map(|template| escape::again(template)).collect()
 }
 
 /// The prefix in use, and where a deployment's stands.

@@ -85,6 +85,36 @@ fn braces_are_literal_behind_a_backslash_and_siblings_are_ignored() {
     assert_eq!(server.size(), 2);
 }
 
+/// Rule: a template that is shown says in schema.toml what it says here. Braces that stand for themselves bear their backslashes
+/// wherever a template is shown, and nowhere else.
+#[test]
+fn a_template_is_shown_as_schema_toml_writes_it() {
+    let server = Server::start();
+    let template = r"asynq:\{default\}:unique:{key}";
+    describe(&server, "asynq", &format!("record = '{template}'\nignore = ['{template}:lock']"), VALUES);
+    server.fill((0..9).map(|number| (format!("asynq:{{default}}:unique:{number}"), DONE)), 3_000_000);
+    server.fill([("asynq:{default}:unique:Zoe-7", DONE), ("asynq:{default}:unique:a_b.c", DONE)], 3_000_000);
+    let shown = server.unnamed(&["schema", "show", "asynq", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    assert_eq!(
+        (&shown["keys"][0]["template"], &shown["ignored"]),
+        (&json!(template), &json!([format!("{template}:lock")]))
+    );
+    server.unnamed(&["schema", "show", "asynq"]).exits(0).shows(format!("Redis key     {template}\n"));
+    server.unnamed(&["schema", "list"]).exits(0).shows(template);
+    describe(&server, "backslash", r"record = 'a\\b:{key}'", VALUES);
+    server.unnamed(&["schema", "show", "backslash"]).exits(0).shows("Redis key     a\\\\b:{key}\n");
+
+    let found = server.idemctl(&["detect", "-o", "json"]).exits(0).json()["groups"][0].clone();
+    assert_eq!(found["pattern"], "asynq:{default}:unique:*");
+    assert!(found["evidence"].to_string().contains(&json!(template).to_string().replace('"', "")), "{found}");
+
+    let keys = ["0", "1"].map(|key| format!("asynq:{{default}}:unique:{key}"));
+    server.idemctl(&["schema", "new", "drafted", "--from", &keys[0], &keys[1]]).exits(0);
+    let draft = server.folder().join(".config/idemctl/schemas/drafted/schema.toml");
+    assert!(std::fs::read_to_string(draft).unwrap().contains(&format!("record = '{template}'\n")));
+    server.idemctl(&["list", "--schema", "drafted"]).exits(0);
+}
+
 /// Rule: what nothing shows is told with the schema. A prefix in front of the keys stands in front of what is ignored, too.
 #[test]
 fn a_schema_shows_what_it_ignores() {
