@@ -165,7 +165,7 @@ impl Shape {
 
     /// True where each literal is found behind the one before, with something in each place between them. Where a literal
     /// occurs more than once the first one leaves most room for what follows.
-    fn has_parts(&self, text: &[u8]) -> bool {
+    pub(super) fn has_parts(&self, text: &[u8]) -> bool {
         let mut rest = text;
         for part in &self.parts {
             let Part::Literal(literal) = part else { continue };

@@ -29,6 +29,7 @@ pub(crate) use closed::{Closed, Member};
 pub(crate) use conduct::{Conduct, OnFailure, OnHangUp, WithoutRedis};
 pub use forms::State;
 pub(crate) use forms::{BodyEncoding, Clock, ExpiresAt, Fields, Past, Timestamp, ValueCase};
+pub(crate) use key_template::LeftOut;
 pub use model::Schema;
 pub(crate) use model::{Origin, Script};
 pub(crate) use opening::{Codec, Encoding, Opening, Pipeline};

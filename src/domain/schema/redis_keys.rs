@@ -1,5 +1,6 @@
 //! The Redis keys of a schema: of an idempotency key, and back.
 
+use super::key_template::LeftOut;
 use super::model::Schema;
 use super::role::RoleKey;
 
@@ -25,6 +26,12 @@ impl Schema {
     /// The Redis keys of an idempotency key, the lock's first.
     pub fn redis_keys(&self, key: &[u8]) -> Vec<Vec<u8>> {
         self.keys.iter().map(|of_role| of_role.template.redis_key(key)).collect()
+    }
+
+    /// By which word a Redis key is none of the schema's, though a template's literals fit; `None` where it is, or none fits.
+    pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<LeftOut> {
+        let is_own = self.role_of(redis_key).is_some();
+        self.keys.iter().find_map(|key| key.template.leaves_out(redis_key)).filter(|_| !is_own)
     }
 
     /// The templates of its Redis keys, the lock's first, as its `schema.toml` writes templates.

@@ -115,6 +115,46 @@ fn a_template_is_shown_as_schema_toml_writes_it() {
     server.idemctl(&["list", "--schema", "drafted"]).exits(0);
 }
 
+/// Rule: of a Redis key that a schema's template fits and its `key` or `ignore` leaves out, that is said, by whichever name the key
+/// is asked for; of what is not there, and of schemas that are not chosen, nothing.
+#[test]
+fn a_key_that_a_schema_leaves_out_is_told_with_the_word_that_does() {
+    let server = Server::start();
+    describe(&server, "powertools", "record = \"cache:{function}#{key}\"\nkey = \"[0-9a-f]{32}\"", VALUES);
+    describe(
+        &server,
+        "jobs",
+        "record = \"{prefix}{key}\"\nprefix = [\"job:\", \"old:\"]\nignore = [\"{prefix}{key}:log\"]",
+        VALUES,
+    );
+    for redis_key in ["cache:pay.main#session", "job:a:log", "old:b:log"] {
+        server.set(redis_key, DONE, 3_000_000);
+    }
+    let by_key = "; powertools leaves this key out by its `key` pattern\n";
+    let by_ignore = "; jobs leaves this key out by `ignore`\n";
+    for (key, redis_key, schema, told, word) in [
+        ("cache:pay.main#session", "cache:pay.main#session", "powertools", by_key, "key"),
+        ("pay.main#session", "cache:pay.main#session", "powertools", by_key, "key"),
+        ("job:a:log", "job:a:log", "jobs", by_ignore, "ignore"),
+        ("a:log", "job:a:log", "jobs", by_ignore, "ignore"),
+        ("b:log", "old:b:log", "jobs", by_ignore, "ignore"),
+    ] {
+        for chosen in [&["--schema", schema][..], &[]] {
+            let run = server.idemctl(&[&["inspect", key, "-o", "json"], chosen].concat()).exits(1);
+            run.says(format!("{redis_key} exists (a string of")).says(told).says("[keys] in the schema.toml of");
+            let there = &run.json()["unclaimed"];
+            assert_eq!(there.as_array().map(Vec::len), Some(1), "{key}: {there}");
+            assert_eq!(there[0]["left_out_by"], json!([{ "schema": schema, "word": word }]), "{key}");
+        }
+        let other = server.idemctl(&["inspect", key, "--schema", "express"]).exits(1);
+        assert!(!other.all().contains("leaves"), "{}", other.all());
+    }
+    for key in ["pay.main#nothing", "x:log"] {
+        let run = server.idemctl(&["inspect", key]).exits(1);
+        assert!(!run.all().contains("leaves"), "{}", run.all());
+    }
+}
+
 /// Rule: what nothing shows is told with the schema. A prefix in front of the keys stands in front of what is ignored, too.
 #[test]
 fn a_schema_shows_what_it_ignores() {
