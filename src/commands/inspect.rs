@@ -179,10 +179,13 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
             [] if found.looked_at.is_empty() && found.unread.is_some() => {}
             [] if !found.strangers.is_empty() => {
                 found.strangers.iter().for_each(|there| context.ui.status(&stranger::line(there)));
+                for name in stranger::leaving_out(&found.strangers) {
+                    context.ui.hint(&format!("[keys] in the schema.toml of {name} says which Redis keys are records"));
+                }
             }
             [] if found.looked_at.is_empty() => {
-                let keys = catalog.chosen().iter().flat_map(|schema| &schema.keys);
-                let keys: Vec<_> = keys.map(|key| escape::text(key.template.display().as_bytes())).collect();
+                let keys = catalog.chosen().iter().flat_map(|schema| schema.templates());
+                let keys: Vec<_> = keys.map(|key| escape::again(&key)).collect();
                 context.ui.status(&format!("{key}: no key that the chosen schemas have, and no Redis key"));
                 context.ui.hint(&format!("theirs look like {}", keys.join("  ")));
             }

@@ -1,8 +1,11 @@
 //! Redis keys that exist where no record is: as a sentence and as JSON.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::domain::record::{Content, Stranger};
+use crate::domain::schema::LeftOut;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
@@ -15,12 +18,25 @@ pub fn line(there: &Stranger) -> String {
     let nearest = there.nearest.as_ref().map(|(schema, why)| {
         format!("; {} comes nearest, but {}", escape::text(schema.as_bytes()), escape::text(why.as_bytes()))
     });
+    let left_out = there.left_out_by.iter().map(|(schema, word)| {
+        let by = match word {
+            LeftOut::Key => "by its `key` pattern",
+            LeftOut::Ignore => "by `ignore`",
+        };
+        format!("; {} leaves this key out {by}", escape::text(schema.as_bytes()))
+    });
     format!(
-        "{} exists ({kind}, TTL {}), and is no record of the schemas that were looked for{}",
+        "{} exists ({kind}, TTL {}), and is no record of the schemas that were looked for{}{}",
         escape::text(&there.seen.redis_key),
         words::expiry(there.seen.expiry),
-        nearest.unwrap_or_default()
+        nearest.unwrap_or_default(),
+        left_out.collect::<String>()
     )
+}
+
+/// The names of the schemas that leave one of these Redis keys out, each once.
+pub fn leaving_out(there: &[Stranger]) -> BTreeSet<String> {
+    there.iter().flat_map(|there| &there.left_out_by).map(|(schema, _)| escape::text(schema.as_bytes())).collect()
 }
 
 /// What stands at the Redis key, and which schema comes nearest, as JSON.
@@ -30,12 +46,14 @@ pub fn value(there: &Stranger) -> Value {
         _ => None,
     };
     let nearest = there.nearest.as_ref().map(|(schema, why)| json!({ "schema": schema, "why": why }));
+    let left_out = there.left_out_by.iter().map(|(schema, word)| json!({ "schema": schema, "word": word.as_str() }));
     let mut value = json!({
         "redis_key": text(&there.seen.redis_key),
         "type": kind(there),
         "size_bytes": length,
         "ttl_ms": there.seen.expiry.millis(),
         "nearest": nearest,
+        "left_out_by": left_out.collect::<Vec<_>>(),
     });
     if let Some(base64) = base64_unless_text(&there.seen.redis_key) {
         value["redis_key_base64"] = base64.into();

@@ -27,7 +27,7 @@ const STRUCTS: [(&[(&str, &str)], &str); 14] = [
 ];
 
 /// An enum by file and name, and the places of its words.
-const ENUMS: [(&str, &str, &str); 34] = [
+const ENUMS: [(&str, &str, &str); 35] = [
     ("domain/schema/forms.rs", "State", "record.json#/$defs/fields/properties/state"),
     ("domain/schema/forms.rs", "State", "stats.json#/$defs/line/properties/state"),
     ("domain/schema/forms.rs", "State", "purge.json#/$defs/group/properties/state"),
@@ -37,6 +37,11 @@ const ENUMS: [(&str, &str, &str); 34] = [
     ("domain/schema/forms.rs", "Timestamp", "schemas.json#/$defs/value/properties/timestamp"),
     ("domain/schema/forms.rs", "Clock", "record.json#/$defs/own_expiry/properties/clock"),
     ("domain/schema/forms.rs", "Past", "record.json#/$defs/own_expiry/properties/past"),
+    (
+        "domain/schema/key_template.rs",
+        "LeftOut",
+        "inspect.json#/$defs/unclaimed/properties/left_out_by/items/properties/word",
+    ),
     ("domain/schema/role.rs", "Role", "schemas.json#/$defs/value/properties/slot"),
     ("domain/schema/prefix.rs", "PrefixPlace", "schemas.json#/$defs/line/properties/prefix/properties/place"),
     ("domain/schema/steps.rs", "Meaning", "schemas.json#/$defs/reply/properties/means"),

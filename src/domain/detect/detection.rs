@@ -260,7 +260,7 @@ impl Group {
         if self.pattern != other.pattern
             && let Some(guess) = &self.guess
         {
-            self.pattern = guess.schema.keys[guess.role].template.display().replace("{key}", "*");
+            self.pattern = guess.schema.keys[guess.role].template.pattern();
         }
         self.sampled += other.sampled;
         for (state, count) in other.states {

@@ -14,15 +14,18 @@ use crate::domain::schema::State;
 /// What stands where a person has to decide: no field of a schema takes this word.
 pub(crate) const DECIDE: &str = "DECIDE";
 
+/// The format of drafts.
+const FORMAT: u32 = 2;
+
 /// The text of a schema of this name for these strings.
 pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
-    let template = common_template::template(&keys);
+    let template = common_template::template(&keys, FORMAT);
     let cases = cases(seen.iter().map(sample).collect());
     let mut text = format!(
         "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\
          # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.\n\
-         format = 2\nname = {name:?}\nsummary = {:?}\n\n[keys]\n{}record = {}\n\n[ttl]\n",
+         format = {FORMAT}\nname = {name:?}\nsummary = {:?}\n\n[keys]\n{}record = {}\n\n[ttl]\n",
         seen.len(),
         format!("{name}, drafted from sample keys"),
         if template.starts_with("{key}") {

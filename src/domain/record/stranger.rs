@@ -4,20 +4,51 @@ use super::claim::Claim;
 use super::decode;
 use super::locate::Candidate;
 use super::observation::{Content, Observation, SeenKey};
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Catalog, LeftOut, Schema};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
     pub(crate) seen: SeenKey,
     /// The schema that comes nearest, and what parts the value from the schema's forms.
     pub(crate) nearest: Option<(String, String)>,
+    /// The schemas that keep records under such names and leave this one out, each with the word that says so.
+    pub(crate) left_out_by: Vec<(String, LeftOut)>,
+}
+
+impl Stranger {
+    /// With the chosen schemas that leave its Redis key out.
+    #[must_use]
+    pub(crate) fn left_out_by(self, catalog: &Catalog) -> Self {
+        let mut left_out_by: Vec<_> = leaving_out(catalog, &self.seen.redis_key).collect();
+        // A schema stands in the list once for each of its prefixes.
+        left_out_by.dedup();
+        Self { left_out_by, ..self }
+    }
+}
+
+/// The places to look at for a KEY that names no record: the Redis key of that name, and those that the chosen schemas would have
+/// for it and leave out.
+pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
+    let is_left_out = |redis_key: &Vec<u8>| leaving_out(catalog, redis_key).next().is_some();
+    let theirs = catalog.places().iter().flat_map(|schema| schema.redis_keys(key)).filter(is_left_out);
+    let mut places: Vec<_> = [key.to_vec()].into_iter().chain(theirs).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The chosen schemas that leave a Redis key out. One without a literal prefix is asked only where it is named, for any Redis key
+/// may be its.
+fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, LeftOut)> {
+    let asked = catalog.places().iter().filter(|schema| catalog.is_named() || schema.has_prefix());
+    asked.filter_map(|schema| Some((schema.name.clone(), schema.leaves_out(redis_key)?)))
 }
 
 /// The Redis keys of a place that exist, where no schema took them for a record.
 pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<Stranger> {
     let nearest = candidate.schemas.iter().find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
     let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
-    there.map(|key| Stranger { seen: outline(key), nearest: nearest.clone() }).collect()
+    there.map(|key| Stranger { seen: outline(key), nearest: nearest.clone(), left_out_by: Vec::new() }).collect()
 }
 
 /// A Redis key without its value's bytes, which may be many.

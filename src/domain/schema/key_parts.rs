@@ -5,6 +5,12 @@ use std::fmt::Write as _;
 use bstr::ByteSlice as _;
 use regex_lite::Regex;
 
+/// The format that groups came with.
+const OF_GROUPS: u32 = 2;
+
+/// What stands for itself behind a backslash.
+const ESCAPED: &str = "{}\\";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     Literal(Vec<u8>),
@@ -35,6 +41,33 @@ pub(super) fn parse(text: &str, prefix: &str, format: u32) -> Result<Vec<Part>, 
     Ok(parts.parts)
 }
 
+/// These parts as a template of this format writes them, without escapes where they are read back without any. A brace that
+/// format 1 cannot say stands as format 2 writes it.
+pub(super) fn write(parts: &[Part], format: u32) -> String {
+    let plain = plain(parts);
+    if parse(&plain, "", format).is_ok_and(|read| read == parts) { plain } else { text(parts, escaped) }
+}
+
+/// These parts without escapes: text for people alone.
+pub(super) fn plain(parts: &[Part]) -> String {
+    text(parts, str::to_owned)
+}
+
+/// These parts, whose literals are written in this way. A literal is of a text, so that it is UTF-8.
+fn text(parts: &[Part], literal: impl Fn(&str) -> String) -> String {
+    let word = |part: &Part| match part {
+        Part::Literal(bytes) => literal(&String::from_utf8_lossy(bytes)),
+        Part::Group(name) => format!("{{{name}}}"),
+        Part::Key => "{key}".to_owned(),
+    };
+    parts.iter().map(word).collect()
+}
+
+fn escaped(literal: &str) -> String {
+    let escape = |character| if ESCAPED.contains(character) { Some('\\') } else { None };
+    literal.chars().flat_map(|character| escape(character).into_iter().chain([character])).collect()
+}
+
 struct Parts {
     parts: Vec<Part>,
     literal: Vec<u8>,
@@ -49,8 +82,7 @@ impl Parts {
 
     /// What stands behind a backslash: a brace, or another backslash.
     fn escaped<'a>(&mut self, after: &'a str) -> Result<&'a str, String> {
-        let is_escape = |next: &char| "{}\\".contains(*next);
-        let next = after.chars().next().filter(is_escape);
+        let next = after.chars().next().filter(|next| ESCAPED.contains(*next));
         let next = next.ok_or("a backslash stands before `{`, `}` or another backslash")?;
         self.literal.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(&after[next.len_utf8()..])
@@ -133,7 +165,7 @@ impl Shape {
 
     /// True where each literal is found behind the one before, with something in each place between them. Where a literal
     /// occurs more than once the first one leaves most room for what follows.
-    fn has_parts(&self, text: &[u8]) -> bool {
+    pub(super) fn has_parts(&self, text: &[u8]) -> bool {
         let mut rest = text;
         for part in &self.parts {
             let Part::Literal(literal) = part else { continue };
@@ -150,21 +182,12 @@ impl Shape {
 
     /// The parts as they are written, where there is more than the key.
     pub(super) fn groups(&self) -> Option<String> {
-        (self.parts.len() > 1).then(|| self.display())
+        (self.parts.len() > 1).then(|| write(&self.parts, OF_GROUPS))
     }
 
     pub(super) fn literal_bytes(&self) -> usize {
         let length = |part: &Part| if let Part::Literal(bytes) = part { bytes.len() } else { 0 };
         self.parts.iter().map(length).sum()
-    }
-
-    pub(super) fn display(&self) -> String {
-        let word = |part: &Part| match part {
-            Part::Literal(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Part::Group(name) => format!("{{{name}}}"),
-            Part::Key => "{key}".to_owned(),
-        };
-        self.parts.iter().map(word).collect()
     }
 }
 
@@ -189,6 +212,11 @@ mod tests {
 
     use super::*;
 
+    /// Bytes between places: braces, backslashes, and what would be a place without an escape.
+    fn literal() -> impl Strategy<Value = Part> {
+        r"([{}\\:aé*]|\{key\}|\{prefix\}|\{tenant\}){1,4}".prop_map(|text: String| Part::Literal(text.into_bytes()))
+    }
+
     proptest! {
         /// Rule: a text is of the parts that a pattern finds in the text.
         #[test]
@@ -199,6 +227,30 @@ mod tests {
             }
             let shape = Shape::of(&parts, None).unwrap();
             prop_assert_eq!(shape.fits(text.as_bytes()), regex(&parts, ".+").unwrap().is_match(&text));
+        }
+
+        /// Rule: what is written is read back as the same, whatever stands for itself.
+        #[test]
+        fn what_is_written_is_read_back(
+            before in literal(), between in literal(), after in literal(), has_group in any::<bool>(), has_key in any::<bool>()
+        ) {
+            let group = || [Part::Group("tenant".to_owned()), between.clone()];
+            let parts: Vec<_> = match (has_group, has_key) {
+                (true, true) => [before].into_iter().chain(group()).chain([Part::Key, after]).collect(),
+                (true, false) => [before].into_iter().chain(group()).collect(),
+                (false, true) => vec![Part::Key, after],
+                (false, false) => vec![before],
+            };
+            prop_assert_eq!(parse(&write(&parts, 2), "", 2).unwrap(), parts);
+        }
+
+        /// Rule: so is what format 1 says, in format 1 and in format 2.
+        #[test]
+        fn what_format_1_says_is_read_back(text in r"[{}\\:a]{0,3}\{key\}[{}\\:a]{0,3}") {
+            let Ok(parts) = parse(&text, "", 1) else { return Ok(()) };
+            for format in [1, 2] {
+                prop_assert_eq!(&parse(&write(&parts, format), "", format).unwrap(), &parts);
+            }
         }
     }
 }

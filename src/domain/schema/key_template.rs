@@ -1,6 +1,9 @@
 //! Key templates: where a schema keeps a record, and back from a Redis key to the idempotency key.
 
+use strum::IntoStaticStr;
+
 use super::key_parts::{self, Part, Shape};
+use crate::domain::as_str::as_str;
 
 /// One Redis key pattern of a schema: the literal bytes before and after the idempotency key, and what the key looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,16 @@ enum KeyForm {
     /// One Redis key for all: there is no key in it, and the Redis key stands for one.
     Fixed,
 }
+
+/// The word of `[keys]` by which a schema takes Redis keys of its templates for none of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum LeftOut {
+    Key,
+    Ignore,
+}
+
+as_str!(LeftOut);
 
 impl KeyTemplate {
     /// Parses `idem:lock:{key}`, with `{prefix}` replaced by the deployment's prefix. Named groups, escaped braces and templates
@@ -53,6 +66,11 @@ impl KeyTemplate {
         Self { before: redis_key.to_vec(), after: Vec::new(), key: KeyForm::Fixed, ignored: Vec::new() }
     }
 
+    /// The template of keys between these literal bytes.
+    pub(crate) fn around(before: &[u8], after: &[u8]) -> Self {
+        Self { before: before.to_vec(), after: after.to_vec(), key: KeyForm::Any, ignored: Vec::new() }
+    }
+
     /// This template with more literal bytes in front.
     #[must_use]
     pub(crate) fn behind(self, prefix: &str) -> Self {
@@ -79,6 +97,11 @@ impl KeyTemplate {
         Self { ignored: ignored.to_vec(), ..self }
     }
 
+    /// The templates whose Redis keys are not of this one.
+    pub(crate) fn ignored(&self) -> &[Self] {
+        &self.ignored
+    }
+
     pub(crate) fn redis_key(&self, key: &[u8]) -> Vec<u8> {
         match self.key {
             KeyForm::Fixed => self.before.clone(),
@@ -94,8 +117,27 @@ impl KeyTemplate {
             KeyForm::Shaped(shape) => shape.fits(key),
             KeyForm::Fixed => return key.is_empty().then_some(redis_key),
         };
-        let is_ignored = || self.ignored.iter().any(|ignored| ignored.idempotency_key(redis_key).is_some());
-        (is_key && !is_ignored()).then_some(key)
+        (is_key && !self.ignores(redis_key)).then_some(key)
+    }
+
+    /// By which word a Redis key is not of this template though its literals fit; `None` where it is, or they do not.
+    pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<LeftOut> {
+        let key = self.between(redis_key)?;
+        let has_parts = match &self.key {
+            KeyForm::Any => !key.is_empty(),
+            KeyForm::Shaped(shape) => shape.has_parts(key),
+            KeyForm::Fixed => key.is_empty(),
+        };
+        match &self.key {
+            _ if !has_parts => None,
+            _ if self.ignores(redis_key) => Some(LeftOut::Ignore),
+            KeyForm::Shaped(shape) if !shape.fits(key) => Some(LeftOut::Key),
+            _ => None,
+        }
+    }
+
+    fn ignores(&self, redis_key: &[u8]) -> bool {
+        self.ignored.iter().any(|ignored| ignored.idempotency_key(redis_key).is_some())
     }
 
     /// The idempotency key inside a Redis key that is of this template.
@@ -141,110 +183,30 @@ impl KeyTemplate {
         self.before.len() + within + self.after.len()
     }
 
-    /// The template as people read it, e.g. `idem:lock:{key}`.
-    pub(crate) fn display(&self) -> String {
-        let key = match &self.key {
-            KeyForm::Any => "{key}".to_owned(),
-            KeyForm::Shaped(shape) => shape.display(),
-            KeyForm::Fixed => String::new(),
+    /// The template as `schema.toml` writes it in this format, e.g. `idem:lock:{key}`: it is read back as the same.
+    pub(crate) fn display(&self, format: u32) -> String {
+        key_parts::write(&self.parts(), format)
+    }
+
+    /// The names of its Redis keys, with a star for the key: no template, for braces stand as they are.
+    pub(crate) fn pattern(&self) -> String {
+        let star = |part: &Part| match part {
+            Part::Key => Part::Literal(b"*".to_vec()),
+            other => other.clone(),
         };
-        format!("{}{key}{}", String::from_utf8_lossy(&self.before), String::from_utf8_lossy(&self.after))
+        key_parts::plain(&self.parts().iter().map(star).collect::<Vec<_>>())
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let literal = |bytes: &[u8]| (!bytes.is_empty()).then(|| Part::Literal(bytes.to_vec()));
+        let places = match &self.key {
+            KeyForm::Any => vec![Part::Key],
+            KeyForm::Shaped(shape) => shape.parts().to_vec(),
+            KeyForm::Fixed => Vec::new(),
+        };
+        literal(&self.before).into_iter().chain(places).chain(literal(&self.after)).collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn parse(text: &str) -> KeyTemplate {
-        KeyTemplate::parse(text, "", 2).unwrap()
-    }
-
-    fn key(template: &KeyTemplate, redis_key: &str) -> Option<String> {
-        let key = template.idempotency_key(redis_key.as_bytes())?;
-        assert_eq!(template.redis_key(key), redis_key.as_bytes());
-        Some(String::from_utf8(key.to_vec()).unwrap())
-    }
-
-    #[test]
-    fn refuses_a_template_without_or_with_two_keys() {
-        assert!(KeyTemplate::parse("idem:", "", 1).is_err());
-        assert!(KeyTemplate::parse("{tenant}:{key}", "", 1).is_err());
-        for text in ["{key}:{key}", "{tenant}:", "{tenant}{key}", "{a}:{a}:{key}", "{Tenant}:{key}", "{}:{key}", ""] {
-            assert!(KeyTemplate::parse(text, "", 2).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_prefix_and_a_hash_tag_are_literal_as_they_are_written() {
-        for (text, prefix, redis_key) in [
-            ("{prefix}{key}", "pay:", "pay:a"),
-            ("{prefix}idem:{key}", "{shop}:", "{shop}:idem:a"),
-            ("lock:{{key}}", "", "lock:{a}"),
-        ] {
-            for format in [1, 2] {
-                let template = KeyTemplate::parse(text, prefix, format).unwrap();
-                assert_eq!(template.redis_key(b"a"), redis_key.as_bytes());
-                assert!(template.has_prefix(), "{text}");
-            }
-        }
-        let in_front = KeyTemplate::parse("idem:{key}", "", 1).unwrap().behind("{shop}:");
-        assert_eq!(in_front, KeyTemplate::parse("{prefix}idem:{key}", "{shop}:", 1).unwrap());
-    }
-
-    #[test]
-    fn a_backslash_makes_a_brace_literal() {
-        let template = parse(r"asynq:\{default\}:unique:{key}");
-        assert_eq!(template.redis_key(b"a"), b"asynq:{default}:unique:a");
-        assert!(KeyTemplate::parse(r"asynq:\{default\}:{key}", "", 1).is_err(), "format 1 knows no escape");
-        assert!(KeyTemplate::parse(r"a\n:{key}", "", 2).is_err());
-    }
-
-    #[test]
-    fn groups_are_a_part_of_the_key() {
-        let template = parse("idem:{function}#{key}:v1");
-        assert_eq!(key(&template, "idem:pay.main#29e1:v1").as_deref(), Some("pay.main#29e1"));
-        assert_eq!(key(&template, "idem:a#b#c:v1").as_deref(), Some("a#b#c"));
-        for other in ["idem:pay.main:v1", "idem:#29e1:v1", "idem:pay#:v1", "idem:pay#29e1"] {
-            assert_eq!(key(&template, other), None, "{other}");
-        }
-        assert_eq!((template.display().as_str(), template.specificity()), ("idem:{function}#{key}:v1", 9));
-    }
-
-    /// Rule: a pattern judges what stands in the place of `{key}`, all of it, and builds nothing.
-    #[test]
-    fn a_pattern_judges_the_key() {
-        let hex = parse("cache:{tenant}:{key}").matching("[0-9a-f]{4}").unwrap();
-        assert_eq!(key(&hex, "cache:acme:29e1").as_deref(), Some("acme:29e1"));
-        for other in ["cache:acme:29e", "cache:acme:29e1f", "cache:acme:x29e1", "cache:29e1", "cache:acme:29e1\n"] {
-            assert_eq!(key(&hex, other), None, "{other}");
-        }
-        assert_eq!(hex.idempotency_key(b"cache:\xff:29e1"), None);
-        for wrong in ["(", "a)(b", "[z-a]"] {
-            assert!(parse("{key}").matching(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_is_ignored_and_what_is_fixed() {
-        let template = parse("pay#{key}").without(&[parse("pay#{key}:lock")]).behind("eu:");
-        assert_eq!(key(&template, "eu:pay#a").as_deref(), Some("a"));
-        assert_eq!(key(&template, "eu:pay#a:lock"), None);
-        let fixed = parse("billing:lock");
-        assert!(fixed.is_fixed() && fixed.has_prefix());
-        assert_eq!(key(&fixed, "billing:lock").as_deref(), Some("billing:lock"));
-        assert_eq!(key(&fixed, "billing:lock2"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn a_redis_key_gives_its_idempotency_key_back(key in prop::collection::vec(any::<u8>(), 1..40)) {
-            for text in ["idem:{key}", "{key}", "{key}:lock", "a:{key}:b"] {
-                let template = KeyTemplate::parse(text, "", 1).unwrap();
-                let redis_key = template.redis_key(&key);
-                prop_assert_eq!(template.idempotency_key(&redis_key), Some(&key[..]));
-            }
-        }
-    }
-}
+mod tests;

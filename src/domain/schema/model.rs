@@ -111,29 +111,6 @@ impl Schema {
         })
     }
 
-    /// The role of a Redis key, and the idempotency key in it: where the templates of both roles fit, the longer one wins.
-    pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        let fitting = self.keys.iter().enumerate().filter_map(|(role, of_role)| {
-            Some((of_role.template.specificity(), role, of_role.template.idempotency_key(redis_key)?))
-        });
-        fitting
-            .max_by_key(|(specificity, role, _)| (*specificity, std::cmp::Reverse(*role)))
-            .map(|(_, role, key)| (role, key))
-    }
-
-    /// True when a key has Redis keys of its own: each is what its role's template says, and no other role's.
-    pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
-        let is_own = |(role, of_role): (usize, &RoleKey)| {
-            self.role_of(&of_role.template.redis_key(key)).is_some_and(|(found, of)| found == role && of == key)
-        };
-        !key.is_empty() && self.keys.iter().enumerate().all(is_own)
-    }
-
-    /// The Redis keys of an idempotency key, the lock's first.
-    pub fn redis_keys(&self, key: &[u8]) -> Vec<Vec<u8>> {
-        self.keys.iter().map(|of_role| of_role.template.redis_key(key)).collect()
-    }
-
     /// This schema with shorter TTLs, none longer than `most`: for the steps that are sent, and for the answers expected.
     #[must_use]
     pub(crate) fn living_at_most(&self, most: Duration) -> Self {

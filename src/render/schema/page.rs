@@ -66,6 +66,10 @@ impl SchemaPage<'_> {
             let label = if schema.keys.len() == 1 { "Redis key" } else { key.role.as_str() };
             self.page.field(&capital(label), &template);
         }
+        let ignored = words::ignored(schema);
+        if !ignored.is_empty() {
+            self.page.field("Ignored", &format!("{} (no records)", ignored.join("  ")));
+        }
         self.page.field("Prefix", &words::prefix(schema));
         self.page.field("Lock TTL", &words::ttl(schema, TtlOf::Lock));
         self.page.field("Result TTL", &words::ttl(schema, TtlOf::Result));

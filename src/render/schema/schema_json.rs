@@ -23,10 +23,11 @@ pub fn schema(schema: &Schema) -> Value {
         "path": path,
         "older_release_of": schema.older_release_of,
         "layout": words::layout(schema),
-        "keys": schema.keys.iter().map(|key| json!({
+        "keys": schema.keys.iter().zip(schema.templates()).map(|(key, template)| json!({
             "slot": key.role.as_str(),
-            "template": key.template.display(),
+            "template": template,
         })).collect::<Vec<_>>(),
+        "ignored": schema.ignored(),
         "takes_prefix": schema.takes_prefix,
         "prefix": prefix(schema),
         "key_hash": schema.key_hash.map(|hash| hash.to_string()),

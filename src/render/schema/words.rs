@@ -27,7 +27,16 @@ pub(super) fn layout(schema: &Schema) -> &'static str {
 }
 
 pub(super) fn templates(schema: &Schema) -> Vec<String> {
-    schema.keys.iter().map(|key| safe(&key.template.display())).collect()
+    copied(&schema.templates())
+}
+
+pub(super) fn ignored(schema: &Schema) -> Vec<String> {
+    copied(&schema.ignored())
+}
+
+/// Templates as they are copied into a file: a backslash in them is an escape already.
+fn copied(templates: &[String]) -> Vec<String> {
+    templates.iter().map(|template| escape::again(template)).collect()
 }
 
 /// The prefix in use, and where a deployment's stands.

@@ -62,31 +62,44 @@ impl Lookup {
             self.sort_out(catalog, key, &candidates, seen)
         });
         let mut found: Vec<_> = found.collect();
-        self.look_at_the_keys_themselves(reader, &mut found).await?;
+        self.look_at_the_keys_themselves(reader, catalog, &mut found).await?;
+        for found in &mut found {
+            let strangers = std::mem::take(&mut found.strangers).into_iter();
+            found.strangers = strangers.map(|there| there.left_out_by(catalog)).collect();
+        }
         match found.iter().find_map(|found| found.unread.clone()) {
             Some(error) if found.iter().all(|found| found.looked_at.is_empty()) => Err(error.into()),
             _ => Ok(found),
         }
     }
 
-    /// A KEY that names no record may be a Redis key that no schema bears: what exists is never told as nothing.
-    async fn look_at_the_keys_themselves(&self, reader: &mut Reader, found: &mut [Found]) -> Result<()> {
-        let is_open = |found: &&mut Found| {
+    /// A KEY that names no record may be a Redis key that no schema bears, or one that a schema leaves out: what exists is never
+    /// told as nothing.
+    async fn look_at_the_keys_themselves(
+        &self,
+        reader: &mut Reader,
+        catalog: &Catalog,
+        found: &mut [Found],
+    ) -> Result<()> {
+        let is_open = |(_, found): &(usize, &Found)| {
             let is_nothing = found.records.is_empty() && found.strangers.is_empty();
-            let may_look = found.unread.is_none() || !found.looked_at.is_empty();
-            is_nothing && may_look && !found.looked_at.contains(&found.key)
+            is_nothing && (found.unread.is_none() || !found.looked_at.is_empty())
         };
-        let mut open: Vec<_> = found.iter_mut().filter(is_open).collect();
-        let places: Vec<_> = open.iter().map(|found| locate::redis_key_itself(&found.key)).collect();
+        let open = found.iter().enumerate().filter(is_open);
+        let places = open.flat_map(|(index, found)| {
+            let places = stranger::places(catalog, &found.key).into_iter();
+            places.filter(|place| !found.looked_at.contains(place)).map(move |place| (index, place))
+        });
+        let places: Vec<_> = places.map(|(index, place)| (index, locate::redis_key_itself(&place))).collect();
         if places.is_empty() {
             return Ok(());
         }
-        let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
+        let wanted: Vec<_> = places.iter().map(|(_, place)| place.redis_keys.clone()).collect();
         let seen = reader.observe_each(&wanted, self.head).await?;
-        for ((found, place), seen) in open.iter_mut().zip(places).zip(seen) {
+        for ((index, place), seen) in places.into_iter().zip(seen) {
             // Whoever may not read the Redis key knows as much as before.
             if let Ok(seen) = seen {
-                found.strangers = stranger::strangers(&place, &seen);
+                found[index].strangers.extend(stranger::strangers(&place, &seen));
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Redis keys of other shapes than a prefix and a key.
 
+use serde_json::json;
+
 use super::described::{are, describe, inspected, listed};
 use crate::support::{Runs, Server};
 
@@ -81,6 +83,93 @@ fn braces_are_literal_behind_a_backslash_and_siblings_are_ignored() {
     assert_eq!(listed(&server, "asynq"), are(&[("a", "in-progress")]));
     server.idemctl(&["purge", "--all", "--schema", "asynq", "--yes"]).exits(0);
     assert_eq!(server.size(), 2);
+}
+
+/// Rule: a template that is shown says in schema.toml what it says here. Braces that stand for themselves bear their backslashes
+/// wherever a template is shown, and nowhere else.
+#[test]
+fn a_template_is_shown_as_schema_toml_writes_it() {
+    let server = Server::start();
+    let template = r"asynq:\{default\}:unique:{key}";
+    describe(&server, "asynq", &format!("record = '{template}'\nignore = ['{template}:lock']"), VALUES);
+    server.fill((0..9).map(|number| (format!("asynq:{{default}}:unique:{number}"), DONE)), 3_000_000);
+    server.fill([("asynq:{default}:unique:Zoe-7", DONE), ("asynq:{default}:unique:a_b.c", DONE)], 3_000_000);
+    let shown = server.unnamed(&["schema", "show", "asynq", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    assert_eq!(
+        (&shown["keys"][0]["template"], &shown["ignored"]),
+        (&json!(template), &json!([format!("{template}:lock")]))
+    );
+    server.unnamed(&["schema", "show", "asynq"]).exits(0).shows(format!("Redis key     {template}\n"));
+    server.unnamed(&["schema", "list"]).exits(0).shows(template);
+    describe(&server, "backslash", r"record = 'a\\b:{key}'", VALUES);
+    server.unnamed(&["schema", "show", "backslash"]).exits(0).shows("Redis key     a\\\\b:{key}\n");
+
+    let found = server.idemctl(&["detect", "-o", "json"]).exits(0).json()["groups"][0].clone();
+    assert_eq!(found["pattern"], "asynq:{default}:unique:*");
+    assert!(found["evidence"].to_string().contains(&json!(template).to_string().replace('"', "")), "{found}");
+
+    let keys = ["0", "1"].map(|key| format!("asynq:{{default}}:unique:{key}"));
+    server.idemctl(&["schema", "new", "drafted", "--from", &keys[0], &keys[1]]).exits(0);
+    let draft = server.folder().join(".config/idemctl/schemas/drafted/schema.toml");
+    assert!(std::fs::read_to_string(draft).unwrap().contains(&format!("record = '{template}'\n")));
+    server.idemctl(&["list", "--schema", "drafted"]).exits(0);
+}
+
+/// Rule: of a Redis key that a schema's template fits and its `key` or `ignore` leaves out, that is said, by whichever name the key
+/// is asked for; of what is not there, and of schemas that are not chosen, nothing.
+#[test]
+fn a_key_that_a_schema_leaves_out_is_told_with_the_word_that_does() {
+    let server = Server::start();
+    describe(&server, "powertools", "record = \"cache:{function}#{key}\"\nkey = \"[0-9a-f]{32}\"", VALUES);
+    describe(
+        &server,
+        "jobs",
+        "record = \"{prefix}{key}\"\nprefix = [\"job:\", \"old:\"]\nignore = [\"{prefix}{key}:log\"]",
+        VALUES,
+    );
+    for redis_key in ["cache:pay.main#session", "job:a:log", "old:b:log"] {
+        server.set(redis_key, DONE, 3_000_000);
+    }
+    let by_key = "; powertools leaves this key out by its `key` pattern\n";
+    let by_ignore = "; jobs leaves this key out by `ignore`\n";
+    for (key, redis_key, schema, told, word) in [
+        ("cache:pay.main#session", "cache:pay.main#session", "powertools", by_key, "key"),
+        ("pay.main#session", "cache:pay.main#session", "powertools", by_key, "key"),
+        ("job:a:log", "job:a:log", "jobs", by_ignore, "ignore"),
+        ("a:log", "job:a:log", "jobs", by_ignore, "ignore"),
+        ("b:log", "old:b:log", "jobs", by_ignore, "ignore"),
+    ] {
+        for chosen in [&["--schema", schema][..], &[]] {
+            let run = server.idemctl(&[&["inspect", key, "-o", "json"], chosen].concat()).exits(1);
+            run.says(format!("{redis_key} exists (a string of")).says(told).says("[keys] in the schema.toml of");
+            let there = &run.json()["unclaimed"];
+            assert_eq!(there.as_array().map(Vec::len), Some(1), "{key}: {there}");
+            assert_eq!(there[0]["left_out_by"], json!([{ "schema": schema, "word": word }]), "{key}");
+        }
+        let other = server.idemctl(&["inspect", key, "--schema", "express"]).exits(1);
+        assert!(!other.all().contains("leaves"), "{}", other.all());
+    }
+    for key in ["pay.main#nothing", "x:log"] {
+        let run = server.idemctl(&["inspect", key]).exits(1);
+        assert!(!run.all().contains("leaves"), "{}", run.all());
+    }
+}
+
+/// Rule: what nothing shows is told with the schema. A prefix in front of the keys stands in front of what is ignored, too.
+#[test]
+fn a_schema_shows_what_it_ignores() {
+    let server = Server::start();
+    describe(&server, "jobs", "record = \"job:{key}\"\nignore = [\"job:{key}:lock\", \"job:{key}:log\"]", VALUES);
+    server.unnamed(&["schema", "show", "jobs"]).exits(0).shows("  Ignored       job:{key}:lock  job:{key}:log");
+    let ignored = |words: &[&str]| {
+        let words = [&["schema", "show"], words, &["-o", "json"]].concat();
+        server.unnamed(&words).exits(0).json()["schemas"][0]["ignored"].clone()
+    };
+    assert_eq!(ignored(&["jobs"]), json!(["job:{key}:lock", "job:{key}:log"]));
+    assert_eq!(ignored(&["express"]), json!([]));
+    assert!(!server.unnamed(&["schema", "show", "express"]).exits(0).text().contains("Ignored"));
+    server.states(&[("jobs", "prefix = \"eu:\"")]);
+    assert_eq!(ignored(&["jobs"]), json!(["eu:job:{key}:lock", "eu:job:{key}:log"]));
 }
 
 #[test]
