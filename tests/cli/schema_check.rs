@@ -109,6 +109,42 @@ fn all_that_is_wrong_is_told_in_one_run() {
     assert!(!run.text().contains("no [[value]] is called `done`"), "{}", run.all());
 }
 
+/// Rule: a reply has many fields and mostly one line, so that an error in one names the field as well.
+#[test]
+fn an_error_in_a_reply_names_the_field() {
+    let conflict = "means = \"conflict\", when = { record = \"running\" }";
+    for (reply, message) in [
+        (
+            "means = \"conflict\", when = { record = \"gone\" }",
+            "which no [[value]] at that role is called (in `when.record`)",
+        ),
+        (
+            "means = \"conflict\", when = [{ record = \"absent\" }, { lock = \"absent\" }]",
+            "which [keys] does not have (in `when.lock`)",
+        ),
+        ("means = \"conflict\", when = { fingerprint = \"mine\" }", "and not `mine` (in `when.fingerprint`)"),
+        ("means = \"stored\"", "a reply of [begin] cannot mean `stored` here (in `means`)"),
+        ("means = \"conflict\", value = \"running\"", "`value` stands alone, or beside `array` (in `value`)"),
+        ("means = \"conflict\", value = \"gone\"", "no [[value]] is called `gone` (in `value`)"),
+        ("means = \"busy\"", "`next` (in `means`)"),
+        ("means = \"conflict\", client = 409", "invalid type: integer `409`, expected a string (in `client`)"),
+        ("means = \"conflict\", when = { record = 1 }", "expected a string (in `when.record`)"),
+        ("means = \"conflict\", when = 1", "or a list of such tables (in `when`)"),
+        // These speak of all of the reply, or name the field themselves.
+        (
+            "means = \"conflict\", nil = true",
+            "a reply has exactly one of word, integer, nil, error, array, text, value\n",
+        ),
+        ("client = \"409\"", "missing field `means`\n"),
+    ] {
+        let run = checked(&[(conflict, reply)]).exits(1);
+        let text = run.text();
+        let line = text.lines().find(|line| line.starts_with("mine/schema.toml:28: error: ")).unwrap_or_default();
+        assert!(format!("{line}\n").contains(message), "{reply}: {}", run.all());
+        assert_eq!(text.matches("error:").count(), 1, "{reply}: {}", run.all());
+    }
+}
+
 /// Rule: a time that never changes would make every lock seem to be of that day.
 #[test]
 fn a_constant_time_is_refused() {

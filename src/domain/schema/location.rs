@@ -3,10 +3,22 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// The key of a call under which its replies stand.
+pub(super) const REPLIES: &str = "replies";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment {
     Key(String),
     Index(usize),
+}
+
+impl Segment {
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::Key(key) => Some(key),
+            Self::Index(_) => None,
+        }
+    }
 }
 
 impl From<&str> for Segment {
@@ -79,10 +91,22 @@ pub(super) fn all<T>(checked: Checked<T>) -> AllChecked<T> {
 }
 
 impl Wrong {
+    /// The message, with the field of a reply where the error is in one: a reply has many fields and mostly one line.
+    pub(super) fn told(&self) -> String {
+        let keys = self.path.iter().rev().filter_map(Segment::key);
+        let within = keys.skip_while(|key| *key != REPLIES).skip(1);
+        in_field(&self.message, &within.collect::<Vec<_>>())
+    }
+
     /// The line it is on, from 1.
     pub(super) fn line(&self, toml: &str) -> usize {
         line_at(toml, self.path.iter().rev())
     }
+}
+
+/// The message of an error in this field of a reply, the outermost key first; without keys the message speaks of all of the reply.
+pub(super) fn in_field(message: &str, keys: &[&str]) -> String {
+    if keys.is_empty() { message.to_owned() } else { format!("{message} (in `{}`)", keys.join(".")) }
 }
 
 /// The line of a key on the outermost level, from 1.

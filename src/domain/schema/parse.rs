@@ -66,7 +66,7 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
     };
     let scripts = scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
     resolve(raw, scripts, prefixes, origin).map_err(|found| {
-        let mut all: Vec<_> = found.into_iter().map(|wrong| error(wrong.line(toml), wrong.message)).collect();
+        let mut all: Vec<_> = found.into_iter().map(|wrong| error(wrong.line(toml), wrong.told())).collect();
         all.sort_by_key(|error| error.line);
         all
     })
