@@ -164,8 +164,9 @@ fn large_values() -> [Vec<u8>; 4] {
 fn a_large_value_takes_little_memory_where_it_is_not_wanted_whole() {
     let server = Server::start();
     for value in large_values() {
-        for words in [&["inspect", "k"][..], &["list"], &["list", "-o", "json"]] {
-            takes_at_most(&server, 3, &value, words);
+        // What inspect reads further grows in a buffer, and the static binary's allocator holds the old one and the new one.
+        for (words, times) in [(&["inspect", "k"][..], 5), (&["list"], 3), (&["list", "-o", "json"], 3)] {
+            takes_at_most(&server, times, &value, words);
         }
     }
 }
