@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::parsers::parse_ttl;
 use crate::domain::schema::TtlOf;
+use crate::domain::schema::ttl::parse_ttl_or_none;
 
 /// Which schemas, and how the deployment differs from their defaults.
 #[derive(Debug, Clone, Default, Args)]
@@ -24,12 +24,13 @@ pub struct SchemaArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
 
-    /// Lock TTL of this deployment for the one schema that is named: what is stated may select for a change
-    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
+    /// Lock TTL of this deployment for the one schema that is named, `none` where its locks get none: what is stated may select
+    /// for a change
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
     pub(crate) lock_ttl: Option<Duration>,
 
-    /// Result TTL of this deployment for the one schema that is named
-    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
+    /// Result TTL of this deployment for the one schema that is named, `none` where its results get none
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
     pub(crate) result_ttl: Option<Duration>,
 }
 

@@ -3,12 +3,15 @@
 use anyhow::Result;
 
 use crate::domain::record::{Identity, Observation, Record, age, locate};
-use crate::domain::schema::{Meaning, Step};
+use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Request, StepReply};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::escape;
 use crate::store::{Hold, StepOutcome, StoreError, Writer};
+
+/// The TTL of a lock that is taken for a step, in milliseconds, where the service gives its locks none: long enough for the step.
+const HELD_MS: u64 = 60_000;
 
 /// A service's own step, to be done by hand.
 pub struct ManualStep<'a> {
@@ -82,7 +85,7 @@ impl ManualStep<'_> {
 
     fn hold(&self) -> Option<Hold> {
         let schema = &self.report.record.schema;
-        let ttl_ms = age::millis(schema.lock_ttl).max(1);
+        let ttl_ms = schema.ttl(TtlOf::Lock).map_or(HELD_MS, age::millis).max(1);
         Some(Hold { role: schema.lock_role(), value: self.hold.clone()?, ttl_ms })
     }
 

@@ -8,7 +8,7 @@ use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Record, locate};
-use crate::domain::schema::{Catalog, Schema};
+use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::Stop;
 use crate::render::{escape, record};
 use crate::store::ReadLimit;
@@ -76,6 +76,16 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
 fn plays_steps(schema: &Schema) -> Result<(), Stop> {
     let hint = "`idemctl force-unlock` removes a lock, `idemctl purge KEY` a result";
     schema.read_only_because().map_or(Ok(()), |why| Err(Stop::usage(format!("{}: {why}", schema.name)).hint(hint)))
+}
+
+/// Passes a step that sends no TTL which the deployment states there is none of.
+///
+/// # Errors
+/// Usage: which TTL.
+pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), Stop> {
+    let hint =
+        "write the step into a schema of your own as the service makes it (`idemctl schema new`), or state the TTL";
+    schema.untimed_because(step).map_or(Ok(()), |why| Err(Stop::usage(format!("{}: {why}", schema.name)).hint(hint)))
 }
 
 /// That the schema tells how records look, and not what the service does in this step.

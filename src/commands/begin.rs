@@ -37,6 +37,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find_held(context, &args.step).await?;
     let (schema, response) = (record.schema.clone(), Response::default());
     let step = schema.begin.as_ref().ok_or_else(|| change::undescribed(&schema, "begin"))?;
+    change::check_ttls(&schema, step)?;
     let owner = change::owner_of_new(&record, args.owner.as_deref(), false)?;
     let fingerprint = fingerprint(&args, &record)?;
     let request = Request {

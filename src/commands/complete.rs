@@ -75,6 +75,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find_held(context, &args.step).await?;
     let schema = record.schema.clone();
     let step = schema.complete.as_ref().ok_or_else(|| change::undescribed(&schema, "complete"))?;
+    change::check_ttls(&schema, step)?;
     let response = given.response(&schema).map_err(|misfit| match misfit.hint {
         Some(hint) => Stop::usage(misfit.message).hint(hint),
         None => Stop::usage(misfit.message),

@@ -35,6 +35,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let (schema, response) = (record.schema.clone(), Response::default());
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
+    change::check_ttls(&schema, step)?;
     let owner =
         change::owner_of_lock(context, &record, step, args.owner.as_deref(), args.step.change.confirmed.dry_run)?;
     let report = Report {

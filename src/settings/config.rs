@@ -10,6 +10,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::domain::duration::parse_duration;
+use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::domain::secret::Secret;
 use crate::render::style::NameColor;
 use crate::store::Target;
@@ -60,8 +61,8 @@ pub(crate) struct SentinelConfig {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DeploymentConfig {
     pub(crate) prefix: Option<String>,
-    pub(crate) lock_ttl: Option<Span>,
-    pub(crate) result_ttl: Option<Span>,
+    pub(crate) lock_ttl: Option<Ttl>,
+    pub(crate) result_ttl: Option<Ttl>,
     /// Pointers to fields that this deployment writes besides those of the schema's forms.
     pub(crate) extra_fields: Vec<Pointer>,
 }
@@ -138,6 +139,17 @@ impl<'de> Deserialize<'de> for Span {
             Ok(span) => Ok(Self(span)),
             Err(why) => Err(wrong(why)),
         }
+    }
+}
+
+/// A TTL, or `none`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ttl(pub Duration);
+
+impl<'de> Deserialize<'de> for Ttl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_ttl_or_none(&text).map(Self).map_err(|why| de::Error::custom(format!("\"{text}\": {why}")))
     }
 }
 

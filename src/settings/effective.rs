@@ -221,8 +221,8 @@ impl Settings {
         Deployment {
             prefix: self.prefix_flag(schema, args).map(str::to_owned).or(config.prefix),
             shared_prefix: args.prefix.clone().or_else(|| context.prefix.clone()),
-            lock_ttl: args.lock_ttl.or(config.lock_ttl.map(|span| span.0)),
-            result_ttl: args.result_ttl.or(config.result_ttl.map(|span| span.0)),
+            lock_ttl: args.lock_ttl.or(config.lock_ttl.map(|ttl| ttl.0)),
+            result_ttl: args.result_ttl.or(config.result_ttl.map(|ttl| ttl.0)),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }
     }

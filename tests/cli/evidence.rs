@@ -146,3 +146,65 @@ fn records_of_unknown_age_are_counted() {
     let run = server.idemctl(&[&["sweep", "--older-than", "10m"][..], &NOW].concat()).exits(0);
     run.says("1 record of unknown age left out");
 }
+
+/// Rule: what a deployment states of its TTLs holds as what a schema says: where there are none, what never ends is as it should be.
+#[test]
+fn a_deployment_can_state_that_there_are_no_ttls() {
+    let server = Server::holding(&[("idem:lock", LOCK, FOREVER), ("idem:result", RESULT, FOREVER)]);
+    let findings = |words: &[&str]| {
+        let listed = server.idemctl(&[&["list", "--schema", "express", "-o", "jsonl"], words].concat()).exits(0);
+        let codes = listed.json_lines().into_iter().flat_map(|line| line["findings"].as_array().unwrap().clone());
+        let mut codes: Vec<_> = codes.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect();
+        codes.sort();
+        codes
+    };
+    assert_eq!(findings(&[]), ["no-expiry", "result-no-expiry"]);
+    assert_eq!(findings(&["--lock-ttl", "none"]), ["result-no-expiry"]);
+    assert_eq!(findings(&["--result-ttl", "none"]), ["no-expiry"]);
+    let sweep = ["sweep", "--schema", "express", "--yes", "--grace", "0"];
+    server.idemctl(&[&sweep[..], &["--orphaned", "--lock-ttl", "none"]].concat()).exits(0);
+    // No lock is in excess of no TTL, and none can be given.
+    for more in [&["--include", "excess-ttl"][..], &["--orphaned", "--action", "expire"]] {
+        let run = server.idemctl(&[&sweep[..], more, &["--lock-ttl", "none"]].concat()).exits(2);
+        run.says("and none is stated");
+    }
+    assert_eq!(server.size(), 2);
+
+    server.states(&[("express", "lock_ttl = \"none\"\nresult_ttl = \"none\"")]);
+    assert_eq!(findings(&[]), [""; 0]);
+    let shown = server.unnamed(&["config", "show"]).exits(0);
+    shown.shows("express.lock_ttl    none").shows("express.result_ttl  none");
+    let schema = server.unnamed(&["schema", "show", "express", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    assert_eq!((&schema["lock_ttl_ms"], &schema["result_ttl_ms"]), (&json!(null), &json!(null)));
+    server.idemctl(&["check", "--schema", "express"]).exits(0);
+    server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
+    assert_eq!(server.size(), 2);
+}
+
+/// Rule: no step sends a TTL that there is none of; the steps that send none of that kind go on.
+#[test]
+fn a_step_that_sends_a_ttl_is_refused_where_there_is_none() {
+    let server = Server::holding(&[("idem:k", LOCK, FOREVER)]);
+    let on = |words: &[&str]| server.idemctl(&[words, &["--schema", "express"]].concat());
+    let complete = ["complete", "k", "--status", "200", "--body", "ok", "--yes"];
+    for words in
+        [&["begin", "new", "--yes", "--lock-ttl", "none"][..], &[&complete[..], &["--result-ttl", "none"]].concat()]
+    {
+        on(words).exits(2).says("it sends or writes a").says("this deployment states that its").says("schema new");
+    }
+    assert_eq!(server.get("idem:k").as_deref(), Some(LOCK.as_bytes()));
+    on(&["explore", "--lock-ttl", "none"]).exits(2).says("it sends or writes a lock TTL");
+    on(&["race", "--lock-ttl", "none", "--rounds", "1"]).exits(2).says("it sends or writes a lock TTL");
+    on(&[&complete[..], &["--lock-ttl", "none"]].concat()).exits(0);
+    let create = ["complete", "gone", "--create", "--status", "200", "--body", "ok", "--yes", "--lock-ttl", "none"];
+    on(&create).exits(0);
+    on(&["inspect", "gone", "--result-ttl", "none"]).exits(0).shows("completed");
+    server
+        .idemctl(&["begin", "new", "--schema", "express", "--lock-ttl", "nonsense"])
+        .exits(2)
+        .says("or none where there is no TTL");
+    server
+        .idemctl(&["list", "--schema", "express", "--lock-ttl", "0s"])
+        .exits(2)
+        .says("none says that there is no TTL");
+}

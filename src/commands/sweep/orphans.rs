@@ -158,5 +158,5 @@ fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[FindingCode], action: A
 }
 
 fn states_lock_ttl(schema: &Schema) -> bool {
-    schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated
+    schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated && schema.ttl(TtlOf::Lock).is_some()
 }

@@ -18,6 +18,7 @@ mod redis_keys;
 pub(crate) mod role;
 pub(crate) mod self_check;
 pub(crate) mod steps;
+mod timeless;
 pub(crate) mod ttl;
 pub(crate) mod value_template;
 pub(crate) mod write_format;

@@ -138,13 +138,14 @@ impl Schema {
 
     /// What schema.toml lacks for records to be made up; `None` where nothing is missing.
     pub(crate) fn unwritten_because(&self) -> Option<String> {
-        self.read_only_because().or_else(|| lacks(&self.unwritten()))
+        self.read_only_because().or_else(|| lacks(&self.unwritten())).or_else(|| self.endless_because())
     }
 
     /// What schema.toml lacks for workers to play the service; `None` where nothing is missing.
     pub(crate) fn unplayable_because(&self) -> Option<String> {
         let steps = [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none())];
-        self.read_only_because().or_else(|| lacks(&[&steps[..], &self.unwritten()].concat()))
+        let lacks = || lacks(&[&steps[..], &self.unwritten()].concat());
+        self.read_only_because().or_else(lacks).or_else(|| self.untimed_anywhere_because())
     }
 
     /// What schema.toml lacks for its steps to be explored; `None` where nothing is missing. An exploration puts nothing into Redis
@@ -156,7 +157,8 @@ impl Schema {
             return Some(why);
         }
         let response = ("`response` (the reply that a replay brings back)", self.write.response.is_none());
-        lacks(&[("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none()), response])
+        let steps = [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none()), response];
+        lacks(&steps).or_else(|| self.untimed_anywhere_because())
     }
 
     fn unwritten(&self) -> [(&'static str, bool); 2] {

@@ -15,7 +15,7 @@ use super::forms::{BodyEncoding, ExpiresAt, Fields, State, Timestamp};
 use super::opening::{Encoding, ValueType};
 use super::role::Role;
 use super::steps::{First, Meaning};
-use super::ttl::FOR_EVER;
+use super::ttl::{FOR_EVER, NONE};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
 
@@ -104,7 +104,7 @@ pub(super) struct RawTtl {
 /// Reads `30s`, or `none` for a Redis key that the service gives no TTL.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    if text == "none" {
+    if text == NONE {
         return Ok(Some(FOR_EVER));
     }
     match humantime::parse_duration(&text) {

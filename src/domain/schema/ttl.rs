@@ -5,9 +5,24 @@ use std::time::Duration;
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
+use crate::domain::duration::parse_duration;
 
 /// The TTL of a Redis key that its service gives none.
 pub(crate) const FOR_EVER: Duration = Duration::MAX;
+
+/// The word for [`FOR_EVER`].
+pub(crate) const NONE: &str = "none";
+
+/// Parses `90s`, or `none` for a Redis key that gets no TTL.
+pub(crate) fn parse_ttl_or_none(text: &str) -> Result<Duration, String> {
+    if text == NONE {
+        return Ok(FOR_EVER);
+    }
+    match parse_duration(text).map_err(|why| format!("{why}, or {NONE} where there is no TTL"))? {
+        Duration::ZERO => Err(format!("a TTL is longer than zero; {NONE} says that there is no TTL")),
+        ttl => Ok(ttl),
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
