@@ -20,17 +20,17 @@ pub fn of_lock(
     step: &Step,
     given: Option<&str>,
     dry_run: bool,
-) -> Result<String> {
-    let holder = record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned());
+) -> Result<Vec<u8>> {
+    let holder = record.owner();
     match given {
-        Some(given) if step.checks_owner => Ok(given.to_owned()),
-        None if step.checks_owner && !dry_run => ask(context, record, holder.as_deref()),
-        None => Ok(holder.unwrap_or_default()),
-        Some(given) => match &holder {
-            Some(holder) if holder == given => Ok(given.to_owned()),
+        Some(given) if step.checks_owner => Ok(meant(given, holder)),
+        None if step.checks_owner && !dry_run => ask(context, record, holder),
+        None => Ok(holder.unwrap_or_default().to_vec()),
+        Some(given) => match holder {
+            Some(holder) if *meant(given, Some(holder)) == *holder => Ok(holder.to_vec()),
             Some(holder) => Err(Stop::new(
                 Exit::No,
-                format!("the lock is {}'s, not {}'s; nothing was done", shown(holder), shown(given)),
+                format!("the lock is {}'s, not {}'s; nothing was done", escape::text(holder), escape::text(given.as_bytes())),
             )
             .into()),
             None => Err(no_owners(record).into()),
@@ -40,37 +40,39 @@ pub fn of_lock(
 
 /// The owner of a lock that is taken anew: the owner that was given, else the record's where `keep`, else a new UUID. Empty
 /// where the schema knows no owners.
-pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<String, Stop> {
-    let stored = record.owner().filter(|_| keep).map(|owner| String::from_utf8_lossy(owner).into_owned());
+pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<Vec<u8>, Stop> {
+    let stored = record.owner().filter(|_| keep);
     match (record.schema.names_owner(), given) {
         (false, Some(_)) => Err(no_owners(record)),
-        (false, None) => Ok(String::new()),
-        (true, given) => Ok(given.map(str::to_owned).or(stored).unwrap_or_else(|| Uuid::new_v4().to_string())),
+        (false, None) => Ok(Vec::new()),
+        (true, Some(given)) => Ok(given.as_bytes().to_vec()),
+        (true, None) => Ok(stored.map_or_else(|| Uuid::new_v4().to_string().into_bytes(), <[u8]>::to_vec)),
     }
+}
+
+/// The owner that an operator names: nobody types bytes that are no text, so the holder is named by what is shown of it, too.
+fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
+    holder.filter(|holder| escape::text(holder) == typed).unwrap_or(typed.as_bytes()).to_vec()
 }
 
 fn no_owners(record: &Record) -> Stop {
     Stop::usage(format!("--owner: locks of {} name no owner", record.schema.name)).hint("leave it out")
 }
 
-fn ask(context: &mut Context, record: &Record, holder: Option<&str>) -> Result<String> {
+fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
     let name = &record.schema.name;
     if !context.ui.is_interactive() {
-        let holder = holder.map(|holder| format!("; it is {}'s", shown(holder))).unwrap_or_default();
+        let holder = holder.map(|holder| format!("; it is {}'s", escape::text(holder))).unwrap_or_default();
         return Err(Stop::usage(format!("{name} lets only the lock's owner do this{holder}"))
             .hint("--owner ID says in whose name")
             .into());
     }
-    let held = holder.map(|holder| format!(" (it is held by {})", shown(holder))).unwrap_or_default();
+    let held = holder.map(|holder| format!(" (it is held by {})", escape::text(holder))).unwrap_or_default();
     let place = context.place(&context.settings.target().to_string());
     let question = format!("{name} lets only the lock's owner do this. Whose lock is it?{held} ({place})");
     let typed = context.ui.ask_for(&question)?;
     match typed.trim() {
         "" => Err(Stop::usage("no owner was given; nothing was changed").into()),
-        owner => Ok(owner.to_owned()),
+        owner => Ok(meant(owner, holder)),
     }
-}
-
-fn shown(owner: &str) -> String {
-    escape::text(owner.as_bytes())
 }

@@ -45,7 +45,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         now_ms: record.seen.server_ms.unwrap_or_default(),
         ..Request::new(&schema, &record.key, &owner, &response)
     };
-    let owner = Some(owner.as_str()).filter(|owner| !owner.is_empty());
+    let owner = Some(&owner[..]).filter(|owner| !owner.is_empty());
     let report = Report {
         name: "begin",
         record: &record,
@@ -66,7 +66,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         role: schema.lock_role(),
         question: "Begin with this key?",
         afterwards: owner.map(|owner| {
-            let owner = escape::text(owner.as_bytes());
+            let owner = escape::text(owner);
             format!("The lock is {owner}'s: complete and release take --owner {owner}")
         }),
         vouched: true,
@@ -91,7 +91,7 @@ fn explain(context: &mut Context, report: &Report<'_>) {
         return;
     }
     let redis_key = escape::text(&report.record.seen.keys[schema.lock_role()].redis_key);
-    let owner = report.owner.map(|owner| format!(" for worker {}", escape::text(owner.as_bytes()))).unwrap_or_default();
+    let owner = report.owner.map(|owner| format!(" for worker {}", escape::text(owner))).unwrap_or_default();
     let ttl = duration::short(age::millis(schema.lock_ttl));
     context.ui.status(&format!(
         "Takes the lock {redis_key}{owner}: requests with this key are turned away for {ttl}, or until it is completed or released."

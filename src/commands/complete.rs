@@ -94,7 +94,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         name: "complete",
         record: &record,
         predicted: manual::predict_complete(&record, &choice.owner, hold.as_deref()),
-        owner: Some(choice.owner.as_str()).filter(|owner| !owner.is_empty()),
+        owner: Some(&choice.owner[..]).filter(|owner| !owner.is_empty()),
         tried: None,
     };
     let tried = try_ahead(context, &report, step, &request, hold.as_deref()).await?;

@@ -42,7 +42,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         name: "release",
         record: &record,
         predicted: manual::predict_release(&record, step, &owner),
-        owner: Some(owner.as_str()).filter(|owner| !owner.is_empty()),
+        owner: Some(&owner[..]).filter(|owner| !owner.is_empty()),
         tried: None,
     };
     if args.step.output == Output::Table {

@@ -47,7 +47,7 @@ pub(crate) async fn rehearse(
         return Ok(Some(Rehearsed::NotStored));
     }
     let (owner, response) = (Uuid::new_v4().to_string(), Response::default());
-    let again = Request { owner: &owner, response: &response, error: None, before: None, ..request.clone() };
+    let again = Request { owner: owner.as_bytes(), response: &response, error: None, before: None, ..request.clone() };
     let means = play(begin, &again, &mut connection).await?;
     Ok(Some(means.map_or(Rehearsed::Unknown, Rehearsed::Answers)))
 }

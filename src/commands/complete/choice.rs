@@ -21,7 +21,7 @@ pub(super) struct Asked<'a> {
 pub(super) struct Choice {
     pub(super) completion: Completion,
     /// Empty where the schema knows no owners.
-    pub(super) owner: String,
+    pub(super) owner: Vec<u8>,
     fingerprint: String,
 }
 
@@ -60,14 +60,12 @@ impl Choice {
             }
             now => now.unwrap_or_default(),
         };
-        let before = match &record.seen.keys[schema.result_role()].content {
-            Content::Text { head, .. } => Some(&head[..]),
-            _ => None,
-        };
+        let before = &record.seen.keys[schema.result_role()].content;
+        let before = Some(before).filter(|before| **before != Content::Absent);
         let request = Request::new(schema, &record.key, &self.owner, response);
         let request = Request { fingerprint: &self.fingerprint, error, now_ms, before, ..request };
         match &manual::lost_fields(record, &request)[..] {
-            [] => Ok(request),
+            [] => is_read_back(record, &request).map(|()| request),
             lost => Err(loses(record, lost)),
         }
     }
@@ -79,6 +77,15 @@ impl Choice {
             _ => manual::hold(record, request).map_err(|why| Stop::usage(format!("{}: {why}", record.schema.name))),
         }
     }
+}
+
+/// Passes a result that reads back as one: quotes in a key or a fingerprint may break the text that they stand in.
+fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), Stop> {
+    manual::unread_result(record, request).map_or(Ok(()), |why| {
+        let (key, name) = (escape::text(&record.key), &record.schema.name);
+        Err(Stop::usage(format!("{key}: what {name} writes here is not read back as a result: {why}; nothing was done"))
+            .hint("quotes and backslashes in the key, the owner or the fingerprint cannot stand in its result as they are"))
+    })
 }
 
 /// That retries may fail for what the result would not have.
@@ -114,19 +121,21 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
 fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> Result<String, Stop> {
     let (stored, name) = (record.fingerprint(), &record.schema.name);
     let keeps = record.schema.write.keeps_fingerprint();
+    // The locks of some keep none: the hash comes with the result.
+    let is_the_locks = completion == Completion::OfLock && record.schema.locks_keep_fingerprint();
     match given {
         Some(_) if !keeps => {
             Err(Stop::usage(format!("--fingerprint: {name} compares no payloads")).hint("leave it out"))
         }
-        Some(given) if completion == Completion::OfLock && stored != Some(given) => {
+        Some(given) if is_the_locks && stored != Some(given) => {
             Err(Stop::usage("--fingerprint: the lock has its own, and keeps it").hint("leave it out"))
         }
         Some(given) => Ok(given.to_owned()),
         None => match stored {
-            None if keeps && completion != Completion::OfLock => Err(Stop::usage(format!(
+            None if keeps && !is_the_locks => Err(Stop::usage(format!(
                 "{name} compares payloads: without the request's --fingerprint no retry would get the response"
             ))
-            .hint("give the hash the service makes of the payload, or --fingerprint '' where it makes none")),
+            .hint("give what the service makes of the request and compares, or --fingerprint '' where it makes none")),
             stored => Ok(stored.unwrap_or_default().to_owned()),
         },
     }

@@ -86,7 +86,7 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<
         );
     };
     let keeps_owner = schema.values[held.case].fields.owner.is_some();
-    if keeps_owner && held.owner.as_deref() != Some(request.owner.as_bytes()) {
+    if keeps_owner && held.owner.as_deref() != Some(request.owner) {
         return Err("the owner cannot stand in a lock as it is: leave out quotes and backslashes".to_owned());
     }
     if stores(&readings) {

@@ -6,8 +6,8 @@ use crate::domain::schema::{Meaning, State};
 use crate::domain::step::Request;
 
 /// Begin: a lock is there that names this owner, and no such lock was there before.
-pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &str) -> Option<Meaning> {
-    let holds = |record: &Record| record.state == State::InProgress && record.owner() == Some(owner.as_bytes());
+pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &[u8]) -> Option<Meaning> {
+    let holds = |record: &Record| record.state == State::InProgress && record.owner() == Some(owner);
     (holds(now) && !holds(before)).then_some(Meaning::Acquired)
 }
 
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn a_lock_is_ours_by_its_owner_alone() {
-        assert_eq!(was_acquired(&lock("v"), &lock("w"), "w"), Some(Meaning::Acquired));
-        assert_eq!(was_acquired(&lock("v"), &lock("v"), "w"), None);
-        assert_eq!(was_acquired(&lock("w"), &lock("w"), "w"), None, "it was before");
+        assert_eq!(was_acquired(&lock("v"), &lock("w"), b"w"), Some(Meaning::Acquired));
+        assert_eq!(was_acquired(&lock("v"), &lock("v"), b"w"), None);
+        assert_eq!(was_acquired(&lock("w"), &lock("w"), b"w"), None, "it was before");
         let chi = |value| record("go-chi", &[(value, SOON)]);
         let taken = chi(text(r#"{"status":0}"#));
-        assert_eq!(was_acquired(&chi(Content::Absent), &taken, "w"), None, "it names nobody");
+        assert_eq!(was_acquired(&chi(Content::Absent), &taken, b"w"), None, "it names nobody");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
 }
 
 /// What the complete step answers this owner, with the lock that it finds.
-pub(crate) fn predict_complete(record: &Record, owner: &str, held: Option<&[u8]>) -> Meaning {
+pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&[u8]>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
         let role = record.schema.lock_role();
@@ -29,13 +29,13 @@ pub(crate) fn predict_complete(record: &Record, owner: &str, held: Option<&[u8]>
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
 
-pub(crate) fn predict_release(record: &Record, step: &Step, owner: &str) -> Meaning {
+pub(crate) fn predict_release(record: &Record, step: &Step, owner: &[u8]) -> Meaning {
     by_owner(Some(step), &record.readings, owner, Meaning::Refused)
 }
 
-fn by_owner(step: Option<&Step>, readings: &[Reading], owner: &str, otherwise: Meaning) -> Meaning {
+fn by_owner(step: Option<&Step>, readings: &[Reading], owner: &[u8], otherwise: Meaning) -> Meaning {
     let holder = readings.iter().filter_map(Reading::decoded).find_map(|value| value.owner.as_deref());
-    if step.is_some_and(|step| step.checks_owner) && holder.is_some_and(|holder| holder != owner.as_bytes()) {
+    if step.is_some_and(|step| step.checks_owner) && holder.is_some_and(|holder| holder != owner) {
         return otherwise;
     }
     answer(step, readings)
@@ -89,14 +89,14 @@ mod tests {
 
     #[test]
     fn only_the_owner_completes_a_fenced_lock() {
-        assert_eq!(predict_complete(&reference_lock(), "w", None), Meaning::Stored);
-        assert_eq!(predict_complete(&reference_lock(), "v", None), Meaning::Refused);
+        assert_eq!(predict_complete(&reference_lock(), b"w", None), Meaning::Stored);
+        assert_eq!(predict_complete(&reference_lock(), b"v", None), Meaning::Refused);
         let step = reference_lock().schema.release.clone().unwrap();
-        assert_eq!(predict_release(&reference_lock(), &step, "w"), Meaning::Released);
-        assert_eq!(predict_release(&reference_lock(), &step, "v"), Meaning::Refused);
+        assert_eq!(predict_release(&reference_lock(), &step, b"w"), Meaning::Released);
+        assert_eq!(predict_release(&reference_lock(), &step, b"v"), Meaning::Refused);
         let nothing = record("event-driven", &[(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))]);
-        assert_eq!(predict_complete(&nothing, "w", Some(b"w")), Meaning::Stored);
-        assert_eq!(predict_complete(&nothing, "w", None), Meaning::Refused);
+        assert_eq!(predict_complete(&nothing, b"w", Some(b"w")), Meaning::Stored);
+        assert_eq!(predict_complete(&nothing, b"w", None), Meaning::Refused);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod views;
 use self::fields::{Source, decode};
 use self::fit::{Fit, fits};
 use self::views::Views;
+use super::json::Json;
 use super::observation::{Content, Observation, SeenKey};
 use crate::domain::schema::{Encoding, Schema, State, ValueCase};
 
@@ -116,6 +117,19 @@ impl Told {
             None => Reading::Foreign { why: "not one of the words the schema knows".to_owned(), is_part: false },
         }
     }
+}
+
+/// A value as its form sees it, where that is a document; `None` for any other, and for what is of no form.
+pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Option<Json<'static>> {
+    let reading = read(schema, role, content);
+    let case = &schema.values[reading.decoded()?.case];
+    let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
+    let undone = views::undone([case].into_iter(), head, content.is_whole());
+    let views = match content {
+        Content::Hash(hash) => Views::of_hash(&undone, hash),
+        _ => Views::of(&undone),
+    };
+    views.source(case)?.document.map(|document| document.by_ref().into_owned())
 }
 
 /// Reads every value as it is at the moment of the look: one whose own moment is past is there no more, or reclaimable.

@@ -6,6 +6,7 @@ pub(crate) mod codec;
 pub(crate) mod deadline;
 pub mod decode;
 mod dump_type;
+pub(crate) mod encode;
 pub(crate) mod evidence;
 pub(crate) mod extended;
 pub(crate) mod identity;

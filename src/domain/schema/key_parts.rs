@@ -176,6 +176,27 @@ impl Shape {
         !rest.is_empty()
     }
 
+    /// The client's key in a text of these parts.
+    pub(super) fn key_in<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        let mut rest = text;
+        for (index, part) in self.parts.iter().enumerate() {
+            let length = match (part, self.parts.get(index + 1)) {
+                (Part::Literal(literal), _) => literal.len(),
+                // A place holds a byte at least.
+                (_, Some(Part::Literal(next))) => {
+                    rest.get(1..).and_then(|behind| behind.find(next)).map_or(rest.len(), |at| at + 1)
+                }
+                _ => rest.len(),
+            };
+            let (here, behind) = rest.split_at(length.min(rest.len()));
+            if *part == Part::Key {
+                return here;
+            }
+            rest = behind;
+        }
+        text
+    }
+
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts
     }

@@ -120,6 +120,14 @@ impl KeyTemplate {
         (is_key && !self.ignores(redis_key)).then_some(key)
     }
 
+    /// What the client handed in, in an idempotency key of this template: the key without the groups before and behind.
+    pub(crate) fn client_key<'a>(&self, key: &'a [u8]) -> &'a [u8] {
+        match &self.key {
+            KeyForm::Shaped(shape) => shape.key_in(key),
+            KeyForm::Any | KeyForm::Fixed => key,
+        }
+    }
+
     /// By which word a Redis key is not of this template though its literals fit; `None` where it is, or they do not.
     pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<LeftOut> {
         let key = self.between(redis_key)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::conduct::{Conduct, OnFailure};
-use super::forms::ValueCase;
+use super::forms::{State, ValueCase};
 use super::key_hash::KeyHash;
 use super::opening::Encoding;
 use super::prefix::Prefix;
@@ -200,6 +200,12 @@ impl Schema {
         self.complete_calls().iter().flat_map(Call::words).any(|word| word.has(&[Place::ResultValue]))
     }
 
+    /// True when a lock holds what the client compares with the request's payload.
+    pub(crate) fn locks_keep_fingerprint(&self) -> bool {
+        let mut locks = self.values.iter().filter(|case| case.state == State::InProgress);
+        locks.any(|case| case.fields.fingerprint.is_some())
+    }
+
     /// True when its worker says who it is, in a value or to a script.
     pub fn names_owner(&self) -> bool {
         let values = [&self.write.lock_value, &self.write.result_value, &self.write.failed_value];
@@ -234,19 +240,19 @@ impl Schema {
     /// Why idemctl plays no steps of the service: the form whose values idemctl reads and does not write. `None` where
     /// `[write]` says all of what is stored.
     pub(crate) fn read_only_because(&self) -> Option<String> {
-        let read = self.values.iter().find(|case| !case.opening.is_as_stored());
+        let read = self.values.iter().find(|case| !case.opening.is_written());
         read.map(|case| format!("it keeps `{}` in a form that idemctl reads and does not write", case.name))
     }
 
     /// Bytes of a value that tell state, status and owner: 64 do but for JSON with an owner or times of its own, and for what
-    /// is compressed, or a hash. A word that a value has to equal is read whole.
+    /// is compressed, a hash, or names its class in front. A word that a value has to equal is read whole.
     pub(crate) fn head_bytes(&self) -> usize {
         let words = self.values.iter().filter_map(|case| case.tests.equals.as_ref()).map(Vec::len);
         let tells_more = |case: &ValueCase| {
             let fields = [&case.fields.owner, &case.fields.created_at, &case.fields.completed_at];
             let has_times = fields.iter().any(|field| field.is_some()) || case.expires_at.is_some();
             let has_such = case.encoding().has_fields() && has_times;
-            has_such || case.opening.compresses() || case.encoding() == Encoding::Hash
+            has_such || case.opening.compresses() || matches!(case.encoding(), Encoding::Hash | Encoding::Php)
         };
         let least = if self.values.iter().any(tells_more) { TELLING_HEAD_BYTES } else { HEAD_BYTES };
         words.max().unwrap_or(0).max(least)

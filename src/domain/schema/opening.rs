@@ -1,5 +1,7 @@
 //! How a value is opened: the codecs that were put around it, what it is then, and which of its fields are opened in turn.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr};
 
@@ -16,7 +18,7 @@ pub(crate) enum Encoding {
     Cbor,
     /// Python's, told by its first bytes and shown as bytes. To read a pickle is to run what it says.
     Pickle,
-    /// The text that PHP's `serialize` writes, told by its first bytes.
+    /// The text that PHP's `serialize` writes. An object's class stands in it as the field `__class`.
     Php,
     /// Ruby's, told by its first bytes.
     Marshal,
@@ -37,7 +39,12 @@ as_str!(Encoding);
 impl Encoding {
     /// True when pointers lead to fields of it.
     pub(crate) fn has_fields(self) -> bool {
-        matches!(self, Self::Json | Self::Msgpack | Self::Cbor | Self::Hash)
+        matches!(self, Self::Json | Self::Msgpack | Self::Cbor | Self::Php | Self::Hash)
+    }
+
+    /// True when idemctl writes such a value of the JSON that the value stands for.
+    fn is_written(self) -> bool {
+        matches!(self, Self::Text | Self::Json | Self::Msgpack | Self::Php)
     }
 
     /// Redis's name of the type of a value that is no string.
@@ -47,7 +54,7 @@ impl Encoding {
 
     /// True when nothing but its first bytes is looked at: what is in it is shown as bytes, and never decoded.
     pub(crate) fn is_shown_only(self) -> bool {
-        matches!(self, Self::Pickle | Self::Php | Self::Marshal)
+        matches!(self, Self::Pickle | Self::Marshal)
     }
 }
 
@@ -76,21 +83,49 @@ impl ValueType {
 }
 
 /// What a service puts around a value before it stores the value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString)]
-#[strum(serialize_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Codec {
     Gzip,
     Zlib,
     Brotli,
     Hex,
     Base64,
+    /// A text in front of what follows, such as a version.
+    Prefix(String),
+    /// A text behind.
+    Suffix(String),
 }
 
-as_str!(Codec);
+/// How the text of a prefix or a suffix is told from its name.
+const OF: char = '=';
 
 impl Codec {
+    /// Reads the word of `schema.toml`; `None` for a word that is no codec's.
+    fn of_word(word: &str) -> Option<Self> {
+        match word.split_once(OF) {
+            Some(("prefix", text)) if !text.is_empty() => Some(Self::Prefix(text.to_owned())),
+            Some(("suffix", text)) if !text.is_empty() => Some(Self::Suffix(text.to_owned())),
+            _ => [Self::Gzip, Self::Zlib, Self::Brotli, Self::Hex, Self::Base64]
+                .into_iter()
+                .find(|codec| codec.word() == word),
+        }
+    }
+
+    /// The codec as `schema.toml` names it.
+    pub(crate) fn word(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Gzip => "gzip",
+            Self::Zlib => "zlib",
+            Self::Brotli => "brotli",
+            Self::Hex => "hex",
+            Self::Base64 => "base64",
+            Self::Prefix(text) => return Cow::Owned(format!("prefix{OF}{text}")),
+            Self::Suffix(text) => return Cow::Owned(format!("suffix{OF}{text}")),
+        })
+    }
+
     /// True when the first bytes of what is stored may tell nothing yet of what is in it.
-    pub(crate) fn compresses(self) -> bool {
+    pub(crate) fn compresses(&self) -> bool {
         matches!(self, Self::Gzip | Self::Zlib | Self::Brotli)
     }
 }
@@ -117,25 +152,30 @@ impl Pipeline {
         let Some((last, before)) = words.split_last() else { return Err((0, "`decode` names no step".to_owned())) };
         let mut codecs = Vec::with_capacity(words.len());
         for (index, word) in before.iter().enumerate() {
-            codecs.push(word.parse().map_err(|_| (index, unknown(word)))?);
+            codecs.push(Codec::of_word(word).ok_or_else(|| (index, unknown(word)))?);
         }
         let encoding = last.parse().ok().filter(|encoding: &Encoding| encoding.other_type().is_none());
         if let Some(encoding) = encoding {
             return Ok(Self { codecs, encoding });
         }
-        codecs.push(last.parse().map_err(|_| (before.len(), unknown(last)))?);
+        codecs.push(Codec::of_word(last).ok_or_else(|| (before.len(), unknown(last)))?);
         Ok(Self { codecs, encoding: Encoding::Text })
     }
 
     /// The steps as `schema.toml` lists them.
-    pub(crate) fn words(&self) -> Vec<&'static str> {
-        self.codecs.iter().map(|codec| codec.as_str()).chain([self.encoding.as_str()]).collect()
+    pub(crate) fn words(&self) -> Vec<Cow<'static, str>> {
+        self.codecs.iter().map(Codec::word).chain([self.encoding.as_str().into()]).collect()
+    }
+
+    /// True when idemctl writes what it reads so.
+    fn is_written(&self) -> bool {
+        self.encoding.is_written() && !self.codecs.contains(&Codec::Brotli)
     }
 }
 
 fn unknown(word: &str) -> String {
     format!(
-        "`{word}` is no step of `decode` here: gzip, zlib, brotli, hex, base64, and at the end json, msgpack, cbor, text, pickle, php or marshal"
+        "`{word}` is no step of `decode` here: gzip, zlib, brotli, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, cbor, text, pickle, php or marshal"
     )
 }
 
@@ -154,10 +194,15 @@ impl Opening {
         is_text && self.value.codecs.is_empty() && self.inside.is_empty()
     }
 
+    /// True when idemctl writes such values of the text that `[write]` has.
+    pub(crate) fn is_written(&self) -> bool {
+        self.value.is_written() && self.inside.iter().all(|(_, pipeline)| pipeline.is_written())
+    }
+
     /// True when the first bytes of a value may tell nothing yet of what is in it.
     pub(crate) fn compresses(&self) -> bool {
         let pipelines = self.inside.iter().map(|(_, pipeline)| pipeline).chain([&self.value]);
-        pipelines.flat_map(|pipeline| &pipeline.codecs).any(|codec| codec.compresses())
+        pipelines.flat_map(|pipeline| &pipeline.codecs).any(Codec::compresses)
     }
 }
 
@@ -165,7 +210,7 @@ impl Opening {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Vec<&'static str>, (usize, String)> {
+    fn parse(words: &[&str]) -> Result<Vec<Cow<'static, str>>, (usize, String)> {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
         Pipeline::parse(&words).map(|pipeline| pipeline.words())
     }
@@ -175,8 +220,10 @@ mod tests {
         assert_eq!(parse(&["base64", "gzip", "json"]).unwrap(), ["base64", "gzip", "json"]);
         assert_eq!(parse(&["hex"]).unwrap(), ["hex", "text"]);
         assert_eq!(parse(&["cbor"]).unwrap(), ["cbor"]);
+        let wrapped = ["prefix=v=1", "suffix=:1", "zlib", "msgpack"];
+        assert_eq!(parse(&wrapped).unwrap(), wrapped);
         for (words, at) in
-            [(&[][..], 0), (&["json", "gzip"], 0), (&["gzip", "lz4"], 1), (&["gzip", "lz4", "json"], 1), (&["hash"], 0)]
+            [(&[][..], 0), (&["json", "gzip"], 0), (&["gzip", "lz4"], 1), (&["gzip", "lz4", "json"], 1), (&["hash"], 0), (&["suffix="], 0)]
         {
             assert_eq!(parse(words).unwrap_err().0, at, "{words:?}");
         }

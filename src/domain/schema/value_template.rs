@@ -31,6 +31,8 @@ impl Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::domain) enum Place {
     Key,
+    /// The key without the groups of its template.
+    ClientKey,
     Prefix,
     RedisKey(Role),
     Owner,
@@ -94,6 +96,7 @@ const IN_VALUES: &[(&str, Place)] =
 /// What a value is made of from format 2 on, besides `{kept:/pointer}`.
 const IN_NEWER_VALUES: &[(&str, Place)] = &[
     ("key", Place::Key),
+    ("client_key", Place::ClientKey),
     ("now_s", Place::NowSeconds),
     ("now_rfc3339", Place::NowRfc3339),
     ("lock_expires_s", Place::Expires(TtlOf::Lock, Timestamp::Seconds)),

@@ -29,6 +29,9 @@ pub struct WriteFormat {
     /// Go's JSON writes `<`, `>` and `&` as `\u003c` and so on.
     #[serde(default)]
     pub(crate) escape_html: bool,
+    /// Pointers to texts that stand for bytes, as base64: where a format tells bytes from text.
+    #[serde(default)]
+    pub(crate) bytes_at: Vec<String>,
 }
 
 /// What stands for a time.

@@ -4,16 +4,14 @@ use crate::domain::record::{Content, Json, decode, json_prefix};
 use crate::domain::schema::{Member, Schema, ValueCase};
 
 /// The JSON text at a pointer of the value of before; `null` where nothing stands there.
-pub(super) fn at(before: &[u8], pointer: &str) -> Vec<u8> {
-    let found = json_prefix::parse(before, true).ok().and_then(|document| document.pointer(pointer).map(text));
-    found.unwrap_or_else(|| b"null".to_vec())
+pub(super) fn at(before: &Json<'_>, pointer: &str) -> Vec<u8> {
+    before.pointer(pointer).map_or_else(|| b"null".to_vec(), text)
 }
 
 /// The fields of the value of before that its form does not name and that `written` does not have, each as a further member
 /// of an object.
-pub(super) fn unnamed(schema: &Schema, before: &[u8], written: &[u8]) -> Vec<u8> {
-    let written = json_prefix::parse(written, true).unwrap_or(Json::Null);
-    let has = |name: &str| matches!(&written, Json::Object(members) if members.iter().any(|(known, _)| known == name));
+pub(super) fn unnamed(schema: &Schema, before: &Content, written: &Json<'_>) -> Vec<u8> {
+    let has = |name: &str| matches!(written, Json::Object(members) if members.iter().any(|(known, _)| known == name));
     let fields = unknown_fields(schema, before);
     fields
         .into_iter()
@@ -22,17 +20,25 @@ pub(super) fn unnamed(schema: &Schema, before: &[u8], written: &[u8]) -> Vec<u8>
         .collect()
 }
 
+/// The value at the lock's Redis key as a document: as its form sees the value, or else as JSON.
+pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>> {
+    let as_json = || match value {
+        Content::Text { head, .. } => json_prefix::parse(head, true).ok().map(Json::into_owned),
+        _ => None,
+    };
+    decode::document(schema, schema.lock_role(), value).or_else(as_json)
+}
+
 /// The fields that stand in a value at the lock's Redis key beside those that its form names, each with its JSON text.
-pub(crate) fn unknown_fields(schema: &Schema, value: &[u8]) -> Vec<(String, Vec<u8>)> {
-    let Ok(Json::Object(members)) = json_prefix::parse(value, true) else { return Vec::new() };
-    let reading = decode::read(schema, schema.lock_role(), &Content::text(value.to_vec()));
+pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, Vec<u8>)> {
+    let Some(Json::Object(members)) = document(schema, value) else { return Vec::new() };
+    let reading = decode::read(schema, schema.lock_role(), value);
     let form = reading.decoded().map(|value| value.case);
     let cases = || schema.values.iter().enumerate().filter(|(case, _)| form.is_none_or(|form| form == *case));
     let is_named = |name: &str| cases().any(|(_, case)| names(case, name));
     let unknown = members.into_iter().filter(|(name, _)| !is_named(name));
     unknown.map(|(name, value)| (name.into_owned(), text(value))).collect()
 }
-
 /// True when a form says something of the field of this name, or of a field in it.
 fn names(case: &ValueCase, name: &str) -> bool {
     let of_closed = case.closed.iter().flat_map(|closed| closed.paths(|_: &Member| true));

@@ -9,17 +9,18 @@ use serde_json::Value;
 use super::encoding::{compact_json, escape_html, header_lists, headers, moment, whole_seconds};
 use super::kept;
 use super::reply::Listener;
-use crate::domain::record::{Response, age};
+use crate::domain::record::encode::encode;
+use crate::domain::record::{Content, Json, Response, age, json_prefix};
 use crate::domain::schema::value_template::Place;
-use crate::domain::schema::{Action, Call, Role, Schema, Template, Timestamp, TtlOf};
+use crate::domain::schema::{Action, Call, Role, Schema, State, Template, Timestamp, TtlOf};
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     pub schema: &'a Schema,
     pub key: &'a [u8],
-    /// The worker's id (the fencing token, where the schema has one).
-    pub owner: &'a str,
+    /// The worker's id (the fencing token, where the schema has one), which need not be text.
+    pub owner: &'a [u8],
     /// A hash of the request's payload, where the schema compares it.
     pub fingerprint: &'a str,
     pub response: &'a Response,
@@ -30,12 +31,18 @@ pub struct Request<'a> {
     /// What is sent as lock TTL in place of the schema's, as it is.
     pub lock_ttl: Option<&'a str>,
     /// The value of before, which a result keeps something of; `None` where that is the lock as the schema writes it.
-    pub before: Option<&'a [u8]>,
+    pub before: Option<&'a Content>,
 }
 
 impl<'a> Request<'a> {
     /// A request without a payload to compare, whose operation goes well.
-    pub fn new(schema: &'a Schema, key: &'a [u8], owner: &'a str, response: &'a Response) -> Self {
+    pub fn new(
+        schema: &'a Schema,
+        key: &'a [u8],
+        owner: &'a (impl AsRef<[u8]> + ?Sized),
+        response: &'a Response,
+    ) -> Self {
+        let owner = owner.as_ref();
         Self { schema, key, owner, fingerprint: "", response, error: None, now_ms: 0, lock_ttl: None, before: None }
     }
 
@@ -76,14 +83,16 @@ impl<'a> Request<'a> {
 
     /// The value of a lock; empty where the schema does not say how one is written.
     pub fn lock_value(&self) -> Vec<u8> {
-        self.schema.write.lock_value.as_ref().map_or_else(Vec::new, |value| self.value(value))
+        let value = self.schema.write.lock_value.as_ref();
+        value.map_or_else(Vec::new, |value| self.stored(value, self.schema.lock_role(), State::InProgress))
     }
 
     /// The value of a result; empty where the schema does not say how one is written.
     pub fn result_value(&self) -> Vec<u8> {
         let write = &self.schema.write;
         let failed = write.failed_value.as_ref().filter(|_| self.error.is_some());
-        failed.or(write.result_value.as_ref()).map_or_else(Vec::new, |value| self.value(value))
+        let value = failed.or(write.result_value.as_ref());
+        value.map_or_else(Vec::new, |value| self.stored(value, self.schema.result_role(), State::Completed))
     }
 
     /// What a replay of this request's result brings back: the whole value, or the response in it where the schema
@@ -96,16 +105,28 @@ impl<'a> Request<'a> {
         self.schema.index_of(role).map_or_else(Vec::new, |index| self.schema.keys[index].template.redis_key(self.key))
     }
 
+    /// A value as it is stored: packed as the first form of the state is opened. A text that cannot be packed so stays as it
+    /// is, and is read back as what it is: unreadable.
+    fn stored(&self, template: &Template, role: usize, state: State) -> Vec<u8> {
+        let text = self.value(template);
+        let form = self.schema.values.iter().find(|case| case.role == role && case.state == state);
+        let Some(form) = form.filter(|form| !form.opening.is_as_stored()) else { return text };
+        encode(&form.opening, text.clone(), &self.schema.write.bytes_at).unwrap_or(text)
+    }
+
     fn value(&self, template: &Template) -> Vec<u8> {
         if !template.keeps() {
             return template.fill(|place| self.part(place));
         }
-        let before = self.before.map_or_else(|| self.lock_value(), <[u8]>::to_vec);
+        let before = self.before.cloned().unwrap_or_else(|| Content::text(self.lock_value()));
+        let document = kept::document(self.schema, &before).unwrap_or(Json::Null);
         let fill = |fields: &[u8]| {
             let place = |place| if place == Place::KeptFields { fields.to_vec() } else { self.part(place) };
-            template.fill_keeping(place, |pointer| kept::at(&before, pointer))
+            template.fill_keeping(place, |pointer| kept::at(&document, pointer))
         };
-        fill(&kept::unnamed(self.schema, &before, &fill(b"")))
+        let named = fill(b"");
+        let named = json_prefix::parse(&named, true).unwrap_or(Json::Null);
+        fill(&kept::unnamed(self.schema, &before, &named))
     }
 
     /// When a lock or a result ends that is written now.
@@ -124,9 +145,10 @@ impl<'a> Request<'a> {
             if write.escape_html { escape_html(&text).into_bytes() } else { text.into_bytes() }
         };
         match place {
-            Place::Owner => self.owner.as_bytes().to_vec(),
+            Place::Owner => self.owner.to_vec(),
             Place::Fingerprint => self.fingerprint.as_bytes().to_vec(),
             Place::Key => self.key.to_vec(),
+            Place::ClientKey => self.schema.keys[0].template.client_key(self.key).to_vec(),
             Place::Now => self.now_ms.to_string().into_bytes(),
             Place::NowSeconds => moment(self.now_ms, Timestamp::Seconds),
             Place::NowRfc3339 => moment(self.now_ms, Timestamp::Rfc3339),

@@ -16,7 +16,7 @@ pub struct Report<'a> {
     pub record: &'a Record,
     pub predicted: Meaning,
     /// In whose name the step is done, where the schema knows owners.
-    pub owner: Option<&'a str>,
+    pub owner: Option<&'a [u8]>,
     /// What the next request's begin answered on a private server, after the step there; `None` where nobody tried.
     pub tried: Option<Meaning>,
 }
@@ -39,7 +39,7 @@ impl Report<'_> {
             "name": self.name,
             "foretold": self.predicted.as_str(),
             "reply": done.and_then(|done| done.reply).map(words::reply),
-            "owner": self.owner,
+            "owner": self.owner.map(String::from_utf8_lossy),
             "tried": self.tried.map(|means| means.as_str()),
         });
         let now = done.map(|done| record_json::value(done.now));

@@ -107,14 +107,14 @@ pub(super) fn told_by(case: &ValueCase) -> String {
     };
     let within = |path: &str, pipeline: &Pipeline| format!("{} in {}", wrapped(pipeline), safe(path));
     let inside: Vec<_> = case.opening.inside.iter().map(|(path, pipeline)| within(path, pipeline)).collect();
-    let around = case.opening.value.codecs.iter().map(|codec| format!(" in {}", codec.as_str())).rev();
+    let around = case.opening.value.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
     let inside = if inside.is_empty() { String::new() } else { format!("; {}", inside.join(", ")) };
     format!("{told}{}{inside}", around.collect::<String>())
 }
 
 /// What stands in a field, and what is around that, from the inside out.
 fn wrapped(pipeline: &Pipeline) -> String {
-    let around = pipeline.codecs.iter().map(|codec| format!(" in {}", codec.as_str())).rev();
+    let around = pipeline.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
     format!("{}{}", named(pipeline.encoding), around.collect::<String>())
 }
 

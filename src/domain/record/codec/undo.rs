@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::inflate::{self, End};
-use super::letters;
+use super::{around, letters};
 use crate::domain::schema::Codec;
 
 /// The most bytes that a whole value may come to: as many as are read of any value to tell what the value is.
@@ -27,13 +27,13 @@ pub(crate) struct Plain<'a> {
 pub(crate) fn undo<'a>(codecs: &[Codec], bytes: &'a [u8], whole: bool) -> Result<Plain<'a>, String> {
     let mut plain = Plain { bytes: Cow::Borrowed(bytes), whole };
     for codec in codecs {
-        let (bytes, whole) = one(*codec, &plain.bytes, plain.whole)?;
+        let (bytes, whole) = one(codec, &plain.bytes, plain.whole)?;
         plain = Plain { bytes: Cow::Owned(bytes), whole };
     }
     Ok(plain)
 }
 
-fn one(codec: Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), String> {
+fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), String> {
     let most = if whole { MOST_DECODED } else { MOST_OF_PART };
     let (opened, end) = match codec {
         Codec::Gzip => inflate::gzip(bytes, most),
@@ -41,8 +41,10 @@ fn one(codec: Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Strin
         Codec::Brotli => inflate::brotli(bytes, most),
         Codec::Hex => letters::hex(bytes),
         Codec::Base64 => letters::base64(bytes),
+        Codec::Prefix(text) => around::prefix(bytes, text),
+        Codec::Suffix(text) => around::suffix(bytes, text, whole),
     };
-    let name = codec.as_str();
+    let name = codec.word();
     if bytes.is_empty() && codec.compresses() {
         return if whole { Err(format!("not {name}: nothing is there")) } else { Ok((opened, false)) };
     }
@@ -60,12 +62,14 @@ fn one(codec: Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Strin
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::slice::from_ref;
 
     use flate2::Compression;
     use flate2::write::{GzEncoder, ZlibEncoder};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::record::codec::wrap;
 
     const TEXT: &[u8] = br#"{"status":"COMPLETED","statusCode":201,"body":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
 
@@ -101,15 +105,30 @@ mod tests {
         assert_eq!(opened(&[Codec::Base64, Codec::Gzip], text.as_bytes(), true), whole);
     }
 
+    /// What Ruby's `Zlib.deflate` makes of `abc`, with the version that idempo puts behind.
+    #[test]
+    fn a_text_in_front_or_behind_is_told_and_taken_away() {
+        let version = [Codec::Suffix(":1".to_owned()), Codec::Zlib];
+        let stored = b"x\x9cKLJ\x06\x00\x02M\x01':1";
+        assert_eq!(opened(&version, stored, true), Ok((b"abc".to_vec(), true)));
+        assert_eq!(opened(&version, &stored[..9], false), Ok((b"abc".to_vec(), false)));
+        let other = opened(&version, &stored[..stored.len() - 2], true).unwrap_err();
+        assert!(other.contains("suffix=:1") && other.contains("does not end so"), "{other}");
+        let front = [Codec::Prefix("v1:".to_owned())];
+        assert_eq!(opened(&front, b"v1:{}", true), Ok((b"{}".to_vec(), true)));
+        assert_eq!(opened(&front, b"v1", false), Ok((Vec::new(), false)));
+        assert!(opened(&front, b"v1", true).is_err() && opened(&front, b"v2:{}", false).is_err());
+    }
+
     #[test]
     fn a_whole_value_that_is_damaged_or_lacks_its_end_is_refused() {
         let brotli = opened(&[Codec::Hex], BROTLI.as_bytes(), true).unwrap().0;
         for (codec, good) in [(Codec::Gzip, gzip(TEXT)), (Codec::Zlib, zlib(TEXT)), (Codec::Brotli, brotli)] {
             for cut in [0, 1, good.len() / 2, good.len() - 1] {
-                assert!(opened(&[codec], &good[..cut], true).is_err(), "{codec:?} {cut}");
-                assert!(opened(&[codec], &good[..cut], false).is_ok_and(|(_, whole)| !whole), "{codec:?} {cut}");
+                assert!(opened(from_ref(&codec), &good[..cut], true).is_err(), "{codec:?} {cut}");
+                assert!(opened(from_ref(&codec), &good[..cut], false).is_ok_and(|(_, whole)| !whole), "{codec:?} {cut}");
             }
-            assert!(opened(&[codec], b"\xff\xfe plain text", true).is_err(), "{codec:?}");
+            assert!(opened(from_ref(&codec), b"\xff\xfe plain text", true).is_err(), "{codec:?}");
         }
         let mut damaged = gzip(TEXT);
         let at = damaged.len() - 6;
@@ -136,6 +155,17 @@ mod tests {
 
     proptest! {
         #[test]
+        fn what_is_wrapped_is_undone(
+            bytes in prop::collection::vec(any::<u8>(), 0..400),
+            order in prop::sample::subsequence(
+                vec![Codec::Suffix(":1".to_owned()), Codec::Hex, Codec::Zlib, Codec::Base64, Codec::Gzip, Codec::Prefix("v".to_owned())], 0..6,
+            ),
+        ) {
+            let wrapped = wrap(&order, bytes.clone()).unwrap();
+            prop_assert_eq!(opened(&order, &wrapped, true), Ok((bytes, true)));
+        }
+
+        #[test]
         fn the_beginning_of_what_is_stored_opens_to_the_beginning_of_what_is_in_it(
             bytes in prop::collection::vec(any::<u8>(), 0..400),
             cut in any::<prop::sample::Index>(),
@@ -148,7 +178,8 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), whole in any::<bool>()) {
-            for codec in [Codec::Gzip, Codec::Zlib, Codec::Brotli, Codec::Hex, Codec::Base64] {
+            let around = [Codec::Prefix("v1:".to_owned()), Codec::Suffix(":1".to_owned())];
+            for codec in [Codec::Gzip, Codec::Zlib, Codec::Brotli, Codec::Hex, Codec::Base64].into_iter().chain(around) {
                 let _ = opened(&[codec], &bytes, whole);
             }
         }

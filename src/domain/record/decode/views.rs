@@ -125,6 +125,7 @@ fn member(field: &Field) -> Json<'_> {
 fn document(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     match encoding {
         Encoding::Msgpack => packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}")),
+        Encoding::Php => packed::php(bytes, whole).map_err(|why| format!("not what PHP serializes: {why}")),
         Encoding::Cbor => packed::cbor(bytes, whole).map_err(|why| format!("not CBOR: {why}")),
         _ => json_prefix::parse(bytes, whole).map_err(|why| format!("not JSON: {why}")),
     }

@@ -21,7 +21,7 @@ pub enum Json<'a> {
 }
 
 impl Json<'_> {
-    pub(super) fn by_ref(&self) -> Json<'_> {
+    pub(in crate::domain) fn by_ref(&self) -> Json<'_> {
         match self {
             Self::Null => Json::Null,
             Self::Bool(flag) => Json::Bool(*flag),

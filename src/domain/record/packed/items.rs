@@ -38,6 +38,8 @@ pub(super) fn document<'a>(
     let mut reader = Reader { rest: bytes, depth: 0, cut: false };
     match item(&mut reader) {
         Err(Stop::Odd(why)) => Err(why),
+        // Too little to tell anything: whatever is asked for stands in the rest.
+        Err(Stop::Cut) if !whole && !bytes.is_empty() => Ok(Json::Object(Vec::new())),
         Err(Stop::Cut) => Err("the end is missing".to_owned()),
         Ok(_) if reader.cut && whole => Err("the end is missing".to_owned()),
         Ok(_) if !reader.cut && !reader.rest.is_empty() => Err("something follows behind its end".to_owned()),
@@ -84,9 +86,40 @@ impl<'a> Reader<'a> {
         taken
     }
 
+    /// What stands before the next such byte, which is taken as well, and within `most` bytes.
+    pub(super) fn until(&mut self, end: u8, most: usize) -> Read<&'a [u8]> {
+        match self.rest.iter().take(most + 1).position(|byte| *byte == end) {
+            Some(at) => {
+                let before = &self.rest[..at];
+                self.rest = &self.rest[at + 1..];
+                Ok(before)
+            }
+            None if self.rest.len() <= most => Err(Stop::Cut),
+            None => odd(format!("no `{}` ends it", char::from(end))),
+        }
+    }
+
+    /// Takes these bytes.
+    pub(super) fn expect(&mut self, wanted: &[u8]) -> Read<()> {
+        if let Some(rest) = self.rest.strip_prefix(wanted) {
+            self.rest = rest;
+            return Ok(());
+        }
+        if wanted.starts_with(self.rest) { Err(Stop::Cut) } else { odd(format!("`{}` is missing", wanted.escape_ascii())) }
+    }
+
     pub(super) fn text(&mut self, length: u64) -> Json<'a> {
         let bytes = self.bytes(length);
         Json::String(lossy(bytes, self.cut))
+    }
+
+    /// A string of a format that does not tell text from bytes.
+    pub(super) fn text_or_bytes(&mut self, length: u64) -> Json<'a> {
+        let bytes = self.bytes(length);
+        match std::str::from_utf8(bytes) {
+            Err(error) if !self.cut || error.error_len().is_some() => Json::Bytes(Cow::Borrowed(bytes)),
+            _ => Json::String(lossy(bytes, self.cut)),
+        }
     }
 
     /// The items of a container, so many or, without a count, until `item` says that the end was there.

@@ -1,13 +1,17 @@
-//! MessagePack and CBOR, read as the JSON that they stand for.
+//! MessagePack, CBOR and what PHP serializes: read as the JSON that they stand for, and written of it.
 //!
-//! Both are read by hand, for a walk has the beginning of a value alone: what is complete in the beginning counts, as with
+//! All are read by hand, for a walk has the beginning of a value alone: what is complete in the beginning counts, as with
 //! JSON. No crate reads a cut document.
 
 mod cbor;
 mod items;
 mod msgpack;
+mod php;
 #[cfg(test)]
 mod tests;
+mod write;
 
 pub(crate) use cbor::parse as cbor;
 pub(crate) use msgpack::parse as msgpack;
+pub(crate) use php::parse as php;
+pub(crate) use write::{msgpack as to_msgpack, php as to_php};

@@ -34,6 +34,9 @@ fn says_all(raw: &RawSchema) -> Checked<()> {
     {
         return wrong(format!("`{newer}` is of format 2: write `format = 2`")).at(name).at("write");
     }
+    if write.is_some_and(|write| !write.bytes_at.is_empty()) {
+        return wrong("`bytes_at` is of format 2: write `format = 2`").at("bytes_at").at("write");
+    }
     is_there("begin", raw.begin.is_some())?;
     is_there("complete", raw.complete.is_some())?;
     for (name, ttl) in [("lock", ttl.lock), ("result", ttl.result)] {

@@ -1,0 +1,63 @@
+//! A value as a service stores the value: the text that `[write]` makes, packed in the way that the value's form is opened.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::codec::wrap;
+use super::json::Json;
+use super::packed;
+use crate::domain::schema::{Encoding, Opening, Pipeline};
+
+/// Packs a text; `bytes_at` are pointers to texts in it that stand for bytes, as base64.
+///
+/// # Errors
+/// Why the text cannot be stored in this form, for people.
+pub(crate) fn encode(opening: &Opening, text: Vec<u8>, bytes_at: &[String]) -> Result<Vec<u8>, String> {
+    let value = &opening.value;
+    let stands_as_it_is = matches!(value.encoding, Encoding::Text | Encoding::Json);
+    if stands_as_it_is && opening.inside.is_empty() && bytes_at.is_empty() {
+        return wrap(&value.codecs, text);
+    }
+    let tree: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|why| format!("what is written is not JSON: {why}"))?;
+    let mut document = Json::from(tree);
+    for path in bytes_at {
+        put_bytes(&mut document, path)?;
+    }
+    // What is packed within another field is packed before that field.
+    for (path, pipeline) in opening.inside.iter().rev() {
+        let Some(field) = document.pointer(path) else { continue };
+        let packed = pack(&field, pipeline)?;
+        document.put(path, string(packed));
+    }
+    pack(&document, value)
+}
+
+/// Puts bytes in the place of the base64 that stands for them.
+fn put_bytes(document: &mut Json<'static>, path: &str) -> Result<(), String> {
+    let bytes = match document.pointer(path) {
+        Some(Json::String(text)) => STANDARD.decode(&*text).map_err(|why| format!("`{path}` is no base64: {why}"))?,
+        _ => return Err(format!("`{path}` is no text that stands for bytes")),
+    };
+    document.put(path, Json::Bytes(bytes.into()));
+    Ok(())
+}
+
+fn pack(document: &Json<'_>, pipeline: &Pipeline) -> Result<Vec<u8>, String> {
+    let bytes = match (pipeline.encoding, document) {
+        (Encoding::Msgpack, _) => packed::to_msgpack(document)?,
+        (Encoding::Php, _) => packed::to_php(document),
+        (Encoding::Json, _) => document.to_value().to_string().into_bytes(),
+        (Encoding::Text, Json::String(text)) => text.as_bytes().to_vec(),
+        (Encoding::Text, Json::Bytes(bytes)) => bytes.to_vec(),
+        (other, _) => return Err(format!("{} is read and not written", other.as_str())),
+    };
+    wrap(&pipeline.codecs, bytes)
+}
+
+fn string(bytes: Vec<u8>) -> Json<'static> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Json::String(text.into()),
+        Err(error) => Json::Bytes(error.into_bytes().into()),
+    }
+}

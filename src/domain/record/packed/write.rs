@@ -1,0 +1,166 @@
+//! A document as its format writes the document.
+
+use std::fmt::Display;
+
+use rmp::encode;
+
+use super::php::CLASS;
+use crate::domain::record::Json;
+
+/// The most bytes of a text, and items of a container, that MessagePack has a length for.
+const MOST: usize = u32::MAX as usize;
+
+/// The document as MessagePack, every number and length in as few bytes as it takes.
+///
+/// # Errors
+/// Why MessagePack has no such document, for people.
+pub(crate) fn msgpack(document: &Json<'_>) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    pack(document, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn pack(document: &Json<'_>, to: &mut Vec<u8>) -> Result<(), String> {
+    match document {
+        Json::Null => told(encode::write_nil(to)),
+        Json::Bool(flag) => told(encode::write_bool(to, *flag)),
+        Json::Number(text) => pack_number(text, to),
+        Json::String(text) => length(text.len()).and_then(|_| told(encode::write_str(to, text))),
+        Json::Bytes(bytes) => length(bytes.len()).and_then(|_| told(encode::write_bin(to, bytes))),
+        Json::Raw(_) => pack(&document.to_value().into(), to),
+        Json::Array(items) => {
+            told(encode::write_array_len(to, length(items.len())?))?;
+            items.iter().try_for_each(|item| pack(item, to))
+        }
+        Json::Object(members) => {
+            told(encode::write_map_len(to, length(members.len())?))?;
+            members.iter().try_for_each(|(name, value)| {
+                told(encode::write_str(to, name))?;
+                pack(value, to)
+            })
+        }
+    }
+}
+
+fn pack_number(text: &str, to: &mut Vec<u8>) -> Result<(), String> {
+    match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
+        (Ok(number), ..) => told(encode::write_sint(to, number)),
+        (_, Ok(number), _) => told(encode::write_uint(to, number)),
+        (.., Ok(number)) => told(encode::write_f64(to, number)),
+        _ => Err(format!("{text} is no number of MessagePack")),
+    }
+}
+
+fn length(length: usize) -> Result<u32, String> {
+    u32::try_from(length).map_err(|_| format!("MessagePack has no length above {MOST}"))
+}
+
+fn told<T>(written: Result<T, impl Display>) -> Result<(), String> {
+    written.map(|_| ()).map_err(|why| why.to_string())
+}
+
+/// The document as PHP's `serialize` writes an array, or an object where its class stands in front.
+pub(crate) fn php(document: &Json<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    serialize(document, &mut bytes);
+    bytes
+}
+
+fn serialize(document: &Json<'_>, to: &mut Vec<u8>) {
+    match document {
+        Json::Null => to.extend(b"N;"),
+        Json::Bool(flag) => to.extend(format!("b:{};", u8::from(*flag)).bytes()),
+        Json::Number(text) => {
+            let kind = if text.parse::<i64>().is_ok() { 'i' } else { 'd' };
+            to.extend(format!("{kind}:{text};").bytes());
+        }
+        Json::String(text) => string(text.as_bytes(), "s:", ";", to),
+        Json::Bytes(bytes) => string(bytes, "s:", ";", to),
+        Json::Raw(_) => serialize(&document.to_value().into(), to),
+        Json::Array(items) => {
+            to.extend(format!("a:{}:{{", items.len()).bytes());
+            for (index, item) in items.iter().enumerate() {
+                to.extend(format!("i:{index};").bytes());
+                serialize(item, to);
+            }
+            to.push(b'}');
+        }
+        Json::Object(members) => object(members, to),
+    }
+}
+
+fn object(members: &[(impl AsRef<str>, Json<'_>)], to: &mut Vec<u8>) {
+    let (class, members) = match members.split_first() {
+        Some(((name, Json::String(class)), rest)) if name.as_ref() == CLASS => (Some(class), rest),
+        _ => (None, members),
+    };
+    match class {
+        Some(class) => string(class.as_bytes(), "O:", ":", to),
+        None => to.extend(b"a:"),
+    }
+    to.extend(format!("{}:{{", members.len()).bytes());
+    for (name, value) in members {
+        let name = name.as_ref();
+        match class {
+            None if is_index(name) => to.extend(format!("i:{name};").bytes()),
+            _ => string(name.as_bytes(), "s:", ";", to),
+        }
+        serialize(value, to);
+    }
+    to.push(b'}');
+}
+
+/// True for a key that PHP keeps as a number: a whole one, written as PHP writes it.
+fn is_index(name: &str) -> bool {
+    name.parse::<i64>().is_ok_and(|number| number.to_string() == name)
+}
+
+fn string(bytes: &[u8], kind: &str, end: &str, to: &mut Vec<u8>) {
+    to.extend(format!("{kind}{}:\"", bytes.len()).bytes());
+    to.extend(bytes);
+    to.extend(b"\"");
+    to.extend(end.bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::record::packed;
+
+    fn documents() -> impl Strategy<Value = Json<'static>> {
+        let number = prop_oneof![any::<i64>().prop_map(|n| n.to_string()), any::<u64>().prop_map(|n| n.to_string())];
+        let leaf = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::Bool),
+            number.prop_map(|text| Json::Number(text.into())),
+            any::<String>().prop_map(|text| Json::String(text.into())),
+            prop::collection::vec(any::<u8>(), 0..300).prop_map(|bytes| Json::Bytes(bytes.into())),
+        ];
+        leaf.prop_recursive(3, 40, 20, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..20).prop_map(Json::Array),
+                prop::collection::btree_map("[a-z]{1,40}", inner, 0..20).prop_map(|members| Json::Object(
+                    members.into_iter().map(|(name, value)| (name.into(), value)).collect()
+                )),
+            ]
+        })
+    }
+
+    /// What Python's `msgpack` writes of the same.
+    #[test]
+    fn messagepack_is_as_short_as_it_can_be() {
+        let document = serde_json::json!([201, -7, 1.5, "Content-Type", { "a": null, "b": [true] }]);
+        let bytes = b"\x95\xcc\xc9\xf9\xcb\x3f\xf8\0\0\0\0\0\0\xacContent-Type\x82\xa1a\xc0\xa1b\x91\xc3";
+        assert_eq!(msgpack(&document.into()).unwrap(), bytes);
+    }
+
+    proptest! {
+        #[test]
+        fn messagepack_that_is_written_is_read_back(document in documents()) {
+            let bytes = msgpack(&document).unwrap();
+            prop_assert_eq!(packed::msgpack(&bytes, true).unwrap(), document);
+        }
+    }
+}
