@@ -30,7 +30,11 @@ pub fn of_lock(
             Some(holder) if *meant(given, Some(holder)) == *holder => Ok(holder.to_vec()),
             Some(holder) => Err(Stop::new(
                 Exit::No,
-                format!("the lock is {}'s, not {}'s; nothing was done", escape::text(holder), escape::text(given.as_bytes())),
+                format!(
+                    "the lock is {}'s, not {}'s; nothing was done",
+                    escape::text(holder),
+                    escape::text(given.as_bytes())
+                ),
             )
             .into()),
             None => Err(no_owners(record).into()),

@@ -57,7 +57,8 @@ pub(crate) async fn try_steps(schema: &Schema, connection: &mut Connection) -> R
             put_there(schema, &state, connection).await?;
             // Whoever begins is another worker than the one that holds the lock.
             let owner = if name == "begin" { NEXT } else { OWNER };
-            let strayed = play(name, step, &state, &Request { owner: owner.as_bytes(), ..request.clone() }, connection).await?;
+            let strayed =
+                play(name, step, &state, &Request { owner: owner.as_bytes(), ..request.clone() }, connection).await?;
             let is_new =
                 |strayed: &Strayed| !found.iter().any(|known| (known.step, known.call) == (strayed.step, strayed.call));
             found.extend(strayed.filter(is_new));

@@ -6,6 +6,7 @@
 mod support;
 
 mod by_hand;
+mod completing;
 mod detecting;
 mod libraries;
 mod meeting;

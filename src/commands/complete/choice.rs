@@ -83,8 +83,10 @@ impl Choice {
 fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), Stop> {
     manual::unread_result(record, request).map_or(Ok(()), |why| {
         let (key, name) = (escape::text(&record.key), &record.schema.name);
-        Err(Stop::usage(format!("{key}: what {name} writes here is not read back as a result: {why}; nothing was done"))
-            .hint("quotes and backslashes in the key, the owner or the fingerprint cannot stand in its result as they are"))
+        Err(Stop::usage(format!(
+            "{key}: what {name} writes here is not read back as a result: {why}; nothing was done"
+        ))
+        .hint("quotes and backslashes in the key, the owner or the fingerprint cannot stand in its result as they are"))
     })
 }
 
@@ -135,7 +137,13 @@ fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> 
             None if keeps && !is_the_locks => Err(Stop::usage(format!(
                 "{name} compares payloads: without the request's --fingerprint no retry would get the response"
             ))
-            .hint("give what the service makes of the request and compares, or --fingerprint '' where it makes none")),
+            .hint(match &record.schema.write.fingerprint_is {
+                Some(what) => format!("--fingerprint is {what}"),
+                None => {
+                    "give what the service makes of the request and compares, or --fingerprint '' where it makes none"
+                        .to_owned()
+                }
+            })),
             stored => Ok(stored.unwrap_or_default().to_owned()),
         },
     }

@@ -37,7 +37,9 @@ pub(crate) fn encode(opening: &Opening, text: Vec<u8>, bytes_at: &[String]) -> R
 fn put_bytes(document: &mut Json<'static>, path: &str) -> Result<(), String> {
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => STANDARD.decode(&*text).map_err(|why| format!("`{path}` is no base64: {why}"))?,
-        _ => return Err(format!("`{path}` is no text that stands for bytes")),
+        // A lock has no body.
+        None => return Ok(()),
+        Some(_) => return Err(format!("`{path}` is no text that stands for bytes")),
     };
     document.put(path, Json::Bytes(bytes.into()));
     Ok(())
@@ -47,6 +49,8 @@ fn pack(document: &Json<'_>, pipeline: &Pipeline) -> Result<Vec<u8>, String> {
     let bytes = match (pipeline.encoding, document) {
         (Encoding::Msgpack, _) => packed::to_msgpack(document)?,
         (Encoding::Php, _) => packed::to_php(document),
+        // A text is taken for a document that is written already.
+        (Encoding::Json, Json::String(text)) => text.as_bytes().to_vec(),
         (Encoding::Json, _) => document.to_value().to_string().into_bytes(),
         (Encoding::Text, Json::String(text)) => text.as_bytes().to_vec(),
         (Encoding::Text, Json::Bytes(bytes)) => bytes.to_vec(),

@@ -222,9 +222,14 @@ mod tests {
         assert_eq!(parse(&["cbor"]).unwrap(), ["cbor"]);
         let wrapped = ["prefix=v=1", "suffix=:1", "zlib", "msgpack"];
         assert_eq!(parse(&wrapped).unwrap(), wrapped);
-        for (words, at) in
-            [(&[][..], 0), (&["json", "gzip"], 0), (&["gzip", "lz4"], 1), (&["gzip", "lz4", "json"], 1), (&["hash"], 0), (&["suffix="], 0)]
-        {
+        for (words, at) in [
+            (&[][..], 0),
+            (&["json", "gzip"], 0),
+            (&["gzip", "lz4"], 1),
+            (&["gzip", "lz4", "json"], 1),
+            (&["hash"], 0),
+            (&["suffix="], 0),
+        ] {
             assert_eq!(parse(words).unwrap_err().0, at, "{words:?}");
         }
     }

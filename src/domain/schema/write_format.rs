@@ -29,6 +29,8 @@ pub struct WriteFormat {
     /// Go's JSON writes `<`, `>` and `&` as `\u003c` and so on.
     #[serde(default)]
     pub(crate) escape_html: bool,
+    /// What the fingerprint is, for people: what to give where the lock does not tell.
+    pub(crate) fingerprint_is: Option<String>,
     /// Pointers to texts that stand for bytes, as base64: where a format tells bytes from text.
     #[serde(default)]
     pub(crate) bytes_at: Vec<String>,

@@ -44,6 +44,7 @@ pub fn schema(schema: &Schema) -> Value {
             "no_body": schema.write.no_body,
             "header_names": schema.write.header_names.as_str(),
             "escape_html": schema.write.escape_html,
+            "fingerprint_is": schema.write.fingerprint_is,
             "bytes_at": schema.write.bytes_at,
         },
         "begin": schema.begin.as_ref().map(|begin| step(schema, begin)),

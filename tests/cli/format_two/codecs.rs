@@ -139,10 +139,7 @@ fn a_bomb_is_unreadable_and_left_alone() {
 #[test]
 fn what_another_language_pickled_is_shown_and_never_decoded() {
     let server = Server::start();
-    let php = br#"O:56:"Square1\LaravelIdempotency\Providers\CachedResponseValue":2:{s:4:"body";s:2:"{}";s:6:"status";i:201;}"#;
-    for (encoding, value) in
-        [("php", &php[..]), ("pickle", b"\x80\x04\x95\x0b\x00\x1b[31m."), ("marshal", b"\x04\x08[\x07i")]
-    {
+    for (encoding, value) in [("pickle", &b"\x80\x04\x95\x0b\x00\x1b[31m."[..]), ("marshal", b"\x04\x08[\x07i")] {
         let form = format!(
             "[[value]]\nname = \"stored\"\nat = \"record\"\nencoding = \"{encoding}\"\nstate = \"completed\"\nfields = {{ body = \"\" }}\n"
         );
@@ -154,4 +151,30 @@ fn what_another_language_pickled_is_shown_and_never_decoded() {
     let shown = server.idemctl(&["inspect", "a", "--schema", "pickle"]).exits(0);
     let shown = shown.shows("Python pickle, shown as its bytes").shows("80 04 95 0b");
     assert!(!shown.text().contains('\u{1b}'), "{}", shown.all());
+}
+
+/// Rule: an object that PHP serialized is its properties, and its class is told as a field.
+#[test]
+fn what_php_serialized_is_read() {
+    let server = Server::start();
+    let form = r#"
+[[value]]
+name = "stored"
+at = "record"
+encoding = "php"
+where = { "/__class" = 'App\\Reply' }
+state = "completed"
+fields = { status = "/code", body = "/body" }
+"#;
+    describe(&server, "php", "record = \"php:{key}\"", &form.replace("\\\\", "\\"));
+    server.set(
+        "php:a",
+        r#"O:9:"App\Reply":2:{s:4:"body";s:2:"{}";s:7:"%*%code";i:201;}"#.replace('%', "\0"),
+        3_000_000,
+    );
+    server.set("php:other-class", r#"O:9:"App\Other":1:{s:4:"body";s:2:"{}";}"#, 3_000_000);
+    server.set("php:cut", r#"O:9:"App\Reply":2:{s:4:"body";s:2:"{}";"#, 3_000_000);
+    assert_eq!(listed(&server, "php"), are(&[("a", "completed"), ("cut", "unreadable")]));
+    let record = inspected(&server, "php", "a");
+    assert_eq!((&record["response"]["status"], &record["response"]["body"]), (&201.into(), &"{}".into()));
 }

@@ -31,7 +31,10 @@ replies = [
 /// Describes a library in the schema folder of this server's home: the lines of `[keys]`, then the forms.
 pub fn describe(server: &Server, name: &str, keys: &str, values: &str) {
     let (lock, result) = if keys.contains("record =") { ("record", "record") } else { ("lock", "result") };
-    let steps = STEPS.replace("REPLAYS", if values.contains("name = \"done\"") { REPLAYS } else { "" });
+    // What is packed takes more to write than a state.
+    let is_packed = ["decode", "\"php\"", "\"msgpack\""].iter().any(|word| values.contains(word));
+    let steps = if is_packed { "" } else { STEPS };
+    let steps = steps.replace("REPLAYS", if values.contains("name = \"done\"") { REPLAYS } else { "" });
     let steps = steps.replace("lock_or_record", lock).replace("result_or_record", result);
     let head = format!("format = 2\nname = \"{name}\"\n[keys]\n{keys}\n[ttl]\nlock = \"1m\"\nresult = \"1h\"\n");
     server.describe(name, &[("schema.toml", &format!("{head}{values}{steps}"))]);

@@ -126,7 +126,10 @@ mod tests {
         for (codec, good) in [(Codec::Gzip, gzip(TEXT)), (Codec::Zlib, zlib(TEXT)), (Codec::Brotli, brotli)] {
             for cut in [0, 1, good.len() / 2, good.len() - 1] {
                 assert!(opened(from_ref(&codec), &good[..cut], true).is_err(), "{codec:?} {cut}");
-                assert!(opened(from_ref(&codec), &good[..cut], false).is_ok_and(|(_, whole)| !whole), "{codec:?} {cut}");
+                assert!(
+                    opened(from_ref(&codec), &good[..cut], false).is_ok_and(|(_, whole)| !whole),
+                    "{codec:?} {cut}"
+                );
             }
             assert!(opened(from_ref(&codec), b"\xff\xfe plain text", true).is_err(), "{codec:?}");
         }

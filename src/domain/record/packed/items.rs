@@ -105,7 +105,11 @@ impl<'a> Reader<'a> {
             self.rest = rest;
             return Ok(());
         }
-        if wanted.starts_with(self.rest) { Err(Stop::Cut) } else { odd(format!("`{}` is missing", wanted.escape_ascii())) }
+        if wanted.starts_with(self.rest) {
+            Err(Stop::Cut)
+        } else {
+            odd(format!("`{}` is missing", wanted.escape_ascii()))
+        }
     }
 
     pub(super) fn text(&mut self, length: u64) -> Json<'a> {

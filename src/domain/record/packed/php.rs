@@ -232,7 +232,18 @@ mod tests {
 
     #[test]
     fn damage_is_refused() {
-        for bytes in [&b"b:2;"[..], b"i:x;", b"s:3:\"ab\";", b"s:2:ab;", b"a:1:{i:0;i:1;", b"N;N;", b"x:1;", b"", b"{}", b"O:1:\"A\";"] {
+        for bytes in [
+            &b"b:2;"[..],
+            b"i:x;",
+            b"s:3:\"ab\";",
+            b"s:2:ab;",
+            b"a:1:{i:0;i:1;",
+            b"N;N;",
+            b"x:1;",
+            b"",
+            b"{}",
+            b"O:1:\"A\";",
+        ] {
             assert!(parse(bytes, true).is_err(), "{}", bytes.escape_ascii());
         }
         let deep = [b"a:1:{i:0;".repeat(200), b"N;".to_vec(), b"}".repeat(200)].concat();

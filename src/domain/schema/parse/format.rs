@@ -34,8 +34,13 @@ fn says_all(raw: &RawSchema) -> Checked<()> {
     {
         return wrong(format!("`{newer}` is of format 2: write `format = 2`")).at(name).at("write");
     }
-    if write.is_some_and(|write| !write.bytes_at.is_empty()) {
-        return wrong("`bytes_at` is of format 2: write `format = 2`").at("bytes_at").at("write");
+    for (name, is_said) in [
+        ("bytes_at", write.is_some_and(|write| !write.bytes_at.is_empty())),
+        ("fingerprint_is", write.is_some_and(|write| write.fingerprint_is.is_some())),
+    ] {
+        if is_said {
+            return wrong(format!("`{name}` is of format 2: write `format = 2`")).at(name).at("write");
+        }
     }
     is_there("begin", raw.begin.is_some())?;
     is_there("complete", raw.complete.is_some())?;

@@ -1,0 +1,167 @@
+//! `idemctl complete` for libraries whose results are packed: what stands in Redis then is what the library itself would have
+//! stored, as the library's own decoder reads it.
+
+use std::io::Read as _;
+
+use flate2::read::ZlibDecoder;
+use serde_json::{Value, json};
+
+use crate::support::{Run, Runs, Server};
+
+const RESPONSE: [&str; 7] =
+    ["--status", "201", "--header", "Content-Type: application/json", "--body", r#"{"id":1}"#, "--yes"];
+
+fn complete(server: &Server, key: &str, schema: &str, more: &[&str]) -> Run {
+    server.idemctl(&[&["complete", key, "--schema", schema], more, &RESPONSE].concat())
+}
+
+fn inflated(bytes: &[u8]) -> Vec<u8> {
+    let mut inflated = Vec::new();
+    ZlibDecoder::new(bytes).read_to_end(&mut inflated).unwrap();
+    inflated
+}
+
+/// The lock's 32 random bytes, which no terminal takes.
+const TOKEN: &[u8] = b"\x3e\xbe\x88\x16gQ\xd6\x7f\x98|^:{\xc9\xb1\x89\x81'\xc0G\xeap\x82P\xb4h\x08\xad\x81\xdf\x18\xbf";
+
+/// Rule: an owner that is no text is named by what `inspect` shows of it, and by no other text.
+#[test]
+fn idempo_finds_its_own_message_pack_compressed_with_its_version_behind() {
+    let server = Server::start();
+    server.set("idempo:lock:k", TOKEN, 200_000);
+    complete(&server, "k", "idempo", &[]).exits(2).says("idempo lets only the lock's owner do this");
+    complete(&server, "k", "idempo", &["--owner", "somebody"]).exits(1).says("idempo answers stale: refused");
+    let record = server.idemctl(&["inspect", "k", "--schema", "idempo"]).exits(0);
+    let line = record.text();
+    let owner = line.lines().find_map(|line| line.trim().strip_prefix("Owner")).unwrap().trim().to_owned();
+    complete(&server, "k", "idempo", &["--owner", &owner])
+        .exits(0)
+        .says("The service's own steps did so on a private server.")
+        .says("If a worker is still at it, it is refused when it ends.");
+    let stored = server.get("idempo:response:k").unwrap();
+    let packed = stored.strip_suffix(b":1").expect("the version that idempo asks for");
+    // As Ruby's MessagePack packs [201, {…}, ["…"]].
+    assert_eq!(inflated(packed), b"\x93\xcc\xc9\x81\xaccontent-type\xb0application/json\x91\xa8{\"id\":1}");
+    assert_eq!(server.keys(), ["idempo:response:k"], "the lock is released");
+}
+
+#[test]
+fn fiber_finds_its_own_message_pack_and_a_body_of_any_bytes() {
+    let server = Server::start();
+    let key = "00000000-0000-0000-0000-000000000003";
+    complete(&server, key, "gofiber", &["--create"]).exits(0).shows("absent");
+    let stored = b"\x83\xa2hs\x81\xacContent-Type\x91\xb0application/json\xa1b\xc4\x08{\"id\":1}\xa2sc\xcc\xc9";
+    assert_eq!(server.get(key).unwrap(), stored);
+
+    let body = server.folder().join("body");
+    std::fs::write(&body, b"a\xff\0").unwrap();
+    let body = format!("@{}", body.display());
+    let words = ["complete", key, "--schema", "gofiber", "--status", "200", "--body", &body, "--replace", "--yes"];
+    server.idemctl(&words).exits(0);
+    assert_eq!(server.get(key).unwrap(), b"\x83\xa2hs\x80\xa1b\xc4\x03a\xff\0\xa2sc\xcc\xc8");
+}
+
+/// What PHP 8.2 serializes of the object that the library stores.
+const OBJECT: &str = r#"O:56:"Square1\LaravelIdempotency\Providers\CachedResponseValue":5:{s:4:"body";s:8:"{"id":1}";s:6:"status";i:201;s:7:"headers";a:1:{s:12:"content-type";a:1:{i:0;s:16:"application/json";}}s:4:"path";s:7:"api/pay";s:11:"originalKey";s:5:"key-1";}"#;
+
+/// Rule: without the path that the library compares no retry would get the response, and a path that breaks the result is refused.
+#[test]
+fn laravel_finds_its_own_object_with_the_path_that_it_compares() {
+    let server = Server::start();
+    let (lock, result) = (
+        "laravel_database_laravel_cache_:lock:idempotency:42:key-1",
+        "laravel_database_laravel_cache_:idempotency:42:key-1",
+    );
+    server.put(lock, "Zk3uJ9aQw1XyBv7T");
+    let complete = |more: &[&str]| complete(&server, "42:key-1", "laravel-square1", more);
+    complete(&[]).exits(2).says("without the request's --fingerprint").says("the request's path");
+    complete(&["--fingerprint", "a\"b"]).exits(2).says("is not read back as a result").says("nothing was done");
+    assert_eq!(server.keys(), [lock]);
+    complete(&["--fingerprint", "api/pay"]).exits(0).says("The service's own steps did so on a private server.");
+    assert_eq!(String::from_utf8(server.get(result).unwrap()).unwrap(), OBJECT);
+    assert_eq!(server.keys(), [result], "the lock is released");
+}
+
+/// A record of one's own: MessagePack in gzip, with a text in front, a field in base64, and fields that no form names.
+const OWN: &str = r#"format = 2
+name = "own"
+keys = { record = "own:{tenant}:{key}" }
+ttl = { lock = "5m", result = "24h" }
+
+[[value]]
+name = "running"
+decode = ["prefix=v1|", "gzip", "msgpack"]
+where = { "/s" = 0 }
+state = "in-progress"
+
+[[value]]
+name = "done"
+decode = ["prefix=v1|", "gzip", "msgpack"]
+decode_at = { "/r" = ["base64", "json"] }
+where = { "/s" = 1 }
+has = ["/r"]
+state = "completed"
+fields = { status = "/r/status", body = "/r/body" }
+
+[write]
+lock_value = '{"s":0,"k":"{client_key}"}'
+result_value = '{"s":1,"k":"{client_key}","raw":"{body_base64}","r":{"status":{status},"body":{body_text}}{kept}}'
+bytes_at = ["/raw"]
+
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { record = "absent" } },
+  { nil = true, means = "next" },
+]
+
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { value = "done", means = "replay", when = { record = "done" } },
+  { value = "running", means = "conflict", when = { record = "running" } },
+]
+
+[[complete.call]]
+command = ["SET", "{record}", "{result_value}", "EX", "{result_ttl}"]
+replies = [{ word = "OK", means = "stored", when = {} }]
+"#;
+
+#[test]
+fn a_form_of_ones_own_is_packed_as_it_is_opened_and_keeps_what_it_does_not_name() {
+    let server = Server::start();
+    server.describe("own", &[("schema.toml", OWN)]);
+    server.idemctl(&["begin", "shop:a", "--schema", "own", "--yes"]).exits(0);
+    let inspected = || -> Value {
+        server.idemctl(&["inspect", "shop:a", "--schema", "own", "-o", "json"]).exits(0).json()["records"][0].clone()
+    };
+    assert_eq!(inspected()["state"], "in-progress");
+    let lock = server.get("own:shop:a").unwrap();
+    assert!(lock.starts_with(b"v1|\x1f\x8b"), "{}", lock.escape_ascii());
+
+    // {"s":0,"k":"a","trace":7}, as another release of the service may write it.
+    let mut longer = flate2::write::GzEncoder::new(b"v1|".to_vec(), flate2::Compression::default());
+    std::io::Write::write_all(&mut longer, b"\x83\xa1s\x00\xa1k\xa1a\xa5trace\x07").unwrap();
+    server.set("own:shop:a", longer.finish().unwrap(), 200_000);
+    server.idemctl(&["complete", "shop:a", "--schema", "own", "--status", "201", "--body", "hi", "--yes"]).exits(0);
+    let stored = server.get("own:shop:a").unwrap();
+    let mut packed = Vec::new();
+    flate2::read::GzDecoder::new(&stored[3..]).read_to_end(&mut packed).unwrap();
+    let r = br#"eyJzdGF0dXMiOjIwMSwiYm9keSI6ImhpIn0="#;
+    let wanted = [b"\x85\xa1s\x01\xa1k\xa1a\xa3raw\xc4\x02hi\xa1r\xd9\x24", &r[..], b"\xa5trace\x07"].concat();
+    assert_eq!(packed, wanted, "{}", packed.escape_ascii());
+    let record = inspected();
+    assert_eq!((&record["state"], &record["response"]["status"]), (&json!("completed"), &json!(201)));
+    assert_eq!(record["response"]["body"], "hi");
+}
+
+/// Rule: what idemctl cannot write is refused by its name, and nothing is done.
+#[test]
+fn what_is_read_and_not_written_is_refused() {
+    let server = Server::start();
+    let toml = OWN.replace("\"gzip\", \"msgpack\"", "\"brotli\", \"msgpack\"");
+    server.describe("own", &[("schema.toml", &toml)]);
+    let words = ["complete", "shop:a", "--schema", "own", "--status", "201", "--body", "", "--create", "--yes"];
+    server.idemctl(&words).exits(2).says("in a form that idemctl reads and does not write");
+    assert_eq!(server.size(), 0);
+}
