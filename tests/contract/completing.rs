@@ -6,7 +6,7 @@ use std::io::Read as _;
 use flate2::read::ZlibDecoder;
 use serde_json::{Value, json};
 
-use crate::support::{Run, Runs, Server};
+use crate::support::{Run, Server};
 
 const RESPONSE: [&str; 7] =
     ["--status", "201", "--header", "Content-Type: application/json", "--body", r#"{"id":1}"#, "--yes"];
