@@ -134,7 +134,11 @@ const DIFFERS: &[(&str, &str, &str)] = &[
     ("express-idempotency", "empty", "another program's empty text, which the library takes for nothing"),
     ("node-idempotency", "empty", "another program's empty text, which the library takes for nothing"),
     ("hono-idempotency", "empty", "another program's empty text, which the library takes for nothing"),
-    ("hono-idempotency", "not-json", "another program's text, which the library takes for nothing until SET NX finds the key"),
+    (
+        "hono-idempotency",
+        "not-json",
+        "another program's text, which the library takes for nothing until SET NX finds the key",
+    ),
     (
         "node-idempotency",
         "unknown-status",
