@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::domain::record::{Identity, Observation, Record, age, locate};
+use crate::domain::record::{Content, Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Request, StepReply};
 use crate::exit::{Exit, Stop};
@@ -22,7 +22,7 @@ pub struct ManualStep<'a> {
     /// What the step's placeholders stand for.
     pub request: Request<'a>,
     /// The value of a lock that is taken for the step, at the moment of the step's first call.
-    pub hold: Option<Vec<u8>>,
+    pub hold: Option<Content>,
     /// The role of the Redis key that the audit log names.
     pub role: usize,
     pub question: &'static str,
@@ -57,10 +57,11 @@ impl ManualStep<'_> {
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<StepResult> {
         let mut seen = self.report.record.seen.clone();
+        let hashes = self.report.record.schema.hashes();
         let mut before_hold = None;
         for (index, call) in self.step.calls.iter().enumerate() {
             let hold = self.hold().filter(|_| index == 0);
-            let guard = writer.call(&seen, hold.as_ref(), self.request.words(call)).await;
+            let guard = writer.call(&seen, hold.as_ref(), self.request.words(call), &hashes).await;
             let (reply, before, after) = match guard.map_err(|error| self.in_between(error.into(), index, &seen))? {
                 StepOutcome::Made { reply, before, after } => (reply, before, after),
                 StepOutcome::Changed => return Err(self.in_between(changed().into(), index, &seen)),

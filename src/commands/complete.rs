@@ -16,7 +16,7 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::{Response, age};
+use crate::domain::record::{Content, Response, age};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::{Answer, Request};
 use crate::exit::{Exit, Stop};
@@ -93,11 +93,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut report = Report {
         name: "complete",
         record: &record,
-        predicted: manual::predict_complete(&record, &choice.owner, hold.as_deref()),
+        predicted: manual::predict_complete(&record, &choice.owner, hold.as_ref()),
         owner: Some(&choice.owner[..]).filter(|owner| !owner.is_empty()),
         tried: None,
     };
-    let tried = try_ahead(context, &report, step, &request, hold.as_deref()).await?;
+    let tried = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
     report.tried = tried.answer();
     if given.looks_like_broken_json() {
         context.ui.warning("the body begins as JSON does and is not JSON");
@@ -139,7 +139,7 @@ async fn try_ahead(
     report: &Report<'_>,
     step: &Step,
     request: &Request<'_>,
-    hold: Option<&[u8]>,
+    hold: Option<&Content>,
 ) -> Result<Tried> {
     if report.predicted != Meaning::Stored {
         return Ok(Tried::NotNeeded);

@@ -6,7 +6,7 @@ use crate::domain::record::{Content, Expiry, Record, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Request, StepReply};
 use crate::sim::simulate::Servers;
-use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
+use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack, set_words};
 
 /// What a request gets that comes after the completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) async fn rehearse(
     record: &Record,
     complete: &Step,
     request: &Request<'_>,
-    hold: Option<&[u8]>,
+    hold: Option<&Content>,
     servers: &Servers,
 ) -> Result<Option<Rehearsed>, NotRehearsed> {
     let Some(begin) = &record.schema.begin else { return Ok(None) };
@@ -53,10 +53,9 @@ pub(crate) async fn rehearse(
 }
 
 /// Puts what was seen at the record's Redis keys there, and the lock that is taken for the step.
-async fn put_there(record: &Record, hold: Option<&[u8]>, connection: &mut Connection) -> Result<(), StoreError> {
+async fn put_there(record: &Record, hold: Option<&Content>, connection: &mut Connection) -> Result<(), StoreError> {
     for key in &record.seen.keys {
-        let Content::Text { head, .. } = &key.content else { continue };
-        set(&key.redis_key, head, key.expiry, connection).await?;
+        set(&key.redis_key, &key.content, key.expiry, connection).await?;
     }
     if let Some(lock) = hold {
         let lives = record.schema.ttl(TtlOf::Lock).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
@@ -65,13 +64,18 @@ async fn put_there(record: &Record, hold: Option<&[u8]>, connection: &mut Connec
     Ok(())
 }
 
-async fn set(redis_key: &[u8], value: &[u8], expiry: Expiry, connection: &mut Connection) -> Result<(), StoreError> {
-    let mut words = vec![b"SET".to_vec(), redis_key.to_vec(), value.to_vec()];
-    if let Expiry::In(ms) = expiry {
-        // What is about to end shall not end in between.
-        words.extend([b"PX".to_vec(), ms.max(60_000).to_string().into_bytes()]);
+async fn set(
+    redis_key: &[u8],
+    content: &Content,
+    expiry: Expiry,
+    connection: &mut Connection,
+) -> Result<(), StoreError> {
+    // What is about to end shall not end in between.
+    let lives = expiry.millis().map(|ms| ms.max(60_000));
+    for words in set_words(redis_key, content, lives) {
+        connection.ask(&pack(words)).await?;
     }
-    connection.ask(&pack(words)).await.map(|_| ())
+    Ok(())
 }
 
 /// Makes a step's calls until a reply decides; `None` where none that the schema knows does.

@@ -161,7 +161,8 @@ impl<'a> Service<'a> {
     }
 
     fn call(&self, call: &'a Call, request: &Request) -> Prepared<'a> {
-        let words = |templates: &'a [_]| templates.iter().map(|template| request.word(template)).collect::<Vec<_>>();
+        let words =
+            |templates: &'a [_]| templates.iter().flat_map(|template| request.spread(template)).collect::<Vec<_>>();
         match &call.action {
             Action::Command(command) => Prepared {
                 fingerprint: request.fingerprint.to_owned(),

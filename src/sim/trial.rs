@@ -6,7 +6,7 @@ use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::step::next_request::foreseen;
 use crate::domain::step::{Request, StepReply};
 use crate::sim::service::words;
-use crate::store::{Connection, StoreError, pack};
+use crate::store::{Connection, StoreError, pack, set_words};
 
 /// Longer than a trial takes.
 const LIVES_MS: u64 = 60_000;
@@ -86,14 +86,14 @@ fn things(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<Thing> {
     let write = &schema.write;
     let mut things = vec![own("nothing", Content::Absent)];
     if role == schema.lock_role() && write.lock_value.is_some() {
-        things.push(own("a lock", Content::text(request.lock_value())));
+        things.push(own("a lock", request.lock()));
     }
     if role == schema.result_role() && write.result_value.is_some() {
-        things.push(own("a result", Content::text(request.result_value())));
+        things.push(own("a result", request.result_over_lock()));
     }
     if role == schema.result_role() && write.failed_value.is_some() {
-        let failed = Request { error: Some("declined"), ..request.clone() }.result_value();
-        things.push(own("a failed result", Content::text(failed)));
+        let failed = Request { error: Some("declined"), ..request.clone() }.result();
+        things.push(own("a failed result", failed));
     }
     things.push(other("a hash of nobody's fields", Content::Other("hash".to_owned())));
     things
@@ -102,16 +102,13 @@ fn things(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<Thing> {
 async fn put_there(schema: &Schema, state: &[Thing], connection: &mut Connection) -> Result<(), StoreError> {
     for (redis_key, thing) in schema.redis_keys(KEY).iter().zip(state) {
         connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
-        let lives = LIVES_MS.to_string();
-        match &thing.content {
-            Content::Absent => continue,
-            Content::Text { head, .. } => {
-                connection.ask(&pack([b"SET", &redis_key[..], head, b"PX", lives.as_bytes()])).await?
-            }
-            Content::Hash(_) | Content::Other(_) => {
-                connection.ask(&pack([b"HSET", &redis_key[..], b"a", b"b"])).await?
-            }
+        let content = match &thing.content {
+            Content::Other(_) => Content::hash([b"a".to_vec(), b"b".to_vec()]),
+            known => known.clone(),
         };
+        for words in set_words(redis_key, &content, Some(LIVES_MS)) {
+            connection.ask(&pack(words)).await?;
+        }
     }
     Ok(())
 }

@@ -108,7 +108,8 @@ fn constant_word(word: &str) -> String {
         return format!("SIZE{end}");
     }
     let parts = bare.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric());
-    parts.map(constant_part).collect()
+    // A busy machine spreads what was one number over a range.
+    parts.map(constant_part).collect::<String>().replace("0–0", "0")
 }
 
 /// A part of a word: `ID` for an identifier in hexadecimal digits, `0` for a number.

@@ -8,6 +8,7 @@ mod support;
 mod by_hand;
 mod completing;
 mod detecting;
+mod hashes;
 mod libraries;
 mod meeting;
 mod reading;

@@ -65,7 +65,7 @@ fn the_readme_explains_all_that_a_schema_may_say() {
     let files = ["raw", "conduct", "forms", "opening", "role", "steps", "write_format"];
     let raw: BTreeSet<_> =
         files.iter().flat_map(|name| accepted(&file(&format!("src/domain/schema/{name}.rs")))).collect();
-    let places = placeholders(&file("src/domain/schema/value_template.rs"));
+    let places = placeholders(&file("src/domain/schema/place.rs"));
     assert!(raw.len() > 60 && places.len() > 15, "{} names, {} placeholders", raw.len(), places.len());
     let named = named(&file("lua/README.md"));
     let missing: Vec<_> = raw.union(&places).filter(|name| !named.contains(*name)).collect();

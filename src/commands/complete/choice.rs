@@ -71,7 +71,7 @@ impl Choice {
     }
 
     /// The value of the lock to take for the step, where there is no lock and the step wants one.
-    pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, Stop> {
+    pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Content>, Stop> {
         match self.completion {
             Completion::OfLock => Ok(None),
             _ => manual::hold(record, request).map_err(|why| Stop::usage(format!("{}: {why}", record.schema.name))),

@@ -66,7 +66,7 @@ pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Complet
 ///
 /// # Errors
 /// Why no lock of this request would let the step store.
-pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<u8>>, String> {
+pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
     let schema = &record.schema;
     let stores = |readings: &[Reading]| {
         let foreseen = schema.complete.as_ref().and_then(|step| foreseen(step, readings, false));
@@ -76,9 +76,9 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Vec<
     if !checks_owner && stores(&record.readings) {
         return Ok(None);
     }
-    let lock = request.lock_value();
+    let lock = request.lock();
     let mut readings = record.readings.clone();
-    readings[schema.lock_role()] = decode::read(schema, schema.lock_role(), &Content::text(lock.clone()));
+    readings[schema.lock_role()] = decode::read(schema, schema.lock_role(), &lock);
     let held = readings[schema.lock_role()].decoded();
     let Some(held) = held.filter(|held| schema.values[held.case].state == State::InProgress) else {
         return Err(
@@ -114,7 +114,7 @@ mod tests {
     fn held(record: &Record, owner: &str) -> Result<Option<String>, String> {
         let response = Response { status: Some(201), ..Response::default() };
         let request = Request::new(&record.schema, b"k", owner, &response);
-        hold(record, &request).map(|lock| lock.map(|lock| String::from_utf8(lock).unwrap()))
+        hold(record, &request).map(|lock| lock.map(|_| String::from_utf8(request.lock_value()).unwrap()))
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String>
         return Vec::new();
     }
     let before = &record.seen.keys[role].content;
-    let result = Content::text(request.result_value());
+    let result = request.result_over(before);
     let old = document(schema, before).unwrap_or(Json::Null);
     let after = document(schema, &result).unwrap_or(Json::Null);
     let told = unknown_fields(schema, before);
@@ -46,7 +46,7 @@ pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<St
     if !schema.sends_result_value() {
         return None;
     }
-    match decode::read(schema, schema.result_role(), &Content::text(request.result_value())) {
+    match decode::read(schema, schema.result_role(), &request.result()) {
         Reading::Value(value) if schema.values[value.case].state != State::Completed => {
             Some(format!("it would be `{}`", schema.values[value.case].name))
         }

@@ -1,7 +1,7 @@
 //! What became of a step whose reply was lost, as far as the record tells. `None` where the record does not tell: a slow
 //! server may still execute the step.
 
-use crate::domain::record::{Content, Decoded, Expiry, Record, decode};
+use crate::domain::record::{Decoded, Expiry, Record, decode};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::Request;
 
@@ -15,7 +15,7 @@ pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &[u8]) -> Optio
 pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
     let role = now.schema.result_role();
     let (was, is) = (&before.seen.keys[role], &now.seen.keys[role]);
-    let sent = Content::text(request.result_value());
+    let sent = request.result_over(&was.content);
     let same = is.content == sent || {
         // A script may put the time in.
         let sent = decode::read(&now.schema, role, &sent);
@@ -45,7 +45,7 @@ fn says_the_same(sent: &Decoded, is: &Decoded) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Response;
+    use crate::domain::record::{Content, Response};
     use crate::domain::samples::{record, text};
 
     const SOON: Expiry = Expiry::In(9_000);

@@ -20,11 +20,11 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
 }
 
 /// What the complete step answers this owner, with the lock that it finds.
-pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&[u8]>) -> Meaning {
+pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Content>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
         let role = record.schema.lock_role();
-        readings[role] = decode::read(&record.schema, role, &Content::text(lock.to_vec()));
+        readings[role] = decode::read(&record.schema, role, lock);
     }
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
@@ -51,7 +51,7 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>) -> Record {
     let ttl = age::millis(schema.result_ttl).div_ceil(1_000).saturating_mul(1_000);
     let left = |(role, seen): (usize, &SeenKey)| {
         let is_result = role == schema.result_role();
-        let content = if is_result { Content::text(request.result_value()) } else { Content::Absent };
+        let content = if is_result { request.result_over(&seen.content) } else { Content::Absent };
         SeenKey::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
     };
     let keys: Vec<_> = record.seen.keys.iter().enumerate().map(left).collect();
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(predict_release(&reference_lock(), &step, b"w"), Meaning::Released);
         assert_eq!(predict_release(&reference_lock(), &step, b"v"), Meaning::Refused);
         let nothing = record("event-driven", &[(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))]);
-        assert_eq!(predict_complete(&nothing, b"w", Some(b"w")), Meaning::Stored);
+        assert_eq!(predict_complete(&nothing, b"w", Some(&Content::text(b"w".to_vec()))), Meaning::Stored);
         assert_eq!(predict_complete(&nothing, b"w", None), Meaning::Refused);
     }
 

@@ -1,5 +1,7 @@
 //! A value as a service stores the value: the text that `[write]` makes, packed in the way that the value's form is opened.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -18,8 +20,32 @@ pub(crate) fn encode(opening: &Opening, text: Vec<u8>, bytes_at: &[String]) -> R
     if stands_as_it_is && opening.inside.is_empty() && bytes_at.is_empty() {
         return wrap(&value.codecs, text);
     }
+    pack(&packed_inside(opening, &text, bytes_at)?, value)
+}
+
+/// The fields of a hash, names and values by turns: texts as they are, all else as JSON.
+///
+/// # Errors
+/// Why the text is no such hash, for people.
+pub(crate) fn encode_fields(opening: &Opening, text: &[u8], bytes_at: &[String]) -> Result<Vec<Vec<u8>>, String> {
+    let Json::Object(members) = packed_inside(opening, text, bytes_at)? else {
+        return Err("what is written is no JSON object, whose members are the fields of the hash".to_owned());
+    };
+    let field = |(name, value): (Cow<'_, str>, Json<'_>)| {
+        let value = match value {
+            Json::String(text) => text.into_owned().into_bytes(),
+            Json::Bytes(bytes) => bytes.into_owned(),
+            other => other.to_value().to_string().into_bytes(),
+        };
+        [name.into_owned().into_bytes(), value]
+    };
+    Ok(members.into_iter().flat_map(field).collect())
+}
+
+/// The document, in which what is packed within it is packed.
+fn packed_inside(opening: &Opening, text: &[u8], bytes_at: &[String]) -> Result<Json<'static>, String> {
     let tree: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|why| format!("what is written is not JSON: {why}"))?;
+        serde_json::from_slice(text).map_err(|why| format!("what is written is not JSON: {why}"))?;
     let mut document = Json::from(tree);
     for path in bytes_at {
         put_bytes(&mut document, path)?;
@@ -30,7 +56,7 @@ pub(crate) fn encode(opening: &Opening, text: Vec<u8>, bytes_at: &[String]) -> R
         let packed = pack(&field, pipeline)?;
         document.put(path, string(packed));
     }
-    pack(&document, value)
+    Ok(document)
 }
 
 /// Puts bytes in the place of the base64 that stands for them.

@@ -123,6 +123,11 @@ impl Hash {
         self.has_all() && self.fields.iter().all(Field::is_whole)
     }
 
+    /// Names and values by turns, as far as they were read.
+    pub(crate) fn into_words(self) -> Vec<Vec<u8>> {
+        self.fields.into_iter().flat_map(|field| [field.name, field.head]).collect()
+    }
+
     /// The bytes of names and values; `None` where not every field was looked at.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let all = self.fields.iter().map(|field| field.name.len() as u64 + field.length).sum();

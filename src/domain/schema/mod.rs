@@ -12,6 +12,7 @@ pub(crate) mod lua_check;
 pub(crate) mod model;
 pub(crate) mod opening;
 pub(crate) mod parse;
+mod place;
 pub(crate) mod prefix;
 pub(crate) mod raw;
 mod redis_keys;

@@ -138,22 +138,26 @@ impl Schema {
 
     /// What schema.toml lacks for records to be made up; `None` where nothing is missing.
     pub(crate) fn unwritten_because(&self) -> Option<String> {
-        self.read_only_because().or_else(|| lacks(&self.unwritten())).or_else(|| self.endless_because())
+        self.unstringy_because().or_else(|| lacks(&self.unwritten())).or_else(|| self.endless_because())
     }
 
     /// What schema.toml lacks for workers to play the service; `None` where nothing is missing.
     pub(crate) fn unplayable_because(&self) -> Option<String> {
         let steps = [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none())];
         let lacks = || lacks(&[&steps[..], &self.unwritten()].concat());
-        self.read_only_because().or_else(lacks).or_else(|| self.untimed_anywhere_because())
+        self.unstringy_because().or_else(lacks).or_else(|| self.untimed_anywhere_because())
     }
 
     /// What schema.toml lacks for its steps to be explored; `None` where nothing is missing. An exploration puts nothing into Redis
     /// but by the steps, so that values which the service's own scripts write need no template.
     pub(crate) fn unexplorable_because(&self) -> Option<String> {
-        let Some(why) = self.read_only_because() else { return self.unplayable_because() };
+        if self.unstringy_because().is_none() {
+            return self.unplayable_because();
+        }
         let mut words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
-        if words.any(|word| word.has(&[Place::LockValue, Place::ResultValue])) {
+        if words.any(|word| word.has(&[Place::LockValue, Place::ResultValue]))
+            && let Some(why) = self.read_only_because()
+        {
             return Some(why);
         }
         let response = ("`response` (the reply that a replay brings back)", self.write.response.is_none());
@@ -232,9 +236,20 @@ impl Schema {
         types.next().flatten().unwrap_or("string")
     }
 
+    /// The roles whose Redis keys hold a hash.
+    pub(crate) fn hashes(&self) -> Vec<usize> {
+        (0..self.keys.len()).filter(|role| self.type_at(*role) == Encoding::Hash.as_str()).collect()
+    }
+
     /// True when one of its Redis keys holds no string.
     pub(crate) fn keeps_collections(&self) -> bool {
         self.values.iter().any(|case| case.encoding().other_type().is_some())
+    }
+
+    /// Why nothing is made up and nobody plays the service: its values are no strings that idemctl writes.
+    fn unstringy_because(&self) -> Option<String> {
+        let hashes = || "it keeps hashes: its steps are made by hand and explored, and nothing else".to_owned();
+        self.read_only_because().or_else(|| self.keeps_collections().then(hashes))
     }
 
     /// Why idemctl plays no steps of the service: the form whose values idemctl reads and does not write. `None` where

@@ -44,7 +44,7 @@ impl Encoding {
 
     /// True when idemctl writes such a value of the JSON that the value stands for.
     fn is_written(self) -> bool {
-        matches!(self, Self::Text | Self::Json | Self::Msgpack | Self::Php)
+        matches!(self, Self::Text | Self::Json | Self::Msgpack | Self::Php | Self::Hash)
     }
 
     /// Redis's name of the type of a value that is no string.

@@ -24,7 +24,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     }
     let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
     let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
-    let (lock, result) = (Content::text(request.lock_value()), Content::text(request.result_value()));
+    let (lock, result) = (request.lock(), request.result_over_lock());
     let mut found = Vec::new();
     let (writes_lock, writes_result) = (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
     if writes_lock {
@@ -39,7 +39,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(keeps_response(&request));
     }
     if schema.write.failed_value.is_some() {
-        let failed = Content::text(Request { error: Some(ERROR), ..request.clone() }.result_value());
+        let failed = Request { error: Some(ERROR), ..request.clone() }.result();
         found.extend(reads_as(schema, schema.result_role(), &failed, State::Completed, "failed_value"));
         found.extend(keeps_fingerprint(schema, schema.result_role(), &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
@@ -72,12 +72,11 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
     let schema = request.schema;
     let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
     let values = [
-        ("lock_value", schema.lock_role(), request.lock_value(), later.lock_value()),
-        ("result_value", schema.result_role(), request.result_value(), later.result_value()),
+        ("lock_value", schema.lock_role(), request.lock(), later.lock()),
+        ("result_value", schema.result_role(), request.result(), later.result()),
     ];
-    let constant = |(about, role, now, then): (&'static str, usize, Vec<u8>, Vec<u8>)| {
-        let (now, then) =
-            (decode::read(schema, role, &Content::text(now)), decode::read(schema, role, &Content::text(then)));
+    let constant = |(about, role, now, then): (&'static str, usize, Content, Content)| {
+        let (now, then) = (decode::read(schema, role, &now), decode::read(schema, role, &then));
         let (now, then) = (now.decoded()?, then.decoded()?);
         let times = [
             ("created_at", now.created_ms, then.created_ms),

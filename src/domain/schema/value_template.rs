@@ -5,9 +5,10 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::forms::Timestamp;
+use super::place::{IN_CALLS, IN_NEWER_VALUES, IN_RESPONSES, IN_VALUES};
 use super::role::Role;
-use super::ttl::TtlOf;
+
+pub(in crate::domain) use super::place::Place;
 
 /// A text with placeholders such as `{lock_ttl}`; braces around anything else are literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,88 +27,6 @@ impl Part {
         (!text.is_empty()).then(|| Self::Literal(text.as_bytes().to_vec()))
     }
 }
-
-/// What a placeholder stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::domain) enum Place {
-    Key,
-    /// The key without the groups of its template.
-    ClientKey,
-    Prefix,
-    RedisKey(Role),
-    Owner,
-    LockTtl,
-    ResultTtl,
-    LockValue,
-    ResultValue,
-    Status,
-    HeaderLists,
-    Headers,
-    Body,
-    BodyBase64,
-    BodyJson,
-    BodyText,
-    ErrorText,
-    Response,
-    Outcome,
-    Fingerprint,
-    Now,
-    NowSeconds,
-    NowRfc3339,
-    /// When the lock, or the result, ends that is written now.
-    Expires(TtlOf, Timestamp),
-    BodyHex,
-    /// Every field of the value of before that the schema does not name.
-    KeptFields,
-}
-
-const IN_CALLS: &[(&str, Place)] = &[
-    ("key", Place::Key),
-    ("prefix", Place::Prefix),
-    ("record", Place::RedisKey(Role::Record)),
-    ("lock", Place::RedisKey(Role::Lock)),
-    ("result", Place::RedisKey(Role::Result)),
-    ("owner", Place::Owner),
-    ("lock_ttl", Place::LockTtl),
-    ("result_ttl", Place::ResultTtl),
-    ("lock_value", Place::LockValue),
-    ("result_value", Place::ResultValue),
-    ("response", Place::Response),
-    ("outcome", Place::Outcome),
-    ("fingerprint", Place::Fingerprint),
-];
-
-/// What a response is made of, and a value with it.
-const IN_RESPONSES: &[(&str, Place)] = &[
-    ("status", Place::Status),
-    ("header_lists", Place::HeaderLists),
-    ("headers", Place::Headers),
-    ("body", Place::Body),
-    ("body_base64", Place::BodyBase64),
-    ("body_json", Place::BodyJson),
-    ("body_text", Place::BodyText),
-    ("error_text", Place::ErrorText),
-];
-
-/// What else a value is made of.
-const IN_VALUES: &[(&str, Place)] =
-    &[("owner", Place::Owner), ("response", Place::Response), ("fingerprint", Place::Fingerprint), ("now", Place::Now)];
-
-/// What a value is made of from format 2 on, besides `{kept:/pointer}`.
-const IN_NEWER_VALUES: &[(&str, Place)] = &[
-    ("key", Place::Key),
-    ("client_key", Place::ClientKey),
-    ("now_s", Place::NowSeconds),
-    ("now_rfc3339", Place::NowRfc3339),
-    ("lock_expires_s", Place::Expires(TtlOf::Lock, Timestamp::Seconds)),
-    ("lock_expires_ms", Place::Expires(TtlOf::Lock, Timestamp::Milliseconds)),
-    ("lock_expires_rfc3339", Place::Expires(TtlOf::Lock, Timestamp::Rfc3339)),
-    ("result_expires_s", Place::Expires(TtlOf::Result, Timestamp::Seconds)),
-    ("result_expires_ms", Place::Expires(TtlOf::Result, Timestamp::Milliseconds)),
-    ("result_expires_rfc3339", Place::Expires(TtlOf::Result, Timestamp::Rfc3339)),
-    ("body_hex", Place::BodyHex),
-    ("kept", Place::KeptFields),
-];
 
 /// How a placeholder begins that keeps what stood at a JSON pointer.
 const KEPT: &str = "kept:";
@@ -262,6 +181,14 @@ impl Template {
     /// True when it is the lock's TTL and nothing else.
     pub(crate) fn is_lock_ttl(&self) -> bool {
         matches!(self.0.as_slice(), [Part::Place(Place::LockTtl)])
+    }
+
+    /// The placeholder that is all of it.
+    pub(in crate::domain) fn only_place(&self) -> Option<Place> {
+        match self.0.as_slice() {
+            [Part::Place(place)] => Some(*place),
+            _ => None,
+        }
     }
 
     /// True when nothing but one placeholder for a Redis key stands in it.

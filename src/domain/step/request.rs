@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::encoding::{compact_json, escape_html, header_lists, headers, moment, whole_seconds};
 use super::kept;
 use super::reply::Listener;
-use crate::domain::record::encode::encode;
-use crate::domain::record::{Content, Json, Response, age, json_prefix};
+use crate::domain::record::encode::{encode, encode_fields};
+use crate::domain::record::{Content, Field, Hash, Json, Response, age, json_prefix};
 use crate::domain::schema::value_template::Place;
-use crate::domain::schema::{Action, Call, Role, Schema, State, Template, Timestamp, TtlOf};
+use crate::domain::schema::{Action, Call, Encoding, Role, Schema, State, Template, Timestamp, TtlOf};
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]
@@ -68,31 +68,73 @@ impl<'a> Request<'a> {
         })
     }
 
+    /// A word of a call, or the names and values of the hash that it stands for.
+    pub(crate) fn spread(&self, template: &Template) -> Vec<Vec<u8>> {
+        let content = match template.only_place() {
+            Some(Place::LockValue) => self.lock(),
+            Some(Place::ResultValue) => self.result(),
+            _ => Content::Absent,
+        };
+        match content {
+            Content::Hash(hash) => hash.into_words(),
+            _ => vec![self.word(template)],
+        }
+    }
+
     /// What is sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
     pub(crate) fn words(&self, call: &Call) -> Vec<Vec<u8>> {
         match &call.action {
-            Action::Command(command) => command.iter().map(|word| self.word(word)).collect(),
+            Action::Command(command) => command.iter().flat_map(|word| self.spread(word)).collect(),
             Action::Script { name, keys, args } => {
                 let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
                 let count = keys.len().to_string().into_bytes();
-                let given = keys.iter().chain(args).map(|word| self.word(word));
+                let given = keys.iter().chain(args).flat_map(|word| self.spread(word));
                 [b"EVAL".to_vec(), text.as_bytes().to_vec(), count].into_iter().chain(given).collect()
             }
         }
     }
 
-    /// The value of a lock; empty where the schema does not say how one is written.
+    /// The value of a lock, where that is a string; empty where the schema does not say how one is written.
     pub fn lock_value(&self) -> Vec<u8> {
-        let value = self.schema.write.lock_value.as_ref();
-        value.map_or_else(Vec::new, |value| self.stored(value, self.schema.lock_role(), State::InProgress))
+        string_of(self.lock())
     }
 
-    /// The value of a result; empty where the schema does not say how one is written.
+    /// The value of a result, where that is a string; empty where the schema does not say how one is written.
     pub fn result_value(&self) -> Vec<u8> {
+        string_of(self.result())
+    }
+
+    /// What stands at a lock's Redis key.
+    pub(crate) fn lock(&self) -> Content {
+        self.stored(self.schema.write.lock_value.as_ref(), self.schema.lock_role(), State::InProgress)
+    }
+
+    /// What stands at a result's Redis key.
+    pub(crate) fn result(&self) -> Content {
         let write = &self.schema.write;
         let failed = write.failed_value.as_ref().filter(|_| self.error.is_some());
-        let value = failed.or(write.result_value.as_ref());
-        value.map_or_else(Vec::new, |value| self.stored(value, self.schema.result_role(), State::Completed))
+        self.stored(failed.or(write.result_value.as_ref()), self.schema.result_role(), State::Completed)
+    }
+
+    /// What stands at the result's Redis key of a request that took its lock before.
+    pub(crate) fn result_over_lock(&self) -> Content {
+        let shares_key = self.schema.lock_role() == self.schema.result_role();
+        self.result_over(&if shares_key { self.lock() } else { Content::Absent })
+    }
+
+    /// What stands at the result's Redis key once the result is written over what was there: fields of a hash that the result does
+    /// not have stay.
+    pub(crate) fn result_over(&self, before: &Content) -> Content {
+        match (self.result(), before) {
+            (Content::Hash(result), Content::Hash(before)) => {
+                let is_new = |field: &Field| result.fields.iter().any(|new| new.name == field.name);
+                let kept = before.fields.iter().filter(|field| !is_new(field)).cloned();
+                let fields: Vec<_> = kept.chain(result.fields.iter().cloned()).collect();
+                let count = fields.len() as u64;
+                Content::Hash(Box::new(Hash::new(fields, count)))
+            }
+            (result, _) => result,
+        }
     }
 
     /// What a replay of this request's result brings back: the whole value, or the response in it where the schema
@@ -107,18 +149,25 @@ impl<'a> Request<'a> {
 
     /// A value as it is stored: packed as the first form of the state is opened. A text that cannot be packed so stays as it
     /// is, and is read back as what it is: unreadable.
-    fn stored(&self, template: &Template, role: usize, state: State) -> Vec<u8> {
-        let text = self.value(template);
+    fn stored(&self, template: Option<&Template>, role: usize, state: State) -> Content {
+        let text = template.map_or_else(Vec::new, |template| self.value(template));
         let form = self.schema.values.iter().find(|case| case.role == role && case.state == state);
-        let Some(form) = form.filter(|form| !form.opening.is_as_stored()) else { return text };
-        encode(&form.opening, text.clone(), &self.schema.write.bytes_at).unwrap_or(text)
+        let Some(form) = form.filter(|form| template.is_some() && !form.opening.is_as_stored()) else {
+            return Content::text(text);
+        };
+        let bytes_at = &self.schema.write.bytes_at;
+        let stored = match form.encoding() {
+            Encoding::Hash => encode_fields(&form.opening, &text, bytes_at).map(Content::hash),
+            _ => encode(&form.opening, text.clone(), bytes_at).map(Content::text),
+        };
+        stored.unwrap_or_else(|_| Content::text(text))
     }
 
     fn value(&self, template: &Template) -> Vec<u8> {
         if !template.keeps() {
             return template.fill(|place| self.part(place));
         }
-        let before = self.before.cloned().unwrap_or_else(|| Content::text(self.lock_value()));
+        let before = self.before.cloned().unwrap_or_else(|| self.lock());
         let document = kept::document(self.schema, &before).unwrap_or(Json::Null);
         let fill = |fields: &[u8]| {
             let place = |place| if place == Place::KeptFields { fields.to_vec() } else { self.part(place) };
@@ -172,5 +221,12 @@ impl<'a> Request<'a> {
                 .unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body)))),
             _ => Vec::new(),
         }
+    }
+}
+
+fn string_of(content: Content) -> Vec<u8> {
+    match content {
+        Content::Text { head, .. } => head,
+        _ => Vec::new(),
     }
 }

@@ -10,9 +10,11 @@
 
 use redis::Value;
 
+use super::asked::{Asked, Reads, fields_of};
+use super::set_words::{Words, set_words};
 use super::writer::Writer;
 use crate::domain::hash_slot;
-use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
+use crate::domain::record::{Content, Expiry, Observation, SeenKey};
 use crate::domain::step::StepReply;
 use crate::store::backup::{About, Backup, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
@@ -26,7 +28,7 @@ use crate::store::scripts;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     pub role: usize,
-    pub value: Vec<u8>,
+    pub value: Content,
     /// Its TTL in milliseconds.
     pub ttl_ms: u64,
 }
@@ -53,32 +55,42 @@ pub enum StepOutcome {
 /// How often a record is looked for that a cluster moves.
 const MOST_TRIES: usize = 5;
 
-/// The words of a command.
-pub(super) type Words = Vec<Vec<u8>>;
+/// Commands of one transaction.
+pub(super) struct Calls {
+    pub(super) commands: Vec<Words>,
+    /// The Redis keys whose fields are told before and behind them, by their place.
+    pub(super) hashes: Vec<usize>,
+}
+
+impl From<Vec<Words>> for Calls {
+    fn from(commands: Vec<Words>) -> Self {
+        Self { commands, hashes: Vec::new() }
+    }
+}
 
 impl Writer {
-    /// Makes a call if the record is still as it was seen, whole; with a lock, where one is to be taken for it.
+    /// Makes a call if the record is still as it was seen, whole; with a lock, where one is to be taken for it. Of the Redis keys
+    /// in `hashes`, by their place, fields are told.
     ///
     /// # Errors
     /// What came in between before anything was done.
-    pub async fn call(&self, seen: &Observation, hold: Option<&Hold>, call: Words) -> Result<StepOutcome, StoreError> {
-        let lock = hold.map(|hold| {
-            let redis_key = seen.keys[hold.role].redis_key.clone();
-            let ttl = hold.ttl_ms.to_string().into_bytes();
-            vec![b"SET".to_vec(), redis_key, hold.value.clone(), b"PX".to_vec(), ttl]
-        });
-        self.guard_and_follow(seen, lock.into_iter().chain([call]).collect()).await
+    pub async fn call(
+        &self,
+        seen: &Observation,
+        hold: Option<&Hold>,
+        call: Words,
+        hashes: &[usize],
+    ) -> Result<StepOutcome, StoreError> {
+        let lock = hold.map(|hold| set_words(&seen.keys[hold.role].redis_key, &hold.value, Some(hold.ttl_ms)));
+        let commands = lock.into_iter().flatten().chain([call]).collect();
+        self.guard_and_follow(seen, Calls { commands, hashes: hashes.to_vec() }).await
     }
 
     /// Makes calls in one transaction if the record is still as it was seen, and says so where another master has taken over.
-    pub(super) async fn guard_and_follow(
-        &self,
-        seen: &Observation,
-        calls: Vec<Words>,
-    ) -> Result<StepOutcome, StoreError> {
+    pub(super) async fn guard_and_follow(&self, seen: &Observation, calls: Calls) -> Result<StepOutcome, StoreError> {
         self.client().masters().await?;
         let before = self.client().slot_map();
-        let guard = self.guarded(seen, calls).await?;
+        let guard = self.guarded(seen, &calls).await?;
         if !matches!(guard, StepOutcome::Made { .. }) {
             return Ok(guard);
         }
@@ -109,41 +121,41 @@ impl Writer {
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
-    pub(super) async fn guarded(&self, seen: &Observation, commands: Vec<Words>) -> Result<StepOutcome, StoreError> {
+    pub(super) async fn guarded(&self, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
         for _ in 1..MOST_TRIES {
-            match self.guarded_here(seen, &commands).await {
+            match self.guarded_here(seen, calls).await {
                 Err(error) if error.is_redirect() => self.client().learn().await?,
                 other => return other,
             }
         }
-        self.guarded_here(seen, &commands).await
+        self.guarded_here(seen, calls).await
     }
 
-    async fn guarded_here(&self, seen: &Observation, commands: &[Words]) -> Result<StepOutcome, StoreError> {
+    async fn guarded_here(&self, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
         let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
         let mut connection = Connection::dial(&self.node_of(&keys).await?).await?;
         // Tried before MULTI: an unknown command there would end the transaction.
         let reads = self.reads_there(&mut connection).await?;
         connection.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
-        let before = self.before(&mut connection, seen, reads).await?;
+        let asked = Asked { seen, reads, hashes: &calls.hashes };
+        let before = self.before(&mut connection, &asked).await?;
         self.client().can_compare([seen, &before])?;
         if !seen.is_still(&before) {
             return Ok(StepOutcome::Changed);
         }
         connection.tell(&pack(["MULTI"])).await?;
-        let count = commands.len();
+        let (count, asks) = (calls.commands.len(), asked.words());
         // What is refused here ends it: nothing of a transaction is done before EXEC, and without EXEC nothing ever is.
-        for command in commands {
+        for command in &calls.commands {
             connection.tell(&pack(command)).await?;
         }
-        for words in seen.keys.iter().flat_map(|key| reads.of(key)) {
+        for words in &asks {
             connection.tell(&pack(words)).await?;
         }
         match connection.tell(&pack(["EXEC"])).await {
             Ok(Value::Nil) => Ok(StepOutcome::Changed),
             Ok(value) => {
-                let replies =
-                    reply::array(value).filter(|replies| replies.len() == count + keys.len() * Reads::PER_KEY);
+                let replies = reply::array(value).filter(|replies| replies.len() == count + asks.len());
                 let Some(mut replies) = replies else {
                     return Ok(StepOutcome::Lost {
                         now: self.look_again(seen).await,
@@ -151,7 +163,7 @@ impl Writer {
                     });
                 };
                 self.wait_behind(&mut connection).await;
-                let after = match self.observed(seen, replies.split_off(count), reads) {
+                let after = match self.observed(&asked, replies.split_off(count)) {
                     Ok(after) => after,
                     Err(why) => return Ok(StepOutcome::Lost { now: self.look_again(seen).await, why }),
                 };
@@ -194,94 +206,57 @@ impl Writer {
 
     /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
     /// round trips lie too far apart.
-    async fn before(
-        &self,
-        connection: &mut Connection,
-        seen: &Observation,
-        reads: Reads,
-    ) -> Result<Observation, StoreError> {
-        let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-        if reads == Reads::Time {
+    async fn before(&self, connection: &mut Connection, asked: &Asked<'_>) -> Result<Observation, StoreError> {
+        let keys: Vec<_> = asked.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
+        if asked.reads == Reads::Time {
             let count = keys.len().to_string().into_bytes();
             let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
             let reply = connection.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
             return observation(reply, &keys).ok_or_else(|| self.client().unexpected("EVAL"));
         }
-        let mut replies = Vec::with_capacity(keys.len() * Reads::PER_KEY);
-        for words in seen.keys.iter().flat_map(|key| reads.of(key)) {
+        let mut replies = Vec::new();
+        for words in asked.words() {
             replies.push(connection.exchange(&pack(words)).await?);
         }
-        self.observed(seen, replies, reads)
+        self.observed(asked, replies)
     }
 
-    /// Takes the replies to [`Reads::of`] for what they say.
-    fn observed(&self, seen: &Observation, replies: Vec<Value>, reads: Reads) -> Result<Observation, StoreError> {
+    /// Takes the replies to [`Asked::words`] for what they say.
+    fn observed(&self, asked: &Asked<'_>, replies: Vec<Value>) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
         let mut next = || replies.next().ok_or_else(|| self.client().unexpected("GET"));
-        let observed = |seen: &SeenKey| {
+        let observed = |(place, seen): (usize, &SeenKey)| {
+            let is_hash = asked.is_hash(place);
             let (value, kind) = (next()?, self.no_error(next()?)?);
             let (pttl, moment) = (self.no_error(next()?)?, self.no_error(next()?)?);
+            let fields = if is_hash { Some(next()?) } else { None };
             let pttl = reply::integer(&pttl).ok_or_else(|| self.client().unexpected("PTTL"))?;
             let mut checksum = None;
             let content = match value {
                 _ if pttl == -2 => Content::Absent,
-                Value::BulkString(dump) if seen.content.other_type().is_some() => {
+                Value::BulkString(dump) if is_hash || seen.content.other_type().is_some() => {
                     checksum = dump.last_chunk().copied();
-                    Content::Other(reply::word(kind).unwrap_or_default())
+                    let fields = fields.and_then(fields_of);
+                    fields.unwrap_or_else(|| Content::Other(reply::word(kind).unwrap_or_default()))
                 }
                 Value::ServerError(error) if error.code() == "WRONGTYPE" => {
                     Content::Other(reply::word(kind).unwrap_or_default())
                 }
                 value => reply::bytes(self.no_error(value)?).map_or(Content::Absent, Content::text),
             };
-            let deadline = reads.deadline(moment, pttl).ok_or_else(|| self.client().unexpected(reads.command()))?;
+            let deadline =
+                asked.reads.deadline(moment, pttl).ok_or_else(|| self.client().unexpected(asked.reads.command()))?;
             let told = SeenKey::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline);
             Ok(SeenKey { checksum, ..told })
         };
-        let keys = seen.keys.iter().map(observed).collect::<Result<_, StoreError>>()?;
-        Ok(Observation { server_ms: seen.server_ms, keys, atomic: true })
+        let keys = asked.seen.keys.iter().enumerate().map(observed).collect::<Result<_, StoreError>>()?;
+        Ok(Observation { server_ms: asked.seen.server_ms, keys, atomic: true })
     }
 
     fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
         match reply {
             Value::ServerError(error) => Err(self.client().error(&error.into())),
             reply => Ok(reply),
-        }
-    }
-}
-
-/// How a node tells of a Redis key what its identity takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reads {
-    /// PEXPIRETIME tells the deadline.
-    Deadline,
-    /// TIME and PTTL do, where one comes right after the other.
-    Time,
-}
-
-impl Reads {
-    const PER_KEY: usize = 4;
-
-    fn command(self) -> &'static str {
-        if self == Self::Deadline { "PEXPIRETIME" } else { "TIME" }
-    }
-
-    /// What is asked of a Redis key, by what was seen there: DUMP tells of what is no string whether it is the same.
-    fn of(self, seen: &SeenKey) -> [Words; Self::PER_KEY] {
-        let key = &seen.redis_key;
-        let moment = match self {
-            Self::Deadline => vec![b"PEXPIRETIME".to_vec(), key.to_vec()],
-            Self::Time => vec![b"TIME".to_vec()],
-        };
-        let [value, kind, left] = [if seen.content.other_type().is_some() { "DUMP" } else { "GET" }, "TYPE", "PTTL"]
-            .map(|command| vec![command.as_bytes().to_vec(), key.to_vec()]);
-        [value, kind, left, moment]
-    }
-
-    fn deadline(self, moment: Value, pttl: i64) -> Option<Deadline> {
-        match self {
-            Self::Deadline => reply::integer(&moment).map(Deadline::from_pexpiretime),
-            Self::Time => reply::millis(moment).map(|now| Deadline::from_pttl(pttl, Some(now), Some(now))),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Putting a record back to what it was before a change, if the record is still as the change left it.
 
 use super::change::Action;
-use super::guarded_step::{StepOutcome, Words};
+use super::guarded_step::StepOutcome;
+use super::set_words::Words;
 use super::writer::Writer;
 use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::cluster::client::Client;
@@ -74,8 +75,8 @@ impl Writer {
     /// # Errors
     /// What came in between before anything was done.
     pub async fn turn_back(&self, now: &Observation, former: &[Former]) -> Result<StepOutcome, StoreError> {
-        let commands = now.keys.iter().zip(former).filter_map(|(key, former)| former.command(key));
-        self.guard_and_follow(now, commands.collect()).await
+        let commands: Vec<_> = now.keys.iter().zip(former).filter_map(|(key, former)| former.command(key)).collect();
+        self.guard_and_follow(now, commands.into()).await
     }
 
     /// Puts back what stood there before a call, if it is still as the call left it; true when that was done. What is no string
@@ -87,8 +88,8 @@ impl Writer {
         if before.keys.iter().any(|key| key.content.other_type().is_some()) {
             return Ok(false);
         }
-        let commands = before.keys.iter().map(|key| set(key, key.deadline.millis()));
-        Ok(matches!(self.guarded(after, commands.collect()).await?, StepOutcome::Made { reply: Ok(_), .. }))
+        let commands: Vec<_> = before.keys.iter().map(|key| set(key, key.deadline.millis())).collect();
+        Ok(matches!(self.guarded(after, &commands.into()).await?, StepOutcome::Made { reply: Ok(_), .. }))
     }
 
     /// The same change, with the moment of expiry that it comes to, where the server tells the time: then it is known what

@@ -120,16 +120,27 @@ fn the_steps_of_a_hash_are_explored_and_played_as_they_are() {
     assert_eq!(explored(&hasty, "expiry=1,fail=0")["one-effect"][0].0, "expiry=1");
 }
 
-/// Rule: values that idemctl cannot write are explored where the service's own scripts write them, and nowhere else.
+/// Rule: a hash that stands in `[write]` is explored as the one that the script itself writes.
 #[test]
-fn what_takes_a_template_of_the_value_is_refused() {
+fn a_hash_of_a_template_is_explored_as_well() {
+    let folder = described(COMPLETE);
+    let words = ["explore", "mine", "--schema-dir", ".", "--sandbox", "-o", "json"];
+    let by_script = run(folder.path(), &words);
+    let template = SCHEMA
+        .replace("[\"{response}\", \"{result_ttl}\"]", "[\"{result_ttl}\", \"{result_value}\"]")
+        .replace("[write]\n", "[write]\nresult_value = '{\"st\":\"done\",\"body\":{body_text}}'\n");
+    fs::write(folder.path().join("mine/schema.toml"), template.trim_start()).unwrap();
+    let complete = COMPLETE.replace("'st', 'done', 'body', ARGV[1]", "unpack(ARGV, 2)").replace("ARGV[2])", "ARGV[1])");
+    fs::write(folder.path().join("mine/complete.lua"), complete.trim_start()).unwrap();
+    let by_template = run(folder.path(), &words);
+    assert_eq!(frontier(&only(&by_template)), frontier(&only(&by_script)));
+}
+
+#[test]
+fn what_lacks_a_response_is_refused() {
     let folder = described(COMPLETE);
     let schema = folder.path().join("mine/schema.toml");
     let words = ["explore", "mine", "--schema-dir", ".", "--sandbox"];
-    let template =
-        SCHEMA.replace("{response}\"", "{result_value}\"").replace("[write]\n", "[write]\nresult_value = \"{body}\"\n");
-    fs::write(&schema, template.trim_start()).unwrap();
-    run(folder.path(), &words).exits(2).says("it keeps `running` in a form that idemctl reads and does not write");
     fs::write(&schema, SCHEMA.replace("\"{response}\"", "\"1\"").replace("response = \"{body}\"", "").trim_start())
         .unwrap();
     run(folder.path(), &words).exits(2).says("has no `response` (the reply that a replay brings back)");

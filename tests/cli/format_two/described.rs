@@ -32,7 +32,7 @@ replies = [
 pub fn describe(server: &Server, name: &str, keys: &str, values: &str) {
     let (lock, result) = if keys.contains("record =") { ("record", "record") } else { ("lock", "result") };
     // What is packed takes more to write than a state.
-    let is_packed = ["decode", "\"php\"", "\"msgpack\""].iter().any(|word| values.contains(word));
+    let is_packed = ["decode", "\"php\"", "\"msgpack\"", "\"hash\""].iter().any(|word| values.contains(word));
     let steps = if is_packed { "" } else { STEPS };
     let steps = steps.replace("REPLAYS", if values.contains("name = \"done\"") { REPLAYS } else { "" });
     let steps = steps.replace("lock_or_record", lock).replace("result_or_record", result);

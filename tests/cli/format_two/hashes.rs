@@ -187,13 +187,13 @@ fn fields_that_all_expire_end_the_lock() {
 }
 
 #[test]
-fn no_step_is_played_on_a_hash() {
-    let server = plain();
-    lock(&server, "h:a", "w-1");
+fn no_step_is_played_on_a_set() {
+    let server = Server::start();
+    describe(&server, "sets", "lock = \"s:{key}:lock\"\nresult = \"s:{key}:done\"", SETS);
     for words in
         [&["complete", "a"][..], &["begin", "a"], &["race"], &["simulate", "failover-loses-lock"], &["explore"]]
     {
-        server.idemctl(&[words, &["--schema", "plain"]].concat()).exits(2).says("reads and does not write");
+        server.idemctl(&[words, &["--schema", "sets"]].concat()).exits(2).says("reads and does not write");
     }
 }
 
