@@ -95,7 +95,47 @@ fn nothing_is_overwritten_and_no_name_leads_out_of_the_folder() {
     assert_eq!(fs::read_dir(folder(&server, "shop")).unwrap().count(), 0);
     server.unnamed(&["schema", "new", "../shop", "--from", "express"]).exits(2).says("cannot be a schema's name");
     server.idemctl(&["schema", "new", "x", "--from", "nokey"]).exits(1).says("no schema's name, and no Redis key");
-    server.send::<()>(&[b"HSET", b"h", b"f", b"v"]);
+    server.send::<()>(&[b"SADD", b"h", b"v"]);
     server.idemctl(&["schema", "new", "x", "--from", "h"]).exits(2).says("`h` is no string");
     assert!(!folder(&server, "x").exists());
+}
+
+/// Keys whose values are packed: an array with a version behind, objects of PHP, and hashes.
+fn packed() -> Server {
+    let server = Server::start();
+    let versioned = |document: &[u8]| {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, document).unwrap();
+        [&encoder.finish().unwrap()[..], b":1"].concat()
+    };
+    server.set("rack:a", versioned(b"\x93\xcc\xc9\x80\x91\xa2hi"), 400_000);
+    server.set("rack:b", versioned(b"\x93\xcc\xc8\x80\x91\xa2ho"), 500_000);
+    server.set("php:a", r#"O:5:"Reply":2:{s:6:"status";i:201;s:4:"body";s:2:"hi";}"#, 400_000);
+    server.set("php:b", r#"O:5:"Reply":2:{s:6:"status";i:200;s:4:"body";s:2:"ho";}"#, 400_000);
+    let reply = br#"{"status":201,"body":"hi"}"#;
+    server.send::<()>(&[b"HSET", b"hash:a", b"state", b"done", b"reply", reply, b"at", b"1795223514263"]);
+    server.send::<()>(&[b"HSET", b"hash:b", b"state", b"running", b"owner", b"w-1"]);
+    server
+}
+
+/// Rule: what is packed is opened, a hash is its fields, and a draft whose marks are decided reads the keys that the draft is of.
+#[test]
+fn a_draft_tells_what_values_are_packed_in() {
+    let server = packed();
+    let rack = [r#"decode = ["suffix=:1", "zlib", "msgpack"]"#, r#"body = "/2/0", headers = "/1", status = "/0""#];
+    let php = [r#"encoding = "php""#, r#"fields = { body = "/body", status = "/status" }"#];
+    let hash = [r#"type = "hash""#, r#"decode_at = { "/reply" = ["json"] }"#];
+    for (name, words) in [("rack", rack), ("php", php), ("hash", hash)] {
+        let text = drafted(&server, name, &[&format!("{name}:a"), &format!("{name}:b")]);
+        assert!(words.iter().all(|word| text.contains(word)), "{words:?} in\n{text}");
+        let decided = text.replace("lock = \"DECIDE\"", if name == "hash" { "lock = \"5m\"" } else { "" });
+        let decided = decided.replace("state = \"DECIDE\"", "state = \"completed\"").replace("\"DECIDE\"", "\"1h\"");
+        fs::write(folder(&server, name).join("schema.toml"), decided).unwrap();
+        let shown = server.idemctl(&["inspect", "a", "--schema", name, "-o", "json"]).exits(0).json();
+        let record = &shown["records"][0];
+        assert_eq!((&record["state"], &record["response"]["status"]), (&"completed".into(), &201.into()), "{name}");
+        assert_eq!(record["response"]["body"], "hi", "{name}");
+    }
+    server.send::<()>(&[b"SADD", b"set:a", b"x"]);
+    server.idemctl(&["schema", "new", "sets", "--from", "set:a"]).exits(2).says("is no string and no hash");
 }

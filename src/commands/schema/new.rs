@@ -71,11 +71,10 @@ async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenKey>>
             let message = format!("`{shown}` is no schema's name, and no Redis key of {}", reader.name());
             return Err(Stop::new(Exit::No, message).hint("`idemctl schema list` names the schemas").into());
         };
-        if !matches!(seen.content, Content::Text { .. }) {
-            let message = format!("`{shown}` is no string, and a draft is made from strings");
-            return Err(Stop::usage(message)
-                .hint("copy a schema whose records are like yours: --from SCHEMA, such as idempotent-api for hashes")
-                .into());
+        if matches!(seen.content, Content::Other(_)) {
+            let message = format!("`{shown}` is no string and no hash, and a draft is made from these");
+            let hint = "write [[value]] with `type`, whose members are not looked at: idemctl-schema(5)";
+            return Err(Stop::usage(message).hint(hint).into());
         }
         samples.push(seen);
     }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::sample::Sample;
 use super::states;
-use crate::domain::record::Expiry;
-use crate::domain::schema::State;
+use crate::domain::schema::{Opening, State};
 
 /// Words that tell so many forms apart; more of them are no states.
 const MOST_WORDS: usize = 8;
@@ -14,19 +14,11 @@ const MOST_WORDS: usize = 8;
 /// A text that all samples have and that is no longer than this is a word of the service.
 const LONGEST_MARKER: usize = 16;
 
-/// A value, and how long its Redis key stays.
-#[derive(Debug, Clone)]
-pub(super) struct Sample {
-    pub(super) text: String,
-    /// The value as JSON; `None` where it is no object.
-    pub(super) json: Option<Value>,
-    pub(super) expiry: Expiry,
-}
-
 /// Values of one form.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) test: Test,
+    pub(super) opening: Opening,
     pub(super) state: Option<State>,
     pub(super) samples: Vec<Sample>,
 }
@@ -36,50 +28,54 @@ pub(super) struct Case {
 pub(super) enum Test {
     /// A field of a JSON value, and what stands there.
     Field(String, Value),
-    /// Any JSON object of its fields.
+    /// Any object of its fields.
     Fields,
+    /// Any array of so many items.
+    Items(usize),
     /// The whole text.
     Word(String),
     AnyText,
 }
 
-/// The forms of these values.
+/// The forms of these values, those of documents first: any text may be of the others.
 pub(super) fn cases(samples: Vec<Sample>) -> Vec<Case> {
-    if samples.iter().all(|sample| sample.json.is_some()) {
-        match state_field(&samples) {
-            Some(field) => by(samples, |sample| {
-                let value = sample.json.as_ref().and_then(|json| json.get(&field)).cloned().unwrap_or_default();
-                Test::Field(field.clone(), value)
-            }),
-            None => by(samples, |_| Test::Fields),
-        }
-    } else {
-        let words: BTreeSet<_> = samples.iter().map(|sample| sample.text.as_str()).collect();
-        let are_words = words.iter().all(|word| states::of_word(word).is_some());
-        let is_marker = samples.len() > 1 && words.len() == 1 && words.iter().all(|word| word.len() <= LONGEST_MARKER);
-        let are_words = are_words || is_marker;
-        by(samples, |sample| if are_words { Test::Word(sample.text.clone()) } else { Test::AnyText })
-    }
+    let (documents, texts): (Vec<_>, Vec<_>) = samples.into_iter().partition(|sample| sample.document.is_some());
+    let of_documents = match state_field(&documents) {
+        Some(field) => by(documents, |sample| {
+            let value = sample.fields().and_then(|fields| fields.get(&field)).cloned().unwrap_or_default();
+            Test::Field(field.clone(), value)
+        }),
+        None => by(documents, |sample| match sample.document.as_ref().and_then(Value::as_array) {
+            Some(items) => Test::Items(items.len()),
+            None => Test::Fields,
+        }),
+    };
+    let words: BTreeSet<_> = texts.iter().map(|sample| sample.text.as_str()).collect();
+    let are_words = words.iter().all(|word| states::of_word(word).is_some());
+    let is_marker = texts.len() > 1 && words.len() == 1 && words.iter().all(|word| word.len() <= LONGEST_MARKER);
+    let are_words = are_words || is_marker;
+    let of_texts = by(texts, |sample| if are_words { Test::Word(sample.text.clone()) } else { Test::AnyText });
+    of_documents.into_iter().chain(of_texts).collect()
 }
 
 fn by(samples: Vec<Sample>, test: impl Fn(&Sample) -> Test) -> Vec<Case> {
     let mut apart: BTreeMap<String, Case> = BTreeMap::new();
     for sample in samples {
-        let test = test(&sample);
+        let (test, opening) = (test(&sample), sample.opening.clone());
         let state = match &test {
             Test::Field(_, value) => value.as_str().and_then(states::of_word),
             Test::Word(word) => states::of_word(word),
-            Test::Fields | Test::AnyText => None,
+            Test::Fields | Test::Items(_) | Test::AnyText => None,
         };
-        let case = apart.entry(format!("{test:?}")).or_insert_with(|| Case { test, state, samples: Vec::new() });
-        case.samples.push(sample);
+        let case = apart.entry(format!("{test:?} {opening:?}"));
+        case.or_insert_with(|| Case { test, opening, state, samples: Vec::new() }).samples.push(sample);
     }
     apart.into_values().collect()
 }
 
 /// The field whose words tell the values apart: one that all of them have, of few words.
 fn state_field(samples: &[Sample]) -> Option<String> {
-    let objects: Vec<_> = samples.iter().filter_map(|sample| sample.json.as_ref()?.as_object()).collect();
+    let objects: Vec<_> = samples.iter().filter_map(Sample::fields).collect();
     let first = objects.first()?;
     let is_word = |value: &Value| value.is_string() || value.is_boolean() || value.as_u64().is_some_and(|n| n < 10);
     let tells = |name: &&String| {

@@ -15,7 +15,7 @@ const NAMES: [(&str, &[&str]); 8] = [
 ];
 
 /// Objects in which a response stands.
-const RESPONSES: [&str; 4] = ["response", "res", "result", "reply"];
+const RESPONSES: [&str; 6] = ["response", "res", "result", "reply", "data", "value"];
 
 /// A field of a form: what it is, and the pointer to it.
 pub(super) type Found = (&'static str, String);
@@ -23,7 +23,11 @@ pub(super) type Found = (&'static str, String);
 /// What the fields of this value hold: those of its outermost level, and of a response in it.
 pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<Found> {
     let mut found = Vec::new();
-    let Value::Object(fields) = value else { return found };
+    let fields = match value {
+        Value::Object(fields) => fields,
+        Value::Array(items) => return of_items(items),
+        _ => return found,
+    };
     for (name, inner) in fields {
         if let Value::Object(response) = inner
             && RESPONSES.contains(&plain(name).as_str())
@@ -37,6 +41,16 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<Found> {
         add(&mut found, format!("/{}", step(name)), name, value);
     }
     found
+}
+
+/// What an array holds, whose items have no names: a status code, headers, and a text that is the body, or parts of one.
+fn of_items(items: &[Value]) -> Vec<Found> {
+    let place = |is: fn(&Value) -> bool| items.iter().position(is).map(|index| format!("/{index}"));
+    let status = place(|item| fits("status", item)).map(|pointer| ("status", pointer));
+    let headers = place(|item| item.is_object()).map(|pointer| ("headers", pointer));
+    let parts = || place(|item| item.get(0).is_some_and(Value::is_string)).map(|pointer| format!("{pointer}/0"));
+    let body = place(Value::is_string).or_else(parts).map(|pointer| ("body", pointer));
+    [status, headers, body].into_iter().flatten().collect()
 }
 
 fn add(found: &mut Vec<Found>, pointer: String, name: &str, value: &Value) {

@@ -3,7 +3,9 @@
 mod case;
 mod common_template;
 mod fields;
+mod sample;
 mod states;
 mod toml_text;
+mod unwrap;
 
 pub(crate) use toml_text::{DECIDE, draft};

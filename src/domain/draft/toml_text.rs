@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::case::{Case, Sample, Test, cases};
+use super::case::{Case, Test, cases};
+use super::sample::Sample;
 use super::{common_template, fields, states};
 use crate::domain::duration;
-use crate::domain::record::{Content, Expiry, SeenKey};
-use crate::domain::schema::State;
+use crate::domain::record::{Expiry, SeenKey};
+use crate::domain::schema::{Encoding, Opening, Pipeline, State};
 
 /// What stands where a person has to decide: no field of a schema takes this word.
 pub(crate) const DECIDE: &str = "DECIDE";
@@ -17,11 +18,11 @@ pub(crate) const DECIDE: &str = "DECIDE";
 /// The format of drafts.
 const FORMAT: u32 = 2;
 
-/// The text of a schema of this name for these strings.
+/// The text of a schema of this name for these strings and hashes.
 pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
     let template = common_template::template(&keys, FORMAT);
-    let cases = cases(seen.iter().map(sample).collect());
+    let cases = cases(seen.iter().map(Sample::of).collect());
     let mut text = format!(
         "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\
          # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.\n\
@@ -44,15 +45,6 @@ pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
         );
     }
     text
-}
-
-fn sample(key: &SeenKey) -> Sample {
-    let head = match &key.content {
-        Content::Text { head, .. } => &head[..],
-        _ => &[],
-    };
-    let json = serde_json::from_slice(head).ok().filter(Value::is_object);
-    Sample { text: String::from_utf8_lossy(head).into_owned(), json, expiry: key.expiry }
 }
 
 fn ttls(text: &mut String, cases: &[Case]) {
@@ -87,6 +79,7 @@ fn ttls(text: &mut String, cases: &[Case]) {
 fn form(text: &mut String, case: &Case, all: usize, names: &mut BTreeSet<String>) {
     let name = form_name(case, names);
     let _ = writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
+    opened(text, &case.opening);
     match &case.test {
         Test::Field(field, value) => {
             let _ =
@@ -95,6 +88,10 @@ fn form(text: &mut String, case: &Case, all: usize, names: &mut BTreeSet<String>
         Test::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
         Test::AnyText => {
             text.push_str("# Any text is of this form: the Redis key alone tells whose it is.\nopaque = true\n")
+        }
+        Test::Items(count) => {
+            let items: Vec<_> = (0..*count).map(|index| format!("\"/{index}\"")).collect();
+            let _ = writeln!(text, "has = [{}]", items.join(", "));
         }
         Test::Fields => {}
     }
@@ -106,11 +103,30 @@ fn form(text: &mut String, case: &Case, all: usize, names: &mut BTreeSet<String>
     meanings(text, case);
 }
 
+/// How the values are opened, where that is more than the tests tell.
+fn opened(text: &mut String, opening: &Opening) {
+    let list = |pipeline: &Pipeline| {
+        let words: Vec<_> = pipeline.words().iter().map(|word| quoted(word)).collect();
+        format!("[{}]", words.join(", "))
+    };
+    let value = &opening.value;
+    let _ = match value.encoding {
+        Encoding::Hash => writeln!(text, "type = \"hash\""),
+        _ if !value.codecs.is_empty() => writeln!(text, "decode = {}", list(value)),
+        Encoding::Json | Encoding::Text => Ok(()),
+        other => writeln!(text, "encoding = {:?}", other.as_str()),
+    };
+    if !opening.inside.is_empty() {
+        let inside = opening.inside.iter().map(|(path, pipeline)| format!("{} = {}", quoted(path), list(pipeline)));
+        let _ = writeln!(text, "decode_at = {{ {} }}", inside.collect::<Vec<_>>().join(", "));
+    }
+}
+
 fn form_name(case: &Case, names: &mut BTreeSet<String>) -> String {
     let word = match &case.test {
         Test::Field(_, Value::String(word)) | Test::Word(word) => word.clone(),
         Test::Field(field, value) => format!("{field}-{value}"),
-        Test::Fields => "record".to_owned(),
+        Test::Fields | Test::Items(_) => "record".to_owned(),
         Test::AnyText => "held".to_owned(),
     };
     let plain = word.to_ascii_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
@@ -122,7 +138,7 @@ fn form_name(case: &Case, names: &mut BTreeSet<String>) -> String {
 
 /// The fields that every value has, those that some have, and those that may be null.
 fn members(text: &mut String, case: &Case) {
-    let objects: Vec<_> = case.samples.iter().filter_map(|sample| sample.json.as_ref()?.as_object()).collect();
+    let objects: Vec<_> = case.samples.iter().filter_map(Sample::fields).collect();
     let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
     for (name, value) in objects.iter().flat_map(|object| object.iter()) {
         let (count, is_null) = counts.entry(name).or_default();
@@ -151,8 +167,10 @@ fn meanings(text: &mut String, case: &Case) {
         _ => None,
     };
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
-    for json in case.samples.iter().filter_map(|sample| sample.json.as_ref()) {
-        fields::of(json, state_field).into_iter().for_each(|(what, pointer)| _ = found.entry(what).or_insert(pointer));
+    for document in case.samples.iter().filter_map(|sample| sample.document.as_ref()) {
+        fields::of(document, state_field)
+            .into_iter()
+            .for_each(|(what, pointer)| _ = found.entry(what).or_insert(pointer));
     }
     if found.is_empty() {
         return;
@@ -161,7 +179,9 @@ fn meanings(text: &mut String, case: &Case) {
     let _ = writeln!(text, "# Told by their names: look whether they hold that.\nfields = {{ {} }}", shown.join(", "));
     let at = |what: &str| {
         let pointer = found.get(what)?;
-        case.samples.iter().find_map(|sample| sample.json.as_ref()?.pointer(pointer).filter(|value| !value.is_null()))
+        case.samples
+            .iter()
+            .find_map(|sample| sample.document.as_ref()?.pointer(pointer).filter(|value| !value.is_null()))
     };
     if at("body").is_some_and(|body| !body.is_string()) {
         text.push_str("body_encoding = \"json\"\n");
