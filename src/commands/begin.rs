@@ -7,7 +7,7 @@ use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::record::{Record, Response, age};
-use crate::domain::schema::Meaning;
+use crate::domain::schema::{Meaning, TtlOf};
 use crate::domain::step::Request;
 use crate::domain::{duration, manual};
 use crate::exit::{Exit, Stop};
@@ -92,8 +92,11 @@ fn explain(context: &mut Context, report: &Report<'_>) {
     }
     let redis_key = escape::text(&report.record.seen.keys[schema.lock_role()].redis_key);
     let owner = report.owner.map(|owner| format!(" for worker {}", escape::text(owner))).unwrap_or_default();
-    let ttl = duration::short(age::millis(schema.lock_ttl));
+    let until = schema
+        .ttl(TtlOf::Lock)
+        .map(|ttl| format!("for {}, or ", duration::short(age::millis(ttl))))
+        .unwrap_or_default();
     context.ui.status(&format!(
-        "Takes the lock {redis_key}{owner}: requests with this key are turned away for {ttl}, or until it is completed or released."
+        "Takes the lock {redis_key}{owner}: requests with this key are turned away {until}until it is completed or released."
     ));
 }

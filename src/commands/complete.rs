@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Response, age};
-use crate::domain::schema::{Meaning, Step};
+use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Answer, Request};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
@@ -163,9 +163,11 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_role()].redis_key);
-    let ttl = duration::short(age::millis(schema.result_ttl));
+    let lives = schema
+        .ttl(TtlOf::Result)
+        .map_or_else(|| " without expiry".to_owned(), |ttl| format!(" for {}", duration::short(age::millis(ttl))));
     let what = response_in_words(request.response);
-    context.ui.status(&format!("Stores {what} at {redis_key} for {ttl}, as {} does.", schema.name));
+    context.ui.status(&format!("Stores {what} at {redis_key}{lives}, as {} does.", schema.name));
     match choice.completion {
         Completion::OfLock => {}
         Completion::Creating => {

@@ -101,7 +101,7 @@ fn all_that_is_wrong_is_told_in_one_run() {
     for (line, message) in [
         (13, "takes any text: write `equals`, or `opaque = true` where any text is meant"),
         (19, "`{Now}` is no placeholder of a value, and would be written as it is"),
-        (22, "`{lock-ttl}` is no placeholder of a call, and would be sent as it is"),
+        (25, "`{lock-ttl}` is no placeholder of a call, and would be sent as it is (in `args`)"),
         (28, "`when` names `gone`"),
     ] {
         run.shows(format!("mine/schema.toml:{line}: error: {message}"));
@@ -142,6 +142,21 @@ fn an_error_in_a_reply_names_the_field() {
         let line = text.lines().find(|line| line.starts_with("mine/schema.toml:28: error: ")).unwrap_or_default();
         assert!(format!("{line}\n").contains(message), "{reply}: {}", run.all());
         assert_eq!(text.matches("error:").count(), 1, "{reply}: {}", run.all());
+    }
+}
+
+/// Rule: so does an error in a word of a call.
+#[test]
+fn an_error_in_a_call_names_the_field() {
+    for (sound, wrong, message) in [
+        ("args = [\"{lock_value}\"", "args = [\"{gone}\"", "`{gone}` is no placeholder here"),
+        ("args = [\"{lock_value}\"", "args = [7", "invalid type: integer `7`, expected a string"),
+        ("keys = [\"{record}\"]", "keys = [\"{lock-key}\"]", "`{lock-key}` is no placeholder of a call"),
+    ] {
+        let run = checked(&[(sound, wrong)]).exits(1);
+        let text = run.text();
+        let line = text.lines().find(|line| line.contains(message)).unwrap_or_default();
+        assert!(line.ends_with(&format!("(in `{}`)", &sound[..4])), "{wrong}: {}", run.all());
     }
 }
 

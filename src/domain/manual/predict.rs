@@ -1,7 +1,7 @@
 //! What a step will answer, and what record the step will leave, told without running the step.
 
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Record, SeenKey, age, decode};
-use crate::domain::schema::{Meaning, Step};
+use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::Request;
 use crate::domain::step::next_request::foreseen;
 
@@ -48,11 +48,12 @@ fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
 /// The record as the complete step leaves it when it stores.
 pub(crate) fn completed(record: &Record, request: &Request<'_>) -> Record {
     let schema = &record.schema;
-    let ttl = age::millis(schema.result_ttl).div_ceil(1_000).saturating_mul(1_000);
+    let whole = |ttl| Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000));
+    let expiry = schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole);
     let left = |(role, seen): (usize, &SeenKey)| {
         let is_result = role == schema.result_role();
         let content = if is_result { request.result_over(&seen.content) } else { Content::Absent };
-        SeenKey::new(&seen.redis_key, content, Expiry::In(ttl), Deadline::Unknown)
+        SeenKey::new(&seen.redis_key, content, expiry, Deadline::Unknown)
     };
     let keys: Vec<_> = record.seen.keys.iter().enumerate().map(left).collect();
     let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };

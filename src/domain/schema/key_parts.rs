@@ -126,14 +126,16 @@ fn group(name: &str, format: u32) -> Result<String, String> {
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     parts: Vec<Part>,
+    /// The pattern that the key is of.
+    key: Option<String>,
     /// All of the text, where the key is of a pattern.
     regex: Option<Regex>,
 }
 
-/// The pattern tells the parts and what the key is of.
+/// Patterns are compared by their text.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
-        self.parts == other.parts && self.pattern() == other.pattern()
+        self.parts == other.parts && self.key == other.key
     }
 }
 
@@ -148,12 +150,13 @@ impl Shape {
         let regex = key.map(|key| regex(parts, key)).transpose();
         Ok(Self {
             parts: parts.to_vec(),
+            key: key.map(str::to_owned),
             regex: regex.map_err(|error| format!("the pattern of `key` is none: {error}"))?,
         })
     }
 
-    fn pattern(&self) -> Option<&str> {
-        self.regex.as_ref().map(Regex::as_str)
+    pub(super) fn key_pattern(&self) -> Option<&str> {
+        self.key.as_deref()
     }
 
     /// True where the text is of these parts, and its key of the pattern. The parts are looked for first: a scan asks this of every

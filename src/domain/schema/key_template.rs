@@ -170,6 +170,14 @@ impl KeyTemplate {
         }
     }
 
+    /// The pattern that `{key}` is of.
+    pub(crate) fn key_pattern(&self) -> Option<&str> {
+        match &self.key {
+            KeyForm::Shaped(shape) => shape.key_pattern(),
+            KeyForm::Any | KeyForm::Fixed => None,
+        }
+    }
+
     /// True when no `{key}` is in it.
     pub(crate) fn is_fixed(&self) -> bool {
         self.key == KeyForm::Fixed

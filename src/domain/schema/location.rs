@@ -3,6 +3,9 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// The key of a step under which its calls stand.
+pub(super) const CALL: &str = "call";
+
 /// The key of a call under which its replies stand.
 pub(super) const REPLIES: &str = "replies";
 
@@ -91,10 +94,10 @@ pub(super) fn all<T>(checked: Checked<T>) -> AllChecked<T> {
 }
 
 impl Wrong {
-    /// The message, with the field of a reply where the error is in one: a reply has many fields and mostly one line.
+    /// The message, with the field of a call where the error is in one: a call has many fields and few lines.
     pub(super) fn told(&self) -> String {
         let keys = self.path.iter().rev().filter_map(Segment::key);
-        let within = keys.skip_while(|key| *key != REPLIES).skip(1);
+        let within = keys.skip_while(|key| *key != CALL).skip(1);
         in_field(&self.message, &within.collect::<Vec<_>>())
     }
 
@@ -104,8 +107,10 @@ impl Wrong {
     }
 }
 
-/// The message of an error in this field of a reply, the outermost key first; without keys the message speaks of all of the reply.
+/// The message of an error in this field of a call, the outermost key first. Without keys the message speaks of all of the call, or
+/// of one reply: of its replies each has fields of its own.
 pub(super) fn in_field(message: &str, keys: &[&str]) -> String {
+    let keys = keys.strip_prefix(&[REPLIES]).unwrap_or(keys);
     if keys.is_empty() { message.to_owned() } else { format!("{message} (in `{}`)", keys.join(".")) }
 }
 

@@ -39,6 +39,11 @@ impl Schema {
         self.keys.iter().map(|key| key.template.display(self.format)).collect()
     }
 
+    /// The pattern that its keys are of.
+    pub(crate) fn key_pattern(&self) -> Option<&str> {
+        self.keys.first().and_then(|key| key.template.key_pattern())
+    }
+
     /// The templates of Redis keys that are no records, which each of its Redis keys leaves out alike.
     pub(crate) fn ignored(&self) -> Vec<String> {
         let ignored = self.keys.first().map(|key| key.template.ignored()).unwrap_or_default();

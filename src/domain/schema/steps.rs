@@ -31,6 +31,14 @@ impl Call {
             Action::Script { keys, args, .. } => keys.iter().chain(args),
         }
     }
+
+    /// The same, by the lists of `schema.toml` that the words stand in.
+    pub(super) fn lists(&self) -> Vec<(&'static str, &[Template])> {
+        match &self.action {
+            Action::Command(words) => vec![("command", words)],
+            Action::Script { keys, args, .. } => vec![("keys", keys), ("args", args)],
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

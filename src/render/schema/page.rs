@@ -66,6 +66,9 @@ impl SchemaPage<'_> {
             let label = if schema.keys.len() == 1 { "Redis key" } else { key.role.as_str() };
             self.page.field(&capital(label), &template);
         }
+        if let Some(pattern) = schema.key_pattern() {
+            self.page.field("Key", &format!("of the pattern {}", words::safe(pattern)));
+        }
         let ignored = words::ignored(schema);
         if !ignored.is_empty() {
             self.page.field("Ignored", &format!("{} (no records)", ignored.join("  ")));

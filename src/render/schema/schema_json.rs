@@ -27,6 +27,7 @@ pub fn schema(schema: &Schema) -> Value {
             "slot": key.role.as_str(),
             "template": template,
         })).collect::<Vec<_>>(),
+        "key_pattern": schema.key_pattern(),
         "ignored": schema.ignored(),
         "takes_prefix": schema.takes_prefix,
         "prefix": prefix(schema),

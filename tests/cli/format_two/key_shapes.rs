@@ -173,6 +173,17 @@ fn a_schema_shows_what_it_ignores() {
 }
 
 #[test]
+fn a_schema_shows_the_pattern_of_its_keys() {
+    let server = Server::start();
+    describe(&server, "jobs", "record = \"job:{key}\"\nkey = \"[0-9a-f]{32}\"", VALUES);
+    server.unnamed(&["schema", "show", "jobs"]).exits(0).shows("  Key           of the pattern [0-9a-f]{32}");
+    let pattern = |name: &str| {
+        server.unnamed(&["schema", "show", name, "-o", "json"]).exits(0).json()["schemas"][0]["key_pattern"].clone()
+    };
+    assert_eq!((pattern("jobs"), pattern("express")), (json!("[0-9a-f]{32}"), json!(null)));
+}
+
+#[test]
 fn one_lock_for_all_is_a_record_of_its_own() {
     let server = Server::start();
     describe(&server, "billing", "record = \"billing:lock\"", VALUES);

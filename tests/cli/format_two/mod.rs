@@ -2,6 +2,7 @@
 
 mod codecs;
 mod described;
+mod endless;
 mod hashes;
 mod key_shapes;
 mod many_hashes;

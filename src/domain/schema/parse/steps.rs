@@ -39,7 +39,10 @@ fn call(names: &Names, raw: RawCall) -> AllChecked<Call> {
         _ => return all(wrong("a call has either `script` or `command`")),
     };
     let call = Call { action, replies: Vec::new() };
-    let words = call.words().map(|word| all(stands_for_something(names, word)));
+    let words = call.lists().into_iter().flat_map(|(list, words)| {
+        let word = move |(index, word)| all(stands_for_something(names, word)).at(index).at(list);
+        words.iter().enumerate().map(word)
+    });
     let replies = raw.replies.into_iter().enumerate();
     let replies = gather(replies.map(|(index, raw)| all(reply(names, raw).at(index).at("replies"))));
     let replies = both(gather(words), replies)?;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use crate::domain::schema::location::{REPLIES, in_field, line_of};
+use crate::domain::schema::location::{CALL, REPLIES, in_field, line_of};
 use crate::domain::schema::raw::{RawCall, RawReply, RawStep, RawValue};
 
 const STEPS: [&str; 4] = ["begin", "renew", "complete", "release"];
@@ -15,7 +15,7 @@ pub(super) fn errors(toml: &str, first: toml::de::Error) -> Vec<(usize, String)>
     let found = parts(&table).into_iter().chain([first]);
     let told = |error: toml::de::Error| {
         let at = error.span().map_or(0, |span| span.start);
-        let field = replies(&table).find_map(|reply| field_at(reply, at)).unwrap_or_default();
+        let field = calls(&table).find_map(|call| field_at(call, at)).unwrap_or_default();
         (line_of(toml, at), in_field(error.message(), &field))
     };
     let mut all: Vec<_> = found.map(told).collect();
@@ -30,11 +30,10 @@ fn parts(table: &DeTable<'_>) -> Vec<toml::de::Error> {
     values.chain(steps).collect()
 }
 
-/// The replies of all steps.
-fn replies<'a, 'd>(table: &'a DeTable<'d>) -> impl Iterator<Item = &'a Spanned<DeValue<'d>>> {
+/// The calls of all steps.
+fn calls<'a, 'd>(table: &'a DeTable<'d>) -> impl Iterator<Item = &'a Spanned<DeValue<'d>>> {
     let steps = STEPS.iter().filter_map(|name| table.get(*name));
-    let calls = steps.flat_map(|step| step.get_ref().get("call")).flat_map(items);
-    calls.flat_map(|call| call.get_ref().get(REPLIES)).flat_map(items)
+    steps.flat_map(|step| step.get_ref().get(CALL)).flat_map(items)
 }
 
 /// The keys that lead to the innermost value at this place of the file; `None` where the place is in no value of these.
@@ -53,7 +52,7 @@ fn field_at<'a>(value: &'a Spanned<DeValue<'_>>, at: usize) -> Option<Vec<&'a st
 
 /// What is wrong with a step: with its replies, else with the calls, else with the step.
 fn step(step: &Spanned<DeValue<'_>>) -> Vec<toml::de::Error> {
-    let calls = || step.get_ref().get("call").into_iter().flat_map(items);
+    let calls = || step.get_ref().get(CALL).into_iter().flat_map(items);
     let call = |call: &Spanned<DeValue<'_>>| {
         let replies = call.get_ref().get(REPLIES).into_iter().flat_map(items);
         let found: Vec<_> = replies.filter_map(wrong::<RawReply>).collect();

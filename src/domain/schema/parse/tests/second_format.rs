@@ -79,7 +79,7 @@ fn a_step_sends_nothing_that_the_file_does_not_give() {
     };
     observed("state = \"completed\"", &begin("{lock_ttl}")).unwrap();
     for word in ["{result_ttl}", "{lock_value}", "{result_value}"] {
-        says("state = \"completed\"", &begin(word), 15, "stands for nothing: neither [ttl] nor [write] gives it");
+        says("state = \"completed\"", &begin(word), 16, "stands for nothing: neither [ttl] nor [write] gives it");
     }
     let locks = OBSERVED.replace("record = \"pay:{key}\"", "lock = \"pay:{key}\"");
     let error = read(&locks.replacen("state = \"completed\"", &begin("x"), 1)).unwrap_err();
