@@ -55,3 +55,17 @@ fn nothing_is_changed() {
     server.add_user("reader", "~* +@read +@connection -@write");
     server.command().env("REDISCLI_AUTH", "pw").args(["--user", "reader", "detect"]).run().exits(0).shows("express");
 }
+
+/// Rule: a replica is looked at as its master is, also one that has lost its master, and takes no write for that.
+#[test]
+fn a_replica_is_looked_at_as_its_master_is() {
+    let server = Server::start();
+    seed(&server, "express", "");
+    let groups = || detected(&server, &[])["groups"].clone();
+    let by_master = groups();
+    server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    server.send::<()>(&[b"CONFIG", b"SET", b"replica-read-only", b"yes"]);
+    assert_eq!(groups(), by_master);
+    server.idemctl(&["detect", "--rate", "1000"]).exits(0).shows("express");
+    assert_eq!(server.calls("set"), 20, "nothing but what was seeded was written");
+}
