@@ -41,4 +41,4 @@ pub use steps::{Action, Call, Meaning, Pattern, Reply, Step};
 pub(crate) use steps::{Condition, First, KeyIs};
 pub use ttl::TtlOf;
 pub(crate) use value_template::Template;
-pub(crate) use write_format::{HeaderNames, Keeps};
+pub(crate) use write_format::{HeaderNames, Keeps, WriteFormat};

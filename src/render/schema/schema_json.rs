@@ -7,6 +7,7 @@ use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
     Action, Call, Condition, Conduct, First, KeyIs, Member, Origin, Pattern, Reply, Schema, Step, TtlOf, ValueCase,
+    WriteFormat,
 };
 use crate::domain::step::fencing;
 
@@ -37,17 +38,7 @@ pub fn schema(schema: &Schema) -> Value {
         "checks_owner": schema.complete.as_ref().map(|step| step.checks_owner),
         "begins_with_a_script": schema.begin.as_ref().map(|_| schema.begins_with_a_script()),
         "values": schema.values.iter().map(|case| value(schema, case)).collect::<Vec<_>>(),
-        "write": {
-            "lock_value": schema.write.lock_value.as_ref().map(Template::display),
-            "result_value": schema.write.result_value.as_ref().map(Template::display),
-            "failed_value": schema.write.failed_value.as_ref().map(Template::display),
-            "response": schema.write.response.as_ref().map(Template::display),
-            "no_body": schema.write.no_body,
-            "header_names": schema.write.header_names.as_str(),
-            "escape_html": schema.write.escape_html,
-            "fingerprint_is": schema.write.fingerprint_is,
-            "bytes_at": schema.write.bytes_at,
-        },
+        "write": write(&schema.write),
         "begin": schema.begin.as_ref().map(|begin| step(schema, begin)),
         "complete": schema.complete.as_ref().map(|complete| step(schema, complete)),
         "renew": schema.renew.as_ref().map(|renew| step(schema, renew)),
@@ -59,6 +50,21 @@ pub fn schema(schema: &Schema) -> Value {
             "stores_when_retaken": late.stores_when_retaken,
         })),
         "scripts": schema.scripts.keys().collect::<Vec<_>>(),
+    })
+}
+
+fn write(write: &WriteFormat) -> Value {
+    let template = |template: &Option<Template>| template.as_ref().map(Template::display);
+    json!({
+        "lock_value": template(&write.lock_value),
+        "result_value": template(&write.result_value),
+        "failed_value": template(&write.failed_value),
+        "response": template(&write.response),
+        "no_body": write.no_body,
+        "header_names": write.header_names.as_str(),
+        "escape_html": write.escape_html,
+        "fingerprint_is": write.fingerprint_is,
+        "bytes_at": write.bytes_at,
     })
 }
 
