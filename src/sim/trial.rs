@@ -2,6 +2,7 @@
 //! the schema lists, and what it foretells.
 
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Response, SeenKey, decode};
+use crate::domain::schema::self_check::headers;
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::step::next_request::foreseen;
 use crate::domain::step::{Request, StepReply};
@@ -41,7 +42,7 @@ struct Thing {
 /// The server's.
 pub(crate) async fn try_steps(schema: &Schema, connection: &mut Connection) -> Result<Vec<Strayed>, StoreError> {
     let response =
-        Response { status: Some(201), headers: Vec::new(), body: br#"{"id":"order-1"}"#.to_vec(), whole: true };
+        Response { status: Some(201), headers: headers(schema), body: br#"{"id":"order-1"}"#.to_vec(), whole: true };
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
     let request = Request { fingerprint: FINGERPRINT, now_ms, ..Request::new(schema, KEY, OWNER, &response) };
     let steps = [

@@ -37,9 +37,12 @@ impl ResponseInput {
     }
 
     fn nothing_is_lost(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
+        let is_lost = |(name, _): &(String, String)| {
+            !(keeps.headers || keeps.content_type && name.eq_ignore_ascii_case("content-type"))
+        };
         let lost = [
             ("--status", self.status.is_some() && !keeps.status),
-            ("--header", !self.headers.is_empty() && !keeps.headers),
+            ("--header", self.headers.iter().any(is_lost)),
             ("--body", self.body.is_some() && !keeps.body),
             ("--error", self.error.is_some() && !keeps.error),
         ];
@@ -105,7 +108,14 @@ fn misfit<T>(message: String, hint: Option<&str>) -> Result<T, Misfit> {
 
 /// What results keep, in words.
 fn kept(keeps: Keeps) -> String {
-    let parts = [("status", keeps.status), ("headers", keeps.headers), ("body", keeps.body), ("error", keeps.error)];
+    let content_type = keeps.content_type && !keeps.headers;
+    let parts = [
+        ("status", keeps.status),
+        ("headers", keeps.headers),
+        ("content type", content_type),
+        ("body", keeps.body),
+        ("error", keeps.error),
+    ];
     let parts: Vec<_> = parts.iter().filter(|(_, kept)| *kept).map(|(part, _)| *part).collect();
     match parts.split_last() {
         None => "nothing of a response, only that the operation is done".to_owned(),

@@ -12,11 +12,18 @@ pub struct Response {
     pub whole: bool,
 }
 
+/// The header that says what a body is.
+pub(crate) const CONTENT_TYPE: &str = "content-type";
+
 impl Response {
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        let header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE));
+        header.map(|(_, kind)| kind.as_str())
+    }
+
     /// True unless a content type says that the body is no JSON.
     pub(crate) fn is_json(&self) -> bool {
-        let kind = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-        kind.is_none_or(|(_, kind)| kind.to_ascii_lowercase().contains("json"))
+        self.content_type().is_none_or(|kind| kind.to_ascii_lowercase().contains("json"))
     }
 }
 

@@ -165,6 +165,8 @@ pub(crate) struct Fields {
     pub(crate) status: Option<String>,
     /// The response's headers: an object of strings or of lists of strings.
     pub(crate) headers: Option<String>,
+    /// The one header of services that keep no others.
+    pub(crate) content_type: Option<String>,
     pub(crate) body: Option<String>,
     pub(crate) error: Option<String>,
     /// A pointer to a result kept in a blob store.
@@ -174,7 +176,8 @@ pub(crate) struct Fields {
 impl Fields {
     /// The pointers there are, each with the name of what stands there.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let Self { owner, fingerprint, created_at, completed_at, status, headers, body, error, blob } = self;
+        let Self { owner, fingerprint, created_at, completed_at, status, headers, content_type, body, error, blob } =
+            self;
         let all = [
             ("owner", owner),
             ("fingerprint", fingerprint),
@@ -182,6 +185,7 @@ impl Fields {
             ("completed_at", completed_at),
             ("status", status),
             ("headers", headers),
+            ("content_type", content_type),
             ("body", body),
             ("error", error),
             ("blob", blob),

@@ -34,6 +34,8 @@ pub(in crate::domain) enum Place {
     /// When the lock, or the result, ends that is written now.
     Expires(TtlOf, Timestamp),
     BodyHex,
+    /// The response's content type as a JSON string, or null.
+    ContentType,
     /// Every field of the value of before that the schema does not name.
     KeptFields,
 }
@@ -83,5 +85,6 @@ pub(super) const IN_NEWER_VALUES: &[(&str, Place)] = &[
     ("result_expires_ms", Place::Expires(TtlOf::Result, Timestamp::Milliseconds)),
     ("result_expires_rfc3339", Place::Expires(TtlOf::Result, Timestamp::Rfc3339)),
     ("body_hex", Place::BodyHex),
+    ("content_type", Place::ContentType),
     ("kept", Place::KeptFields),
 ];

@@ -1,6 +1,7 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
 use super::{Schema, State};
+use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode};
 use crate::domain::step::{Answer, Request, next_request};
 
@@ -22,7 +23,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     if schema.read_only_because().is_some() {
         return Vec::new();
     }
-    let response = Response { status: Some(201), headers: Vec::new(), body: BODY.to_vec(), whole: true };
+    let response = Response { status: Some(201), headers: headers(schema), body: BODY.to_vec(), whole: true };
     let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
     let (lock, result) = (request.lock(), request.result_over_lock());
     let mut found = Vec::new();
@@ -65,6 +66,12 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(leads_to(schema, with(schema.result_role(), &result), Answer::Replay, "a result is stored"));
     }
     found
+}
+
+/// The headers of a response that nothing is missing from: a service that keeps the content type has one.
+pub(crate) fn headers(schema: &Schema) -> Vec<(String, String)> {
+    let content_type = (CONTENT_TYPE.to_owned(), "application/json".to_owned());
+    if schema.write.keeps().content_type { vec![content_type] } else { Vec::new() }
 }
 
 /// Times that are written as they stand in the file: a lock would seem to be of that day for ever.

@@ -70,6 +70,8 @@ as_str!(HeaderNames);
 pub struct Keeps {
     pub status: bool,
     pub headers: bool,
+    /// The content type alone, of all headers.
+    pub(crate) content_type: bool,
     pub body: bool,
     /// The body only as text: bytes that are not UTF-8 would be lost.
     pub(crate) text_only: bool,
@@ -85,6 +87,7 @@ impl WriteFormat {
         Keeps {
             status: has(&[Place::Status]),
             headers: has(&[Place::Headers, Place::HeaderLists]),
+            content_type: has(&[Place::ContentType]),
             body: bytes || text,
             text_only: text && !bytes,
             error: self.failed_value.is_some(),

@@ -202,6 +202,7 @@ impl<'a> Request<'a> {
             Place::NowSeconds => moment(self.now_ms, Timestamp::Seconds),
             Place::NowRfc3339 => moment(self.now_ms, Timestamp::Rfc3339),
             Place::Expires(of, unit) => moment(self.expires_ms(of), unit),
+            Place::ContentType => json(response.content_type().map_or(Value::Null, Value::from)),
             Place::BodyHex => response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
             Place::Response => write.response.as_ref().map_or_else(Vec::new, |response| self.value(response)),
             Place::ErrorText => self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error))),

@@ -150,18 +150,7 @@ fn written(closed: &Closed) -> String {
 
 /// The fields a value has, by name, with their places.
 pub(super) fn places(fields: &Fields) -> Vec<(&'static str, &str)> {
-    let all = [
-        ("owner", &fields.owner),
-        ("fingerprint", &fields.fingerprint),
-        ("created_at", &fields.created_at),
-        ("completed_at", &fields.completed_at),
-        ("status", &fields.status),
-        ("headers", &fields.headers),
-        ("body", &fields.body),
-        ("error", &fields.error),
-        ("blob", &fields.blob),
-    ];
-    all.into_iter().filter_map(|(name, place)| Some((name, place.as_deref()?))).collect()
+    fields.pointers().collect()
 }
 
 pub(super) fn holds(case: &ValueCase) -> String {

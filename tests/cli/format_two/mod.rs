@@ -6,3 +6,4 @@ mod endless;
 mod hashes;
 mod key_shapes;
 mod many_hashes;
+mod one_header;

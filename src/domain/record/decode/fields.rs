@@ -63,13 +63,16 @@ impl Source<'_> {
 
     fn response(&self, case: &ValueCase) -> Option<Stored> {
         let fields = &case.fields;
-        if fields.status.is_none() && fields.headers.is_none() && fields.body.is_none() {
+        if [&fields.status, &fields.headers, &fields.content_type, &fields.body].iter().all(|field| field.is_none()) {
             return None;
         }
         let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);
         let status = at(&fields.status).and_then(|status| whole_number(&status));
         let body = fields.body.as_deref().and_then(|path| self.text(path));
-        Some(Stored::new(status, at(&fields.headers), body, case.body_encoding, self.whole))
+        let content_type = fields.content_type.as_deref().and_then(|path| self.text(path));
+        let content_type = content_type.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let stored = Stored::new(status, at(&fields.headers), body, case.body_encoding, self.whole);
+        Some(stored.of_type(content_type))
     }
 }
 

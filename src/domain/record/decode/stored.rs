@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::domain::record::json::shallow;
+use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{Json, Response};
 use crate::domain::schema::BodyEncoding;
 
@@ -14,6 +15,8 @@ use crate::domain::schema::BodyEncoding;
 pub struct Stored {
     pub(crate) status: Option<i64>,
     headers: Headers,
+    /// The content type, where it has a field of its own.
+    content_type: Option<String>,
     body: Vec<u8>,
     is_base64: bool,
     /// False when the value was read in part, so that the body may be longer than what is here.
@@ -41,14 +44,20 @@ impl Stored {
             other => Headers::Read(other.map(|found| headers(&found)).unwrap_or_default()),
         };
         let body = body.map(Cow::into_owned).unwrap_or_default();
-        Self { status, headers, body, is_base64: encoding == BodyEncoding::Base64, whole }
+        Self { status, headers, content_type: None, body, is_base64: encoding == BodyEncoding::Base64, whole }
+    }
+
+    /// The same, with a content type that stands in a field of its own.
+    pub(super) fn of_type(self, content_type: Option<String>) -> Self {
+        Self { content_type, ..self }
     }
 
     pub(crate) fn response(&self) -> Response {
-        let headers = match &self.headers {
+        let mut headers = match &self.headers {
             Headers::Text(text) => headers(&shallow(text)),
             Headers::Read(headers) => headers.clone(),
         };
+        headers.extend(self.content_type.iter().map(|kind| (CONTENT_TYPE.to_owned(), kind.clone())));
         Response { status: self.status, headers, body: self.body().into_owned(), whole: self.whole }
     }
 

@@ -79,6 +79,7 @@ fn values_say_all(raw: &RawSchema) -> Checked<()> {
             ("encoding", value.encoding.is_some_and(|encoding| !matches!(encoding, Encoding::Text | Encoding::Json))),
         ];
         of_format_2(&newer).at(index).at("value")?;
+        of_format_2(&[("content_type", value.fields.content_type.is_some())]).at("fields").at(index).at("value")?;
         if value.expires_at.is_some() {
             return wrong("`expires_at` is of format 2: write `format = 2`").at("expires_at").at(index).at("value");
         }
