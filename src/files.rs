@@ -64,8 +64,10 @@ pub fn up_to(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 /// Reading fails, or the line is longer than this many bytes: a line without end takes no more memory than that.
 pub fn read_line(from: &mut impl BufRead, end: u8, line: &mut Vec<u8>, most: u64) -> io::Result<usize> {
     line.clear();
-    let read = from.take(most.saturating_add(1)).read_until(end, line)?;
-    if read as u64 > most { Err(io::Error::other(format!("a line {}", larger_than(most)))) } else { Ok(read) }
+    let read = from.by_ref().take(most).read_until(end, line)?;
+    // One byte more in the same buffer would make the buffer grow to twice the limit.
+    let goes_on = read as u64 == most && line.last() != Some(&end) && !from.fill_buf()?.is_empty();
+    if goes_on { Err(io::Error::other(format!("a line {}", larger_than(most)))) } else { Ok(read) }
 }
 
 /// Writes a file that only its owner may read. The file appears whole, or not at all.
@@ -184,6 +186,8 @@ mod tests {
         assert_eq!(line, b"ab\n");
         assert_eq!(read_line(&mut text, b'\n', &mut line, 3).unwrap_err().to_string(), "a line is larger than 0 KiB");
         assert_eq!(read_line(&mut &b""[..], b'\n', &mut line, 3).unwrap(), 0);
+        assert_eq!(read_line(&mut &b"abc"[..], b'\n', &mut line, 3).unwrap(), 3);
+        assert!(read_line(&mut &b"abc\n"[..], b'\n', &mut line, 3).is_err());
     }
 
     #[test]
