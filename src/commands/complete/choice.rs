@@ -123,7 +123,7 @@ fn refused(record: &Record, why: &Refusal) -> Stop {
 fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> Result<String, Stop> {
     let (stored, name) = (record.fingerprint(), &record.schema.name);
     let keeps = record.schema.write.keeps_fingerprint();
-    // The locks of some keep none: the hash comes with the result.
+    // The locks of some services keep no hash: there the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && record.schema.locks_keep_fingerprint();
     match given {
         Some(_) if !keeps => {

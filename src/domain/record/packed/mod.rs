@@ -1,4 +1,5 @@
-//! MessagePack, CBOR and what PHP serializes: read as the JSON that they stand for, and written of it.
+//! MessagePack, CBOR and what PHP serializes, read as the JSON that they stand for. MessagePack and what PHP serializes are
+//! written, too.
 //!
 //! All are read by hand, for a walk has the beginning of a value alone: what is complete in the beginning counts, as with
 //! JSON. No crate reads a cut document.

@@ -10,7 +10,7 @@ use crate::domain::record::Json;
 /// The member under which an object's class stands, before its properties.
 pub(super) const CLASS: &str = "__class";
 
-/// The digits of a length or a number are fewer.
+/// A length or a number has fewer digits.
 const MOST_DIGITS: usize = 40;
 
 /// Reads a value, or with `whole` false the beginning of one. A list is an array, any other array and an object are an object.
@@ -80,7 +80,7 @@ fn string<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
     Ok(string)
 }
 
-/// A string that this ends.
+/// A string, and the bytes that end the value.
 fn closed<'a>(reader: &mut Reader<'a>, end: &[u8]) -> Read<Json<'a>> {
     let string = string(reader)?;
     if !reader.cut {
