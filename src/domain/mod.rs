@@ -24,3 +24,4 @@ pub mod select;
 pub(crate) mod simulation;
 pub(crate) mod stats;
 pub mod step;
+pub(crate) mod ticks;

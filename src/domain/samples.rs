@@ -79,6 +79,11 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
     schema::parse(source).expect("a sound schema")
 }
 
+/// The schema of such a file.
+pub(crate) fn of_toml(toml: &str) -> Schema {
+    parse(toml, None)
+}
+
 /// A built-in schema, or `timed`.
 pub(crate) fn schema(name: &str) -> Schema {
     SCHEMAS.iter().find(|schema| schema.name == name).cloned().unwrap_or_else(|| parse(TIMED, None))

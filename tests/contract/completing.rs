@@ -75,11 +75,44 @@ fn laravel_finds_its_own_object_with_the_path_that_it_compares() {
     server.put(lock, "Zk3uJ9aQw1XyBv7T");
     let complete = |more: &[&str]| complete(&server, "42:key-1", "laravel-square1", more);
     complete(&[]).exits(2).says("without the request's --fingerprint").says("the request's path");
-    complete(&["--fingerprint", "a\"b"]).exits(2).says("is not read back as a result").says("nothing was done");
+    complete(&["--fingerprint", "a\"b"]).exits(2).says("what is written is not JSON").says("nothing was done");
     assert_eq!(server.keys(), [lock]);
     complete(&["--fingerprint", "api/pay"]).exits(0).says("The service's own steps did so on a private server.");
     assert_eq!(String::from_utf8(server.get(result).unwrap()).unwrap(), OBJECT);
     assert_eq!(server.keys(), [result], "the lock is released");
+}
+
+/// What IdempotentAPI 2.6.0 on .NET Core 3.1 was given in place of its own document, and replayed: status, header and body.
+const DOCUMENT: &str = r#"{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib","Request.DataHash":"1c80075d","Response.StatusCode":201,"Response.ContentType":"application/json","Response.Headers":{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib]], System.Private.CoreLib","Content-Type":{"$type":"System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib","$values":["application/json"]}},"Context.Result":{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib","ResultType":"Microsoft.AspNetCore.Mvc.ObjectResult, Microsoft.AspNetCore.Mvc.Core","ResultValue":{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib","id":1}}}"#;
+
+/// Rule: what .NET would make something else of is refused, above all a type that a body names.
+#[test]
+fn dotnet_finds_lists_and_dictionaries_of_its_own() {
+    let server = Server::start();
+    let named = ["--schema", "idempotent-api", "--yes"];
+    let begin_with = |more: &[&str]| server.idemctl(&[&["begin", "k"], &named[..], more].concat());
+    let begin = || begin_with(&[]);
+    begin().exits(0).says("idempotent-api answers 1: acquired");
+    begin().exits(1).says("conflict; nothing was changed");
+    complete(&server, "k", "idempotent-api", &[]).exits(2).says("the SHA-256, in hex, of a JSON list");
+    for (body, why) in [
+        (r#"{"a":[{"$type":"System.Diagnostics.Process, System"}]}"#, "takes a member named `$type` for its own"),
+        (r#"{"a":12345678901234567890}"#, "is no number of 64 bits"),
+    ] {
+        let words = ["complete", "k", "--status", "201", "--body", body, "--fingerprint", "1c80075d"];
+        server.idemctl(&[&words[..], &named].concat()).exits(2).says(why).says("nothing was done");
+    }
+    complete(&server, "k", "idempotent-api", &["--fingerprint", "1c80075d"])
+        .exits(0)
+        .says("The service's own steps did so on a private server.");
+    let data: Vec<u8> = redis::cmd("HGET").arg("IdempAPI_k").arg("data").query(&mut server.connect()).unwrap();
+    let mut document = String::new();
+    flate2::read::GzDecoder::new(&data[..]).read_to_string(&mut document).unwrap();
+    assert_eq!(document, DOCUMENT);
+    begin().exits(1).says("replay; nothing was changed");
+    begin_with(&["--fingerprint", "other"]).exits(1).says("mismatch; nothing was changed");
+    server.idemctl(&["undo", "--yes"]).exits(0);
+    begin().exits(1).says("conflict; nothing was changed");
 }
 
 /// A record of one's own: MessagePack in gzip, with a text in front, a field in base64, and fields that no form names.

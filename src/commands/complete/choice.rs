@@ -79,10 +79,15 @@ impl Choice {
     }
 }
 
-/// Passes a result that reads back as one: quotes in a key or a fingerprint may break the text that they stand in.
+/// Passes a result that can be written, and reads back as one: quotes in a key or a fingerprint may break the text that they
+/// stand in.
 fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), Stop> {
+    let (key, name) = (escape::text(&record.key), &record.schema.name);
+    if let Some(why) = manual::unwritten_result(record, request) {
+        return Err(Stop::usage(format!("{key}: {name} cannot store this: {why}; nothing was done"))
+            .hint("is the body what the service's client gets? Quotes and backslashes in the key, the owner or the fingerprint cannot stand in the result as they are"));
+    }
     manual::unread_result(record, request).map_or(Ok(()), |why| {
-        let (key, name) = (escape::text(&record.key), &record.schema.name);
         Err(Stop::usage(format!(
             "{key}: what {name} writes here is not read back as a result: {why}; nothing was done"
         ))

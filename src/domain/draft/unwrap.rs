@@ -59,10 +59,14 @@ fn compressed_with_suffix(bytes: &[u8]) -> Option<Vec<Codec>> {
 fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
     let is_document = |value: &Value| value.is_object() || value.is_array();
     let json = serde_json::from_slice(bytes).ok().filter(is_document).map(|value| (Encoding::Json, value));
+    let has_type = json.as_ref().is_some_and(|(_, value)| packed::has_type(value));
     let packed = |encoding, read: fn(&[u8], bool) -> Result<Json<'_>, String>| {
         let value = read(bytes, true).ok()?.to_value();
         is_document(&value).then_some((encoding, value))
     };
+    if has_type {
+        return packed(Encoding::Newtonsoft, packed::newtonsoft);
+    }
     json.or_else(|| packed(Encoding::Php, packed::php))
         .or_else(|| packed(Encoding::Msgpack, packed::msgpack))
         .or_else(|| packed(Encoding::Cbor, packed::cbor))
@@ -96,6 +100,7 @@ mod tests {
             assert_eq!((&pipeline.codecs[..], pipeline.encoding, &value), (codecs, Encoding::Json, &document));
         }
         assert_eq!(words(b"a:1:{s:1:\"a\";i:1;}").unwrap(), ["php"]);
+        assert_eq!(words(br#"{"$type":"Pay, app","Id":1}"#).unwrap(), ["newtonsoft"]);
         assert_eq!(words(b"\x82\xa1a\x01\xa1b\x02").unwrap(), ["msgpack"]);
         assert_eq!(words(b"\xa2\x61a\x01\x61b\x02").unwrap(), ["cbor"]);
     }

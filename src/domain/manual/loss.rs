@@ -39,6 +39,11 @@ fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
     (kept != Some(stored)).then(|| schema.values[before.case].fields.fingerprint.clone()).flatten()
 }
 
+/// Why the result of this request cannot be written; `None` where it can be, and where the service's own script writes the result.
+pub(crate) fn unwritten_result(record: &Record, request: &Request<'_>) -> Option<String> {
+    record.schema.sends_result_value().then(|| request.unwritten_result()).flatten()
+}
+
 /// Why the result of this request is not read back as one; `None` where it is, and where the service's own script writes
 /// the result.
 pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<String> {

@@ -75,6 +75,7 @@ fn pack(document: &Json<'_>, pipeline: &Pipeline) -> Result<Vec<u8>, String> {
     let bytes = match (pipeline.encoding, document) {
         (Encoding::Msgpack, _) => packed::to_msgpack(document)?,
         (Encoding::Php, _) => packed::to_php(document),
+        (Encoding::Newtonsoft, _) => packed::to_newtonsoft(document)?,
         // A text is taken for a document that is written already.
         (Encoding::Json, Json::String(text)) => text.as_bytes().to_vec(),
         (Encoding::Json, _) => document.to_value().to_string().into_bytes(),

@@ -53,9 +53,15 @@ pub(crate) enum Timestamp {
     #[strum(serialize = "s")]
     Seconds,
     Rfc3339,
+    /// .NET's: tenths of microseconds since the beginning of the year 1.
+    Ticks,
 }
 
 as_str!(Timestamp);
+
+impl Timestamp {
+    pub(crate) const ALL: [Self; 4] = [Self::Milliseconds, Self::Seconds, Self::Rfc3339, Self::Ticks];
+}
 
 /// An expiry that stands in the value, and that the service's client goes by whatever TTL the Redis key has.
 #[derive(Debug, Clone, Deserialize)]

@@ -20,6 +20,8 @@ pub(crate) enum Encoding {
     Pickle,
     /// The text that PHP's `serialize` writes. An object's class stands in it as the field `__class`.
     Php,
+    /// JSON in which Newtonsoft.Json for .NET names types, which are left out.
+    Newtonsoft,
     /// Ruby's, told by its first bytes.
     Marshal,
     /// No string but a hash, whose fields are the first step of pointers.
@@ -39,12 +41,12 @@ as_str!(Encoding);
 impl Encoding {
     /// True when pointers lead to fields of it.
     pub(crate) fn has_fields(self) -> bool {
-        matches!(self, Self::Json | Self::Msgpack | Self::Cbor | Self::Php | Self::Hash)
+        matches!(self, Self::Json | Self::Msgpack | Self::Cbor | Self::Php | Self::Newtonsoft | Self::Hash)
     }
 
     /// True when idemctl writes such a value of the JSON that the value stands for.
     fn is_written(self) -> bool {
-        matches!(self, Self::Text | Self::Json | Self::Msgpack | Self::Php | Self::Hash)
+        matches!(self, Self::Text | Self::Json | Self::Msgpack | Self::Php | Self::Newtonsoft | Self::Hash)
     }
 
     /// Redis's name of the type of a value that is no string.
@@ -175,7 +177,7 @@ impl Pipeline {
 
 fn unknown(word: &str) -> String {
     format!(
-        "`{word}` is no step of `decode` here: gzip, zlib, brotli, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, cbor, text, pickle, php or marshal"
+        "`{word}` is no step of `decode` here: gzip, zlib, brotli, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, cbor, text, pickle, php, newtonsoft or marshal"
     )
 }
 

@@ -38,11 +38,10 @@ impl Schema {
 }
 
 /// The placeholders that stand for such a TTL, or for a moment that follows from one.
-fn places(of: TtlOf) -> [Place; 4] {
-    let ends = |unit| Place::Expires(of, unit);
+fn places(of: TtlOf) -> Vec<Place> {
     let ttl = match of {
         TtlOf::Lock => Place::LockTtl,
         TtlOf::Result => Place::ResultTtl,
     };
-    [ttl, ends(Timestamp::Seconds), ends(Timestamp::Milliseconds), ends(Timestamp::Rfc3339)]
+    Timestamp::ALL.into_iter().map(|unit| Place::Expires(of, unit)).chain([ttl]).collect()
 }

@@ -37,16 +37,19 @@ pub struct WriteFormat {
 }
 
 /// What stands for a time.
-const TIMES: [Place; 9] = [
+const TIMES: [Place; 12] = [
     Place::Now,
     Place::NowSeconds,
     Place::NowRfc3339,
+    Place::NowTicks,
     Place::Expires(TtlOf::Lock, Timestamp::Seconds),
     Place::Expires(TtlOf::Lock, Timestamp::Milliseconds),
     Place::Expires(TtlOf::Lock, Timestamp::Rfc3339),
+    Place::Expires(TtlOf::Lock, Timestamp::Ticks),
     Place::Expires(TtlOf::Result, Timestamp::Seconds),
     Place::Expires(TtlOf::Result, Timestamp::Milliseconds),
     Place::Expires(TtlOf::Result, Timestamp::Rfc3339),
+    Place::Expires(TtlOf::Result, Timestamp::Ticks),
 ];
 
 /// How the names of headers are written.

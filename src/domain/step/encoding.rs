@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::domain::record::Response;
 use crate::domain::schema::{HeaderNames, Timestamp};
+use crate::domain::ticks;
 
 /// As Go writes a map: sorted by name, every value of a header in one list.
 pub(super) fn header_lists(response: &Response, names: HeaderNames) -> Value {
@@ -96,6 +97,7 @@ pub(super) fn moment(ms: u64, unit: Timestamp) -> Vec<u8> {
     match unit {
         Timestamp::Milliseconds => ms.to_string().into_bytes(),
         Timestamp::Seconds => (ms / 1_000).to_string().into_bytes(),
+        Timestamp::Ticks => ticks::from_ms(ms).to_string().into_bytes(),
         Timestamp::Rfc3339 => {
             // Beyond the year 9999 there is no such text.
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms.min(253_402_300_799_000));

@@ -1,7 +1,7 @@
 //! Replies of a step's calls, as data: which of the schema's replies one is.
 
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Call, First, KeyIs, Pattern, Reply, Schema};
+use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Pattern, Reply, Schema, Template};
 
 /// A reply of Redis to a step's call, as far as schemas can speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,45 +58,72 @@ pub struct Listener<'a> {
 impl<'a> Listener<'a> {
     /// The schema's entry for a reply; `None` when the schema does not know the reply.
     pub fn recognise<'c>(&self, call: &'c Call, reply: &StepReply) -> Option<&'c Reply> {
-        call.replies.iter().find(|known| self.knows(known, reply))
+        let values = self.values(call, reply);
+        call.replies.iter().find(|known| self.knows(known, reply, &values))
     }
 
-    /// The stored response that comes with this reply, which is the schema's `known` one; `None` where none comes along.
+    /// The stored response that comes with this reply, which is the schema's `known` one; `None` where none comes along as a text.
     pub fn carried<'r>(&self, known: &Reply, reply: &'r StepReply) -> Option<&'r [u8]> {
         match (known.form, &known.pattern) {
-            (Some(form), _) => self.of_form(known, form, reply),
+            (Some(form), _) => reply.texts().find(|text| self.is_of_form(known, form, &Content::text(text.to_vec()))),
             (None, Pattern::Text | Pattern::Array(_)) => reply.stored(),
             _ => None,
         }
     }
 
-    fn knows(&self, known: &Reply, reply: &StepReply) -> bool {
+    fn knows(&self, known: &Reply, reply: &StepReply, values: &[Content]) -> bool {
         // Without a form a script has compared the payloads.
         let has_form = |form: usize| {
-            let text = self.of_form(known, form, reply);
-            text.is_some_and(|text| !known.is_for_other_payloads() || self.has_other_payload(form, text))
+            let value = values.iter().find(|value| self.is_of_form(known, form, value));
+            value.is_some_and(|value| !known.is_for_other_payloads() || self.has_other_payload(form, value))
         };
         fits(&known.pattern, reply) && known.form.is_none_or(has_form)
     }
 
-    /// The text of a reply that has this form, its own moment past where the schema's `known` reply says so.
-    fn of_form<'r>(&self, known: &Reply, form: usize, reply: &'r StepReply) -> Option<&'r [u8]> {
-        let is_meant = |reading: &Reading| match reading.lapsed() {
-            None => reading.is(&KeyIs::Value(form)),
-            Some(_) => known.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == form),
-        };
-        reply.texts().find(|text| is_meant(&self.read(form, text)))
+    /// The values in which a form is looked for: the texts of a reply, or the hash whose fields the call asks for.
+    fn values(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
+        let Some(form) = call.replies.iter().find_map(|known| known.form) else { return Vec::new() };
+        let is_of_hashes = self.schema.values[form].encoding() == Encoding::Hash;
+        match hash_of(&call.action, reply).filter(|_| is_of_hashes) {
+            Some(hash) => vec![hash],
+            None => reply.texts().map(|text| Content::text(text.to_vec())).collect(),
+        }
     }
 
-    fn has_other_payload(&self, form: usize, text: &[u8]) -> bool {
-        let reading = self.read(form, text);
+    /// True for a value of this form, its own moment past where the schema's `known` reply says so.
+    fn is_of_form(&self, known: &Reply, form: usize, value: &Content) -> bool {
+        let reading = self.read(form, value);
+        match reading.lapsed() {
+            None => reading.is(&KeyIs::Value(form)),
+            Some(_) => known.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == form),
+        }
+    }
+
+    fn has_other_payload(&self, form: usize, value: &Content) -> bool {
+        let reading = self.read(form, value);
         let stored = reading.decoded().and_then(|value| value.fingerprint.as_deref());
         stored.is_some_and(|stored| stored != self.fingerprint)
     }
 
-    fn read(&self, form: usize, text: &[u8]) -> Reading {
-        decode::read_at(self.schema, self.schema.values[form].role, &Content::text(text.to_vec()), Some(self.now_ms))
+    fn read(&self, form: usize, value: &Content) -> Reading {
+        decode::read_at(self.schema, self.schema.values[form].role, value, Some(self.now_ms))
     }
+}
+
+/// The hash that HGETALL gives, or HMGET of the fields it names; `None` for any other call or reply.
+fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
+    let (Action::Command(words), StepReply::Array(items)) = (action, reply) else { return None };
+    let words: Vec<_> = words.iter().map(Template::display).collect();
+    let (command, names) = (words.first()?.to_ascii_uppercase(), words.get(2..).unwrap_or_default());
+    match command.as_str() {
+        "HGETALL" => items.iter().map(|item| item.text().map(<[u8]>::to_vec)).collect::<Option<Vec<_>>>(),
+        "HMGET" => {
+            let there = names.iter().zip(items).filter_map(|(name, item)| Some((name, item.text()?)));
+            Some(there.flat_map(|(name, value)| [name.clone().into_bytes(), value.to_vec()]).collect())
+        }
+        _ => None,
+    }
+    .map(Content::hash)
 }
 
 fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
@@ -104,6 +131,7 @@ fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
         (Pattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
         (Pattern::Integer(number), StepReply::Integer(got)) => number == got,
         (Pattern::Nil, StepReply::Nil) | (Pattern::Text, StepReply::Text(_)) => true,
+        (Pattern::Nil, StepReply::Array(items)) => items.iter().all(|item| *item == StepReply::Nil),
         (Pattern::Form, StepReply::Text(_) | StepReply::Array(_)) => true,
         (Pattern::Array(first), StepReply::Array(items)) => match (first, items.first()) {
             (First::Integer(number), Some(StepReply::Integer(got))) => number == got,
@@ -117,5 +145,64 @@ fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
                 || message.split_whitespace().any(|word| word.trim_start_matches('-') == wanted)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::samples::of_toml;
+
+    const TOML: &str = r#"
+format = 2
+name = "orders"
+keys = { record = "orders:{key}" }
+ttl = { lock = "5m", result = "24h" }
+
+[[value]]
+name = "running"
+type = "hash"
+where = { "/state" = "run" }
+state = "in-progress"
+
+[[value]]
+name = "done"
+type = "hash"
+where = { "/state" = "done" }
+state = "completed"
+fields = { body = "/body", fingerprint = "/of" }
+
+[[begin.call]]
+command = ["COMMAND", "{record}", "state", "of"]
+replies = [
+  { nil = true, means = "acquired", when = { record = "absent" } },
+  { value = "running", means = "conflict" },
+  { value = "done", means = "mismatch", when = { record = "done", fingerprint = "other" } },
+  { value = "done", means = "replay" },
+]
+"#;
+
+    /// What a reply means to a request whose payload has the hash `mine`.
+    fn meaning(command: &str, items: &[Option<&str>]) -> Option<&'static str> {
+        let schema = of_toml(&TOML.replace("COMMAND", command));
+        let item = |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
+        let reply = StepReply::Array(items.iter().map(item).collect());
+        let listener = Listener { schema: &schema, fingerprint: "mine", now_ms: 0 };
+        let call = &schema.begin.as_ref().unwrap().calls[0];
+        listener.recognise(call, &reply).map(|known| known.means.as_str())
+    }
+
+    #[test]
+    fn a_hash_is_what_hgetall_gives_or_hmget_of_the_fields_that_it_names() {
+        let absent = Some("acquired");
+        assert_eq!((meaning("HGETALL", &[]), meaning("HMGET", &[None, None])), (absent, absent));
+        let all = [Some("of"), Some("mine"), Some("state"), Some("done")];
+        assert_eq!(meaning("HGETALL", &all), Some("replay"));
+        assert_eq!(meaning("hmget", &[Some("done"), Some("mine")]), Some("replay"));
+        assert_eq!(meaning("HMGET", &[Some("done"), Some("other")]), Some("mismatch"));
+        assert_eq!(meaning("HMGET", &[Some("run"), None]), Some("conflict"));
+        assert_eq!(meaning("HMGET", &[Some("odd"), None]), None);
+        // Of another command nobody knows which fields come.
+        assert_eq!(meaning("HVALS", &[Some("done"), Some("mine")]), None);
     }
 }

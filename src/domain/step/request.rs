@@ -111,9 +111,18 @@ impl<'a> Request<'a> {
 
     /// What stands at a result's Redis key.
     pub(crate) fn result(&self) -> Content {
+        self.stored(self.result_template(), self.schema.result_role(), State::Completed)
+    }
+
+    /// Why no result can be written for this request; `None` where one can.
+    pub(crate) fn unwritten_result(&self) -> Option<String> {
+        let text = self.value(self.result_template()?);
+        self.packed(&text, self.schema.result_role(), State::Completed)?.err()
+    }
+
+    fn result_template(&self) -> Option<&'a Template> {
         let write = &self.schema.write;
-        let failed = write.failed_value.as_ref().filter(|_| self.error.is_some());
-        self.stored(failed.or(write.result_value.as_ref()), self.schema.result_role(), State::Completed)
+        write.failed_value.as_ref().filter(|_| self.error.is_some()).or(write.result_value.as_ref())
     }
 
     /// What stands at the result's Redis key of a request that took its lock before.
@@ -147,20 +156,24 @@ impl<'a> Request<'a> {
         self.schema.index_of(role).map_or_else(Vec::new, |index| self.schema.keys[index].template.redis_key(self.key))
     }
 
-    /// A value as it is stored: packed as the first form of the state is opened. A text that cannot be packed so stays as it
-    /// is, and is read back as what it is: unreadable.
+    /// A value as it is stored. A text that cannot be packed stays as it is, and is read back as what it is: unreadable.
     fn stored(&self, template: Option<&Template>, role: usize, state: State) -> Content {
-        let text = template.map_or_else(Vec::new, |template| self.value(template));
-        let form = self.schema.values.iter().find(|case| case.role == role && case.state == state);
-        let Some(form) = form.filter(|form| template.is_some() && !form.opening.is_as_stored()) else {
-            return Content::text(text);
-        };
+        let Some(template) = template else { return Content::text(Vec::new()) };
+        let text = self.value(template);
+        match self.packed(&text, role, state) {
+            Some(Ok(packed)) => packed,
+            Some(Err(_)) | None => Content::text(text),
+        }
+    }
+
+    /// The value packed as the first form of the state is opened, or why it cannot be; `None` where it is stored as it is.
+    fn packed(&self, text: &[u8], role: usize, state: State) -> Option<Result<Content, String>> {
+        let form = self.schema.values.iter().find(|case| case.role == role && case.state == state)?;
         let bytes_at = &self.schema.write.bytes_at;
-        let stored = match form.encoding() {
-            Encoding::Hash => encode_fields(&form.opening, &text, bytes_at).map(Content::hash),
-            _ => encode(&form.opening, text.clone(), bytes_at).map(Content::text),
-        };
-        stored.unwrap_or_else(|_| Content::text(text))
+        (!form.opening.is_as_stored()).then(|| match form.encoding() {
+            Encoding::Hash => encode_fields(&form.opening, text, bytes_at).map(Content::hash),
+            _ => encode(&form.opening, text.to_vec(), bytes_at).map(Content::text),
+        })
     }
 
     fn value(&self, template: &Template) -> Vec<u8> {
@@ -201,6 +214,7 @@ impl<'a> Request<'a> {
             Place::Now => self.now_ms.to_string().into_bytes(),
             Place::NowSeconds => moment(self.now_ms, Timestamp::Seconds),
             Place::NowRfc3339 => moment(self.now_ms, Timestamp::Rfc3339),
+            Place::NowTicks => moment(self.now_ms, Timestamp::Ticks),
             Place::Expires(of, unit) => moment(self.expires_ms(of), unit),
             Place::ContentType => json(response.content_type().map_or(Value::Null, Value::from)),
             Place::BodyHex => response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
@@ -209,10 +223,10 @@ impl<'a> Request<'a> {
             Place::Status => response.status.unwrap_or(200).to_string().into_bytes(),
             Place::HeaderLists => json(header_lists(response, write.header_names)),
             Place::Headers => json(headers(response, write.header_names)),
-            Place::Body => match &write.no_body {
-                Some(instead) if response.body.is_empty() => instead.clone().into_bytes(),
-                _ => response.body.clone(),
-            },
+            Place::Body | Place::BodyJson if response.body.is_empty() && write.no_body.is_some() => {
+                write.no_body.clone().unwrap_or_default().into_bytes()
+            }
+            Place::Body => response.body.clone(),
             Place::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
             Place::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
             Place::BodyJson => response

@@ -127,6 +127,7 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
         Encoding::Cbor => "CBOR",
         Encoding::Pickle => "Python pickle",
         Encoding::Php => "PHP serialize",
+        Encoding::Newtonsoft => "JSON of Newtonsoft.Json",
         Encoding::Marshal => "Ruby Marshal",
         Encoding::Hash => "hash",
         Encoding::Set => "set",

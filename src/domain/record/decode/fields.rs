@@ -8,6 +8,7 @@ use super::stored::Stored;
 use crate::domain::record::Json;
 use crate::domain::schema::{Timestamp, ValueCase};
 use crate::domain::step::encoding::compact_json;
+use crate::domain::ticks;
 
 /// What a value of a case holds, by the case's index.
 pub(super) fn decode(case: &ValueCase, index: usize, form: Form, source: Source<'_>) -> Decoded {
@@ -94,6 +95,7 @@ pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
             reason = "a negative or huge time saturates"
         )]
         Timestamp::Seconds => text.parse::<f64>().ok().map(|seconds| (seconds * 1000.0) as u64),
+        Timestamp::Ticks => text.parse().ok().map(ticks::to_ms),
         Timestamp::Rfc3339 => {
             let time = humantime::parse_rfc3339_weak(text).ok()?;
             let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;

@@ -1,5 +1,5 @@
-//! MessagePack, CBOR and what PHP serializes, read as the JSON that they stand for. MessagePack and what PHP serializes are
-//! written, too.
+//! MessagePack, CBOR, what PHP serializes and the JSON with types of Newtonsoft.Json, read as the JSON that they stand for.
+//! All but CBOR are written, too.
 //!
 //! All are read by hand, for a walk has the beginning of a value alone: what is complete in the beginning counts, as with
 //! JSON. No crate reads a cut document.
@@ -7,6 +7,7 @@
 mod cbor;
 mod items;
 mod msgpack;
+mod newtonsoft;
 mod php;
 #[cfg(test)]
 mod tests;
@@ -14,5 +15,6 @@ mod write;
 
 pub(crate) use cbor::parse as cbor;
 pub(crate) use msgpack::parse as msgpack;
+pub(crate) use newtonsoft::{has_type, parse as newtonsoft, write as to_newtonsoft};
 pub(crate) use php::parse as php;
 pub(crate) use write::{msgpack as to_msgpack, php as to_php};

@@ -150,8 +150,7 @@ pub(super) fn written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Durat
                 .at("write");
         }
         for (of, ttl) in [(TtlOf::Lock, lock_ttl), (TtlOf::Result, result_ttl)] {
-            let units = [Timestamp::Seconds, Timestamp::Milliseconds, Timestamp::Rfc3339];
-            if ttl == FOR_EVER && text.has(&units.map(|unit| Place::Expires(of, unit))) {
+            if ttl == FOR_EVER && text.has(&Timestamp::ALL.map(|unit| Place::Expires(of, unit))) {
                 let message = format!("it is to end with a {0} TTL, and [ttl] gives no {0} TTL", of.as_str());
                 return wrong(message).at(name).at("write");
             }

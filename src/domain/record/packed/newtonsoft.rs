@@ -1,0 +1,176 @@
+//! JSON in which Newtonsoft.Json for .NET names the type of every object and list (`TypeNameHandling`): `$type` is the first
+//! member, and the items of a list stand in `$values`.
+//! <https://www.newtonsoft.com/json/help/html/SerializeTypeNameHandling.htm>
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::domain::record::{Json, json, json_prefix};
+
+/// How the names begin that Newtonsoft.Json takes for its own.
+const OWN: char = '$';
+const TYPE: &str = "$type";
+const VALUES: &str = "$values";
+
+/// The lists and dictionaries of .NET Core, by what they hold. .NET looks up neither a version nor another assembly for them.
+const LIST_OF_TEXTS: &str =
+    "System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib";
+const LIST: &str = "System.Collections.Generic.List`1[[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
+const DICTIONARY_OF_LISTS: &str = "System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib]], System.Private.CoreLib";
+const DICTIONARY: &str = "System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
+
+/// Reads the JSON without the types. With `whole` false the bytes may end anywhere.
+///
+/// # Errors
+/// Why the bytes are no JSON, for people.
+pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
+    json_prefix::parse(bytes, whole).map(untyped)
+}
+
+/// True when the outermost object or list has a type.
+pub(crate) fn has_type(document: &Value) -> bool {
+    document.get(TYPE).is_some_and(Value::is_string)
+}
+
+fn untyped(document: Json<'_>) -> Json<'_> {
+    match document {
+        Json::Raw(text) if !text.contains(TYPE) => Json::Raw(text),
+        Json::Raw(Cow::Borrowed(text)) => untyped(json::shallow(text)),
+        Json::Raw(Cow::Owned(text)) => untyped(json::shallow(&text)).into_owned(),
+        Json::Array(items) => Json::Array(items.into_iter().map(untyped).collect()),
+        Json::Object(mut members) => {
+            members.retain(|(name, _)| name != TYPE);
+            match members.pop() {
+                Some((name, items)) if name == VALUES && members.is_empty() => untyped(items),
+                last => {
+                    members.extend(last);
+                    Json::Object(members.into_iter().map(|(name, value)| (name, untyped(value))).collect())
+                }
+            }
+        }
+        other => other,
+    }
+}
+
+/// The document as Newtonsoft.Json reads back into lists and dictionaries of texts, numbers and the like.
+///
+/// # Errors
+/// Why .NET would make something else of the document, for people.
+pub(crate) fn write(document: &Json<'_>) -> Result<Vec<u8>, String> {
+    typed(document.to_value()).map(|typed| typed.to_string().into_bytes())
+}
+
+fn typed(value: Value) -> Result<Value, String> {
+    match value {
+        Value::Array(items) => {
+            let kind = if items.iter().all(Value::is_string) { LIST_OF_TEXTS } else { LIST };
+            let items = items.into_iter().map(typed).collect::<Result<Value, _>>()?;
+            Ok(with_type(kind, [(VALUES.to_owned(), items)]))
+        }
+        Value::Object(members) => {
+            let kind = if members.values().all(is_list_of_texts) { DICTIONARY_OF_LISTS } else { DICTIONARY };
+            let members: Vec<_> = members.into_iter().map(member).collect::<Result<_, _>>()?;
+            Ok(with_type(kind, members))
+        }
+        Value::Number(number) if !number.is_i64() && !number.is_f64() => {
+            Err(format!("{number} is no number of 64 bits: .NET replays something else in its place"))
+        }
+        other => Ok(other),
+    }
+}
+
+/// A second `$type` would name the type that .NET makes of the object: whoever sends a body must not choose that.
+fn member((name, value): (String, Value)) -> Result<(String, Value), String> {
+    if name.starts_with(OWN) {
+        return Err(format!("Newtonsoft.Json takes a member named `{name}` for its own"));
+    }
+    Ok((name, typed(value)?))
+}
+
+fn with_type(kind: &str, members: impl IntoIterator<Item = (String, Value)>) -> Value {
+    let first = (TYPE.to_owned(), Value::from(kind));
+    Value::Object([first].into_iter().chain(members).collect::<Map<_, _>>())
+}
+
+fn is_list_of_texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What IdempotentAPI wrote on .NET Core 3.1 for a request at work, and of a response.
+    #[test]
+    fn what_dotnet_wrote_is_read_without_its_types() {
+        let text = format!(
+            r#"{{"$type":"{DICTIONARY}","Request.Inflight":"66de3b32","Headers":{{"$type":"{DICTIONARY_OF_LISTS}","Location":{{"$type":"{LIST_OF_TEXTS}","$values":["/x"]}}}},"Value":{{"$type":"Pay, app","Id":1,"Tags":{{"$type":"{LIST_OF_TEXTS}","$values":[]}}}}}}"#
+        );
+        let read = parse(text.as_bytes(), true).unwrap();
+        let plain =
+            json!({"Request.Inflight": "66de3b32", "Headers": {"Location": ["/x"]}, "Value": {"Id": 1, "Tags": []}});
+        assert_eq!(read.to_value(), plain);
+        let beginning = parse(&text.as_bytes()[..text.len() / 2], false).unwrap();
+        assert_eq!(beginning.pointer("/Request.Inflight").unwrap().to_value(), "66de3b32");
+    }
+
+    #[test]
+    fn lists_and_dictionaries_are_of_what_they_hold() {
+        let written = |value: Value| serde_json::from_slice::<Value>(&write(&Json::from(value)).unwrap()).unwrap();
+        let kind = |value: Value| written(value)[TYPE].as_str().unwrap().to_owned();
+        assert_eq!(kind(json!({"Location": ["/x"], "Via": []})), DICTIONARY_OF_LISTS);
+        assert_eq!((kind(json!({})), kind(json!([]))), (DICTIONARY_OF_LISTS.to_owned(), LIST_OF_TEXTS.to_owned()));
+        assert_eq!((kind(json!({"a": 1})), kind(json!(["a", 1]))), (DICTIONARY.to_owned(), LIST.to_owned()));
+        let first = written(json!({" a": 1})).as_object().unwrap().keys().next().cloned();
+        assert_eq!(first.as_deref(), Some(TYPE), "else Newtonsoft.Json does not see the type");
+    }
+
+    /// Rule: a body never names a .NET type.
+    #[test]
+    fn a_member_that_would_name_a_type_is_refused() {
+        for name in ["$type", "$values", "$id", "$ref"] {
+            let body = json!({"body": [{name: "System.Diagnostics.Process, System"}]});
+            let why = write(&Json::from(body)).unwrap_err();
+            assert!(why.contains(name), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_dotnet_would_replay_as_an_object_is_refused() {
+        let body: Value = serde_json::from_str(r#"{"n":12345678901234567890123}"#).unwrap();
+        assert!(write(&Json::from(body)).is_err());
+        let good: Value = serde_json::from_str(r#"{"n":-9223372036854775808,"x":2.5e3,"y":1.10}"#).unwrap();
+        assert!(write(&Json::from(good)).is_ok());
+    }
+
+    fn documents() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 40, 10, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..10).prop_map(Value::from),
+                prop::collection::btree_map("[^$]{1,10}", inner, 0..10)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            members in prop::collection::btree_map("[^$]{1,10}", documents(), 0..10),
+        ) {
+            let document = Value::Object(members.into_iter().collect());
+            let bytes = write(&Json::from(document.clone())).unwrap();
+            prop_assert_eq!(parse(&bytes, true).unwrap().to_value(), document);
+        }
+    }
+}
