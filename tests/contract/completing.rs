@@ -115,6 +115,21 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
     begin().exits(1).says("conflict; nothing was changed");
 }
 
+/// Rule: an entity that the service encrypts is never written in clear.
+#[test]
+fn midaz_finds_the_entity_where_its_release_stores_entities_in_clear() {
+    let server = Server::start();
+    let (one, other) = ("idempotency:crm:holder:org:key-1", "idempotency:crm:holder:org:key-2");
+    server.set(one, "", 200_000);
+    server.set(other, "", 200_000);
+    let entity = r#"{"id":"01912f4a","name":"Ada","createdAt":"2026-11-22T19:50:00Z"}"#;
+    let complete = |key, schema| server.idemctl(&["complete", key, "--schema", schema, "--body", entity, "--yes"]);
+    complete(one, "midaz").exits(0).says("The service's own steps did so on a private server.");
+    assert_eq!(server.get(one).unwrap(), entity.as_bytes());
+    complete(other, "midaz-sealed").exits(2).says("the schema describes no complete step");
+    assert_eq!(server.get(other).unwrap(), b"");
+}
+
 /// A record of one's own: MessagePack in gzip, with a text in front, a field in base64, and fields that no form names.
 const OWN: &str = r#"format = 2
 name = "own"
