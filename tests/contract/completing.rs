@@ -105,14 +105,21 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
     complete(&server, "k", "idempotent-api", &["--fingerprint", "1c80075d"])
         .exits(0)
         .says("The service's own steps did so on a private server.");
-    let data: Vec<u8> = redis::cmd("HGET").arg("IdempAPI_k").arg("data").query(&mut server.connect()).unwrap();
-    let mut document = String::new();
-    flate2::read::GzDecoder::new(&data[..]).read_to_string(&mut document).unwrap();
-    assert_eq!(document, DOCUMENT);
+    let document = |key: &str| {
+        let data: Vec<u8> = redis::cmd("HGET").arg(key).arg("data").query(&mut server.connect()).unwrap();
+        let mut document = String::new();
+        flate2::read::GzDecoder::new(&data[..]).read_to_string(&mut document).unwrap();
+        document
+    };
+    assert_eq!(document("IdempAPI_k"), DOCUMENT);
     begin().exits(1).says("replay; nothing was changed");
     begin_with(&["--fingerprint", "other"]).exits(1).says("mismatch; nothing was changed");
     server.idemctl(&["undo", "--yes"]).exits(0);
     begin().exits(1).says("conflict; nothing was changed");
+    // A response of 204 must have no body, not even an empty text.
+    let words = ["complete", "no-content", "--status", "204", "--fingerprint", "1c80075d", "--create"];
+    server.idemctl(&[&words[..], &named].concat()).exits(0);
+    assert!(document("IdempAPI_no-content").ends_with(r#""ResultValue":null}}"#));
 }
 
 /// Rule: an entity that the service encrypts is never written in clear.
