@@ -122,6 +122,25 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
     assert!(document("IdempAPI_no-content").ends_with(r#""ResultValue":null}}"#));
 }
 
+/// Rule: the payload's hash of the lock stays, and where there is none the result has none: the libraries, which were asked, replay
+/// the result then, and refuse another payload.
+#[test]
+fn the_hash_of_a_payload_is_kept_where_there_is_one() {
+    let server = Server::start();
+    let (node, python) = ("node-idempotency:DELETE:/payments:a", "app.pay#fe22012653e45bf38eea6c11bd767aa2");
+    server.set(node, r#"{"status":"IN_PROGRESS"}"#, 200_000);
+    let lock = r#"{"status":"INPROGRESS","expiration":4102444800,"validation":"c4ca4238a0b923820dcc509a6f75849b"}"#;
+    server.set(python, lock, 200_000);
+    complete(&server, "DELETE:/payments:a", "node-idempotency", &[]).exits(0);
+    let stored = String::from_utf8(server.get(node).unwrap()).unwrap();
+    assert!(stored.starts_with(r#"{"status":"COMPLETE","response""#), "{stored}");
+    server.idemctl(&["complete", python, "--schema", "powertools-python", "--body", "{}", "--yes"]).exits(0);
+    let stored: Value = serde_json::from_slice(&server.get(python).unwrap()).unwrap();
+    assert_eq!((&stored["data"], &stored["validation"]), (&json!("{}"), &json!("c4ca4238a0b923820dcc509a6f75849b")));
+    let replayed = server.idemctl(&["begin", python, "--schema", "powertools-python", "--yes"]).exits(1);
+    replayed.says("replay; nothing was changed");
+}
+
 /// Rule: an entity that the service encrypts is never written in clear.
 #[test]
 fn midaz_finds_the_entity_where_its_release_stores_entities_in_clear() {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::place::{IN_CALLS, IN_NEWER_VALUES, IN_RESPONSES, IN_VALUES};
 use super::role::Role;
@@ -20,6 +21,8 @@ enum Part {
     Place(Place),
     /// What stands at this JSON pointer in the value of before.
     Kept(String),
+    /// The same as a further member of an object, behind a comma; nothing where nothing stands there.
+    KeptMember(String),
 }
 
 impl Part {
@@ -30,6 +33,9 @@ impl Part {
 
 /// How a placeholder begins that keeps what stood at a JSON pointer.
 const KEPT: &str = "kept:";
+
+/// How one begins that keeps it as a member, where it stood there.
+const KEPT_MEMBER: &str = "kept?:";
 
 /// The placeholders that a text may have, and the reader of such texts.
 #[derive(Clone, Copy)]
@@ -76,9 +82,9 @@ impl Template {
         let (mut rest, mut from) = (text, 0);
         while let Some(open) = rest[from..].find('{').map(|at| from + at) {
             let inside = &rest[open + 1..];
-            if let Some((pointer, behind)) = kept(inside).filter(|_| known.0.contains(&IN_NEWER_VALUES)) {
+            if let Some((part, behind)) = kept(inside).filter(|_| known.0.contains(&IN_NEWER_VALUES)) {
                 parts.extend(Part::literal(&rest[..open]));
-                parts.push(Part::Kept(pointer.to_owned()));
+                parts.push(part);
                 (rest, from) = (behind, 0);
                 continue;
             }
@@ -104,21 +110,24 @@ impl Template {
     }
 
     pub(in crate::domain) fn fill(&self, place: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
-        self.fill_keeping(place, |_| Vec::new())
+        self.fill_keeping(place, |_| None)
     }
 
-    /// Fills in the placeholders; `kept` tells what stood at a JSON pointer.
+    /// Fills in the placeholders; `kept` tells what stood at a JSON pointer, as JSON.
     pub(in crate::domain) fn fill_keeping(
         &self,
         place: impl Fn(Place) -> Vec<u8>,
-        kept: impl Fn(&str) -> Vec<u8>,
+        kept: impl Fn(&str) -> Option<Vec<u8>>,
     ) -> Vec<u8> {
         let mut bytes = Vec::new();
         for part in &self.0 {
             match part {
                 Part::Literal(literal) => bytes.extend_from_slice(literal),
                 Part::Place(of) => bytes.extend_from_slice(&place(*of)),
-                Part::Kept(pointer) => bytes.extend_from_slice(&kept(pointer)),
+                Part::Kept(pointer) => bytes.extend(kept(pointer).unwrap_or_else(|| b"null".to_vec())),
+                Part::KeptMember(pointer) => {
+                    bytes.extend(kept(pointer).into_iter().flat_map(|value| member(pointer, value)))
+                }
             }
         }
         bytes
@@ -133,6 +142,7 @@ impl Template {
             .map(|part| match part {
                 Part::Literal(literal) => String::from_utf8_lossy(literal).into_owned(),
                 Part::Kept(pointer) => format!("{{{KEPT}{pointer}}}"),
+                Part::KeptMember(pointer) => format!("{{{KEPT_MEMBER}{pointer}}}"),
                 Part::Place(place) => name(place).map_or_else(String::new, |(word, _)| format!("{{{word}}}")),
             })
             .collect()
@@ -144,14 +154,14 @@ impl Template {
 
     /// True when it keeps something of the value of before.
     pub(in crate::domain) fn keeps(&self) -> bool {
-        self.has(&[Place::KeptFields]) || self.0.iter().any(|part| matches!(part, Part::Kept(_)))
+        self.has(&[Place::KeptFields]) || self.0.iter().any(|part| matches!(part, Part::Kept(_) | Part::KeptMember(_)))
     }
 
     /// A placeholder that format 1 does not know.
     pub(super) fn newer(&self) -> Option<String> {
         let is_newer = |part: &&Part| match part {
             Part::Place(place) => IN_NEWER_VALUES.iter().any(|(_, newer)| newer == place),
-            Part::Kept(_) => true,
+            Part::Kept(_) | Part::KeptMember(_) => true,
             Part::Literal(_) => false,
         };
         self.0.iter().find(is_newer).map(|part| Self(vec![part.clone()]).display())
@@ -203,9 +213,18 @@ fn is_name(inside: &str) -> bool {
     !inside.is_empty() && !inside.starts_with(|first: char| first.is_ascii_digit()) && inside.bytes().all(is_part)
 }
 
-/// The JSON pointer of `kept:/pointer}`, and what follows.
-fn kept(inside: &str) -> Option<(&str, &str)> {
-    inside.strip_prefix(KEPT)?.split_once('}').filter(|(pointer, _)| pointer.starts_with('/'))
+/// The part that is `kept:/pointer}` or `kept?:/pointer}`, and what follows.
+fn kept(inside: &str) -> Option<(Part, &str)> {
+    let part: fn(String) -> Part = if inside.starts_with(KEPT) { Part::Kept } else { Part::KeptMember };
+    let rest = inside.strip_prefix(KEPT).or_else(|| inside.strip_prefix(KEPT_MEMBER))?;
+    let (pointer, behind) = rest.split_once('}').filter(|(pointer, _)| pointer.starts_with('/'))?;
+    Some((part(pointer.to_owned()), behind))
+}
+
+/// A value as a member of an object, by the name that a JSON pointer ends with.
+fn member(pointer: &str, value: Vec<u8>) -> Vec<u8> {
+    let name = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    [b",", Value::from(name).to_string().as_bytes(), b":", &value].concat()
 }
 
 #[cfg(test)]
@@ -217,6 +236,18 @@ mod tests {
         let template = Template::parse(r#"{"status":{status},"b":{"c":1}}"#, Known(&[IN_RESPONSES])).unwrap();
         assert_eq!(template.fill(|_| b"201".to_vec()), br#"{"status":201,"b":{"c":1}}"#);
         assert_eq!(template.display(), r#"{"status":{status},"b":{"c":1}}"#);
+    }
+
+    #[test]
+    fn what_is_kept_as_a_member_is_left_out_where_nothing_stands_there() {
+        let text = r#"{"s":1{kept?:/a~1b/c},"d":{kept:/d}}"#;
+        let template = Template::parse(text, Known(&[IN_NEWER_VALUES])).unwrap();
+        assert_eq!(template.display(), text);
+        let filled = |kept: &dyn Fn(&str) -> Option<Vec<u8>>| template.fill_keeping(|_| Vec::new(), kept);
+        assert_eq!(filled(&|_| None), br#"{"s":1,"d":null}"#);
+        let at = |pointer: &str| (pointer == "/a~1b/c").then(|| b"[2]".to_vec());
+        assert_eq!(filled(&at), br#"{"s":1,"c":[2],"d":null}"#);
+        assert_eq!(filled(&|_| Some(b"null".to_vec())), br#"{"s":1,"c":null,"d":null}"#);
     }
 
     #[test]

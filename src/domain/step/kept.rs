@@ -3,9 +3,9 @@
 use crate::domain::record::{Content, Json, decode, json_prefix};
 use crate::domain::schema::{Member, Schema, ValueCase};
 
-/// The JSON text at a pointer of the value of before; `null` where nothing stands there.
-pub(super) fn at(before: &Json<'_>, pointer: &str) -> Vec<u8> {
-    before.pointer(pointer).map_or_else(|| b"null".to_vec(), text)
+/// The JSON text at a pointer of the value of before; `None` where nothing stands there.
+pub(super) fn at(before: &Json<'_>, pointer: &str) -> Option<Vec<u8>> {
+    before.pointer(pointer).map(text)
 }
 
 /// The fields of the value of before that its form does not name and that `written` does not have, each as a further member

@@ -176,10 +176,12 @@ fn what_is_written_has_something_to_stand_for() {
     let fits = |line: &str| observed("state = \"completed\"", &write(line));
     fits("lock_value = '{\"k\":\"{key}\",\"until\":{lock_expires_s},\"at\":\"{now_rfc3339}\"}'").unwrap();
     fits("result_value = '{\"hex\":\"{body_hex}\",\"a\":{kept:/a/b}{kept}}'").unwrap();
+    fits("result_value = '{\"s\":1{kept?:/a/b}}'").unwrap();
     fits("result_value = '{\"a\":{\"b\":{status}}}'").unwrap();
     says("state = \"completed\"", &write("result_value = '{kept:trace}'"), 17, "`{kept:trace}` is no placeholder");
     says("state = \"completed\"", &write("result_value = '{result_expires_ms}'"), 17, "[ttl] gives no result TTL");
     says("state = \"completed\"", &write("lock_value = '{kept:/a}'"), 17, "a lock keeps nothing");
+    says("state = \"completed\"", &write("lock_value = '{\"s\":0{kept?:/a}}'"), 17, "a lock keeps nothing");
     let old = SOUND.replacen("\"{owner}\"", "\"{key}\"", 1);
     let error = read(&old).unwrap_err();
     assert!(error.line == 28 && error.message.contains("`{key}` is of format 2"), "{error}");
