@@ -94,10 +94,15 @@ impl Sample {
 
     /// Puts the state into the server. The moments in the values and the expiries are as far off as they were in the recording.
     pub fn load(&self, server: &Server) {
+        self.load_as(server, str::to_owned);
+    }
+
+    /// The same under other Redis keys.
+    pub fn load_as(&self, server: &Server, named: impl Fn(&str) -> String) {
         let taken = Duration::from_millis(self.document["taken_at_ms"].as_u64().unwrap());
         let passed = SystemTime::UNIX_EPOCH.elapsed().unwrap().saturating_sub(taken);
         for entry in self.entries() {
-            let key = text(&entry["key"]);
+            let key = named(&text(&entry["key"]));
             write(server, &key, entry, passed);
             if let Some(left @ 1..) = entry["pttl_ms"].as_i64() {
                 server.send::<()>(&[b"PEXPIRE", key.as_bytes(), left.to_string().as_bytes()]);

@@ -34,6 +34,10 @@ pub(super) fn patterns(keys: &[&[u8]]) -> Vec<Pattern> {
     together(found)
 }
 
+pub(super) fn is_separator(letter: char) -> bool {
+    u8::try_from(letter).is_ok_and(|byte| SEPARATORS.contains(&byte))
+}
+
 /// The places of a leader where a word may begin or end.
 pub(crate) fn boundaries(leader: &[u8]) -> Vec<usize> {
     let ends = leader.iter().enumerate().filter(|(_, byte)| SEPARATORS.contains(byte)).map(|(at, _)| at + 1);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::pattern::boundaries;
+use super::pattern::{boundaries, is_separator};
 use crate::domain::schema::Schema;
 
 /// The schemas that there are.
@@ -68,14 +68,22 @@ pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, at: Pl
     }
 }
 
-/// What may be a prefix: words of the leader that stand beside each other, the longest first.
+/// What may be a prefix: words of the leader that stand beside each other, the longest first. A schema may have the separator
+/// behind its prefix.
 fn prefixes(leader: &[u8]) -> Vec<String> {
     let Ok(leader) = std::str::from_utf8(leader) else { return Vec::new() };
     let at = boundaries(leader.as_bytes());
     let ends = |from: usize| at.iter().filter(move |to| **to > from).map(move |to| (from, *to));
     let mut all: Vec<_> = at.iter().flat_map(|from| ends(*from)).collect();
     all.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
-    all.into_iter().map(|(from, to)| leader[from..to].to_owned()).collect()
+    let words = |(from, to): (usize, usize)| {
+        let bare = leader[from..to].trim_end_matches(is_separator);
+        [&leader[from..to], bare]
+    };
+    let mut words: Vec<_> =
+        all.into_iter().flat_map(words).filter(|words| !words.is_empty()).map(str::to_owned).collect();
+    words.dedup();
+    words
 }
 
 #[cfg(test)]
