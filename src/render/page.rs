@@ -7,6 +7,9 @@ use super::style::View;
 
 const LABEL: usize = 14;
 
+/// Bytes that the buffer has left behind a line: behind a line of megabytes the buffer need not grow, which takes twice as many.
+const ROOM: usize = 4096;
+
 pub(super) struct Page {
     pub(super) text: String,
     pub(super) view: View,
@@ -19,6 +22,13 @@ impl Page {
 
     /// A line as it is, however long.
     pub(super) fn line(&mut self, line: &str) {
+        self.indented(0, line);
+    }
+
+    /// The same, so many columns to the right.
+    pub(super) fn indented(&mut self, indent: usize, line: &str) {
+        self.text.reserve(indent + line.len() + ROOM);
+        self.text.extend(std::iter::repeat_n(' ', indent));
         self.text.push_str(line);
         self.text.push('\n');
     }

@@ -123,7 +123,7 @@ impl RecordPage {
         let part = if response.whole { "" } else { ", the beginning; --full reads it all" };
         self.page.field("Body", &format!("{}{part}", words::bytes(response.body.len() as u64)));
         for line in body::lines(&response.body) {
-            self.page.line(&format!("    {line}"));
+            self.page.indented(4, &line);
         }
     }
 
