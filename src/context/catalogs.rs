@@ -136,7 +136,7 @@ impl Context {
         if let Some((name, why)) = lacking.first().filter(|_| is_named || schemas.is_empty()) {
             let hint =
                 "idemctl plays what [begin], [complete] and [write] describe: `idemctl schema show` shows an example";
-            return Err(Stop::usage(format!("{name} is observed alone: {why}")).hint(hint));
+            return Err(Stop::usage(format!("{name} cannot be played: {why}")).hint(hint));
         }
         for (name, why) in lacking {
             self.ui.warning(&format!("{name} is left out: {why}"));

@@ -145,7 +145,7 @@ fn what_is_not_described_is_not_done_and_says_what_to_do() {
     }
     assert_eq!(server.get("pay:a").unwrap(), br#"{"status":"INPROGRESS"}"#);
     for words in [&["race", "--schema", "payments"][..], &["simulate", "--all", "--schema", "payments"]] {
-        server.idemctl(words).exits(2).says("payments is observed alone: its schema.toml has no [begin]");
+        server.idemctl(words).exits(2).says("payments cannot be played: its schema.toml has no [begin]");
     }
-    server.idemctl(&["explore", "payments"]).exits(2).says("payments is observed alone");
+    server.idemctl(&["explore", "payments"]).exits(2).says("payments cannot be played");
 }

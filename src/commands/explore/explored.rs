@@ -100,7 +100,7 @@ fn every(context: &mut Context, args: &SchemaArgs) -> Result<Catalog> {
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let found = named(catalog, name)?;
     match found.unexplorable_because() {
-        Some(why) => Err(Stop::usage(format!("{name} is observed alone: {why}")).into()),
+        Some(why) => Err(Stop::usage(format!("{name} cannot be played: {why}")).into()),
         None => Ok(found),
     }
 }
