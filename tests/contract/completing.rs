@@ -82,7 +82,7 @@ fn laravel_finds_its_own_object_with_the_path_that_it_compares() {
     assert_eq!(server.keys(), [result], "the lock is released");
 }
 
-/// What IdempotentAPI 2.6.0 on .NET Core 3.1 was given in place of its own document, and replayed: status, header and body.
+/// A document of this form IdempotentAPI 2.6.0 on .NET Core 3.1 read in place of its own, and replayed: status, header and body.
 const DOCUMENT: &str = r#"{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib","Request.DataHash":"1c80075d","Response.StatusCode":201,"Response.ContentType":"application/json","Response.Headers":{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib]], System.Private.CoreLib","Content-Type":{"$type":"System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib","$values":["application/json"]}},"Context.Result":{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib","ResultType":"Microsoft.AspNetCore.Mvc.ObjectResult, Microsoft.AspNetCore.Mvc.Core","ResultValue":{"$type":"System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib","id":1}}}"#;
 
 /// Rule: what .NET would make something else of is refused, above all a type that a body names.
