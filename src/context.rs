@@ -208,9 +208,12 @@ impl Context {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A name for one run of a command that changes something.
+    /// A name for one run of a command that changes something: 64 random bits. Two runs of one log with a name would be
+    /// undone together, so the caller makes sure that the log has no such operation.
     pub fn new_operation(&self) -> String {
-        uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
+        // A UUID has fixed bits in each of its halves, at other places.
+        let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+        format!("{:016x}", high ^ low)
     }
 
     pub fn host(&self) -> String {

@@ -1,12 +1,12 @@
--- change_many_if_same: remove one Redis key of each of many records, or give it a TTL, if the whole record is still as it was seen.
+-- change_many_if_same: remove Redis keys of many records, or give them a TTL, each record only if all of it is still as it was seen.
 --
--- KEYS[1..n]     keys    for each record the one to change, e.g. idem:started:{key}, then the record's others
+-- KEYS[1..n]     keys    for each record one that changes, e.g. idem:started:{key}, then the record's others
 -- ARGV[1..n]     heads   for each key: the bytes of its value that were read, none for an absent one
 -- ARGV[n+1..2n]  rules   for each key what else was seen, by the grammar below, e.g. 1767225600000
--- ARGV[2n+1]     change  UNLINK, or the new TTL, milliseconds, at least 1, or @ and the moment of expiry, milliseconds since 1970
+-- ARGV[2n+1]     change  UNLINK, or the new TTL, milliseconds, at least 1; + before it never shortens, - before it never lengthens
 --
 -- Replies
---   <letters>  for each record, in order: D done, C not as seen and left alone, A gone already
+--   <letters>  for each record: D done, C not as seen, A gone already, K left alone by + or -; then @ and the moment of a new TTL
 --   error ERR  the arguments are malformed; nothing changed
 --   error NOPERM  the user may ask for no key's moment of expiry, or for the time; nothing changed
 --
@@ -21,23 +21,20 @@ if n == 0 or #heads ~= 2 * n + 1 then
   return redis.error_reply('ERR expected a head and a rule for each key, and the change')
 end
 -- A TTL of zero and below would delete the keys.
-if change ~= 'UNLINK' and not string.find(change, '^@?[1-9]%d*$') then
+local bound, ttl = string.match(change, '^([-+]?)([1-9]%d*)$')
+if change ~= 'UNLINK' and not ttl then
   return redis.error_reply('ERR the change is UNLINK or a whole number of milliseconds above 0')
 end
-local moment = string.match(change, '^@(.*)')
-if moment then
-  if not read_clock() then
-    return redis.error_reply('NOPERM a moment of expiry takes +time')
-  end
-  -- A moment that is over ends the key at once.
-  change = string.format('%d', math.max(1, tonumber(moment) - clock))
-end
+ttl = tonumber(ttl)
+-- The moment is computed here, for only this node's clock decides when its keys expire: clocks of a cluster differ.
+local moment = ttl and read_clock() and clock + ttl
 
 -- Looked up once: the loops below are what a purge of a million keys spends its time in.
 local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonumber
 
 -- A rule is <deadline>, or <role><length><mark>,<~?deadline>
---   role      = the key to change, which starts a record; + another of its keys; - another one that was absent
+--   role      = a key to change, which starts a record; * another of its keys, which changes too; + one that does not change;
+--             - one that was absent
 --   length    bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
 --   mark      d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too; D when they are
 --             all of the head, and the length is 0: the value is no string, and DUMP tells its type and what is in it
@@ -47,22 +44,22 @@ local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonu
 local roles, lengths, marks, deadlines, blurred = {}, {}, {}, {}, {}
 for i = 1, n do
   local rule, head_length = rules[n + i], #heads[i]
-  local moment = tonumber(rule)
-  if moment then
+  local seen = tonumber(rule)
+  if seen then
     roles[i], lengths[i] = '=', head_length
   else
     local length, deadline
-    roles[i], length, marks[i], blurred[i], deadline = match(rule, '^([-+=])(%d*)([dD]?),(~?)(%-?%d*)$')
-    moment = tonumber(deadline)
+    roles[i], length, marks[i], blurred[i], deadline = match(rule, '^([-+=*])(%d*)([dD]?),(~?)(%-?%d*)$')
+    seen = tonumber(deadline)
     local is_absent = roles[i] == '-'
-    if not roles[i] or (length == '') ~= is_absent or (moment == nil) ~= is_absent then
+    if not roles[i] or (length == '') ~= is_absent or (seen == nil) ~= is_absent then
       return redis.error_reply('ERR a rule is malformed')
     end
     lengths[i] = tonumber(length) or 0
     head_length = head_length - (marks[i] ~= '' and 8 or 0)
   end
-  deadlines[i] = moment
-  if moment and (moment < -1 or moment % 1 ~= 0) or (i == 1 and roles[i] ~= '=') then
+  deadlines[i] = seen
+  if seen and (seen < -1 or seen % 1 ~= 0) or (i == 1 and roles[i] ~= '=') then
     return redis.error_reply('ERR a rule is malformed')
   end
   -- Of a value that is not empty some of it must have been read: its length alone says too little.
@@ -110,6 +107,18 @@ local function same_deadline(i, now, is_exact)
   return math.abs(now - seen) <= ((is_exact and blurred[i] ~= '~') and 0 or SLACK)
 end
 
+-- True if a key that expires at `now` has as much time as + asks for already, or no more than - allows.
+local function is_kept(key, now)
+  if bound ~= '+' and bound ~= '-' then
+    return false
+  end
+  if now == -1 then
+    return bound == '+'
+  end
+  local left = clock and now - clock or call('PTTL', key)
+  return bound == '+' and left >= ttl or bound == '-' and left <= ttl
+end
+
 local may_not_ask = false
 local function letter_for(i)
   local now, is_exact = deadline_of(keys[i])
@@ -117,50 +126,62 @@ local function letter_for(i)
   if now == -2 then
     return 'A'
   end
-  return same_deadline(i, now, is_exact) and same_value(i) and 'D' or 'C'
+  if not same_deadline(i, now, is_exact) or not same_value(i) then
+    return 'C'
+  end
+  return is_kept(keys[i], now) and 'K' or 'D'
 end
 
-local function same_beside(i)
+-- What another key of a record makes of the record's letter.
+local function letter_beside(i, letter)
   local now, is_exact = deadline_of(keys[i])
   may_not_ask = may_not_ask or now == -3
-  if now == -2 or roles[i] == '-' then
-    return now == -2 and roles[i] == '-'
+  if letter == 'A' then
+    -- Gone is a record only if all of it is.
+    return (roles[i] == '*' and now ~= -2) and 'C' or 'A'
   end
-  return same_deadline(i, now, is_exact) and same_value(i)
+  if now == -2 or roles[i] == '-' then
+    return (now == -2 and roles[i] == '-') and letter or 'C'
+  end
+  return (same_deadline(i, now, is_exact) and same_value(i)) and letter or 'C'
 end
 
 -- All are compared before any of them changes: two changes to one record's keys both go by what was seen.
-local letters, targets, record = {}, {}, 0
+local letters, record = {}, 0
 for i = 1, n do
   if roles[i] == '=' then
     record = record + 1
-    letters[record], targets[record] = letter_for(i), keys[i]
-  elseif letters[record] == 'D' and not same_beside(i) then
-    letters[record] = 'C'
+    letters[record] = letter_for(i)
+  elseif letters[record] == 'D' or letters[record] == 'A' then
+    letters[record] = letter_beside(i, letters[record])
   end
 end
 if may_not_ask then
   return redis.error_reply('NOPERM whether a key is as it was seen takes +pexpiretime, or +pttl and +time')
 end
-local same = {}
-for i, letter in ipairs(letters) do
-  if letter == 'D' then
-    same[#same + 1] = targets[i]
+local same
+same, record = {}, 0
+for i = 1, n do
+  if roles[i] == '=' then
+    record = record + 1
+  end
+  if letters[record] == 'D' and (roles[i] == '=' or roles[i] == '*') then
+    same[#same + 1] = keys[i]
   end
 end
 
--- What was compared took time, so a TTL ends later than the moment for which it was computed. But PEXPIREAT is a right of its own.
-local function expire(key)
-  if not moment or type(pcall('PEXPIREAT', key, moment)) == 'table' then
-    call('PEXPIRE', key, change)
+if not ttl then
+  if #same > 0 then
+    call('UNLINK', (table.unpack or unpack)(same))
   end
+  return table.concat(letters)
 end
 
-if change ~= 'UNLINK' then
-  for _, key in ipairs(same) do
-    expire(key)
+-- What was compared took time, so a TTL ends later than the moment. But PEXPIREAT is a right of its own.
+local at, after = moment and text(moment), text(ttl)
+for _, key in ipairs(same) do
+  if not at or type(pcall('PEXPIREAT', key, at)) == 'table' then
+    call('PEXPIRE', key, after)
   end
-elseif #same > 0 then
-  call('UNLINK', (table.unpack or unpack)(same))
 end
-return table.concat(letters)
+return table.concat(letters) .. (at and '@' .. at or '')

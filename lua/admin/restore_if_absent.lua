@@ -1,33 +1,54 @@
--- restore_if_absent: bring back one Redis key from a backup, never over a value nor beside one that bars it.
+-- restore_if_absent: bring back the Redis keys of one record from a backup together, never over a value nor beside one that bars them.
 --
--- KEYS[1]  target      the Redis key as it was backed up, e.g. idem:result:{key}
--- KEYS[2]  bar         where nothing may stand, e.g. the record's lock idem:started:{key}; the target itself where nothing else bars it
--- ARGV[1]  payload     the bytes DUMP gave
--- ARGV[2]  expires_at  when it expires, milliseconds since 1970; 0 for never
+-- KEYS[1..n]     keys       the Redis keys as they were backed up, e.g. idem:started:{key} and idem:result:{key}, and those that bar them
+-- ARGV[1..n]     payloads   for each key the bytes DUMP gave; empty for one that does not come back, and must not be there
+-- ARGV[n+1..2n]  deadlines  for each key when it expires, milliseconds since 1970; 0 for never, and for one that does not come back
 --
 -- Replies
---   RESTORED   the key is back
---   PRESENT    the key is there already; nothing changed
---   BARRED     the other Redis key is there; nothing changed
---   EXPIRED    its time was over by now; nothing is there
---   error ERR  RESTORE refuses the bytes (damaged, or from a newer server) or the expiry
+--   {<letters>, <time>}  for each key with a payload: R back, P a value is there, B another of the keys is there, E its time is over
+--   <refusal>            the error of RESTORE for bytes that it refuses (damaged, or from a newer server); nothing changed
+--   error ERR            the arguments are malformed; nothing changed
 --
 
-local target = KEYS[1]
-local bar = KEYS[2]
-local payload = ARGV[1]
-local expires_at = ARGV[2]
+local keys = KEYS
+local payloads = ARGV
+local deadlines = ARGV
+local n = #keys
 
-if redis.call('EXISTS', target) == 1 then
-  return 'PRESENT'
-end
-if redis.call('EXISTS', bar) == 1 then
-  return 'BARRED'
+if n == 0 or #payloads ~= 2 * n then
+  return redis.error_reply('ERR expected a payload and a deadline for each key')
 end
 
-redis.call('RESTORE', target, expires_at, payload, 'ABSTTL')
--- RESTORE answers OK to an expiry that is over, and leaves nothing.
-if redis.call('EXISTS', target) == 0 then
-  return 'EXPIRED'
+-- Only this node's clock decides whether a key has expired: clocks of a cluster differ. The reply has it, or -1 if the user may
+-- not ask for TIME. Nothing comes back if any of the keys is there.
+local now = read_clock()
+local letters, is_blocked = {}, false
+for i, key in ipairs(keys) do
+  if not string.find(deadlines[n + i], '^%d+$') then
+    return redis.error_reply('ERR a deadline is malformed')
+  end
+  local is_there, at = redis.call('EXISTS', key) == 1, tonumber(deadlines[n + i])
+  is_blocked = is_blocked or is_there
+  local is_over = now and at > 0 and at <= now
+  letters[i] = payloads[i] == '' and '' or is_over and 'E' or is_there and 'P' or 'B'
 end
-return 'RESTORED'
+
+if not is_blocked then
+  local back = {}
+  for i, key in ipairs(keys) do
+    if letters[i] == 'B' then
+      local reply = redis.pcall('RESTORE', key, deadlines[n + i], payloads[i], 'ABSTTL')
+      if reply.err then
+        -- The record comes back as a whole, or not at all.
+        for _, other in ipairs(back) do
+          redis.call('UNLINK', other)
+        end
+        return reply
+      end
+      back[#back + 1] = key
+      -- RESTORE answers OK to an expiry that is over, and leaves nothing.
+      letters[i] = redis.call('EXISTS', key) == 1 and 'R' or 'E'
+    end
+  end
+end
+return {table.concat(letters), now or -1}

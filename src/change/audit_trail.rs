@@ -17,6 +17,7 @@ use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::store::StoreError;
 use crate::store::audit::append::{self, Lines};
+use crate::store::audit::log::has_operation;
 use crate::store::backup::Maker;
 
 /// Who changes what with which command, and why.
@@ -57,10 +58,15 @@ impl AuditTrail {
     }
 
     fn with(log: Option<PathBuf>, context: &Context, args: &ConfirmArgs, command: &'static str) -> Self {
+        let mut op = context.new_operation();
+        // A log that cannot be read cannot be compared with; that it can be written is known already.
+        while log.as_ref().is_some_and(|log| has_operation(log, &op).unwrap_or(false)) {
+            op = context.new_operation();
+        }
         let environment = context.settings.environment();
         Self {
             log,
-            op: context.new_operation(),
+            op,
             began: humantime::format_rfc3339_millis(context.now()).to_string(),
             who: environment.user(),
             sudo_user: environment.sudo_user(),

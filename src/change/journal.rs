@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::audit_trail::{AuditTrail, Noted};
 use crate::args::ChangeArgs;
 use crate::context::Context;
-use crate::domain::history::OUTCOME_UNKNOWN;
+use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
 use crate::domain::record::{Content, KeyIdentity, Observation};
 use crate::exit::{self, Stop};
 use crate::store::backup::{About, Backup};
@@ -67,17 +67,19 @@ impl Journal {
             Ok(place) => self.trail.is_at(place),
             Err(error) => return (Vec::new(), Err(error.into())),
         }
-        let action = writer.at_its_moment(action).await;
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
-        let of = |wanted: fn(Outcome) -> bool| {
-            let chosen = changes.iter().zip(&outcomes).filter(move |(_, outcome)| wanted(**outcome));
-            chosen.map(|(change, _)| change)
-        };
-        let done = of(Outcome::is_done).map(|change| noted(change, Some(action)));
-        let mut told = self.note(writer, done, what, now).await;
-        if outcomes.contains(&Outcome::Unknown) {
-            let unknown = of(|outcome| outcome == Outcome::Unknown).map(|change| noted(change, None));
-            told = told.and(self.note(writer, unknown, OUTCOME_UNKNOWN, now).await);
+        let mut done = Vec::new();
+        let mut unknown = Vec::new();
+        for (change, outcome) in changes.iter().zip(&outcomes) {
+            if outcome.is_done() {
+                done.extend(noted(change, action, *outcome));
+            } else if *outcome == Outcome::Unknown {
+                unknown.extend(noted(change, action, *outcome));
+            }
+        }
+        let mut told = self.note(writer, done.into_iter(), what, now).await;
+        if !unknown.is_empty() {
+            told = told.and(self.note(writer, unknown.into_iter(), OUTCOME_UNKNOWN, now).await);
         }
         let ended = match ended {
             Err(error) if outcomes.len() == changes.len() && writer.goes_on_after(&error) => {
@@ -112,8 +114,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes that `what` was done to a record: a line for each Redis key that is another one `after`, or one for the Redis key
-    /// of this role where nobody knows what is there.
+    /// Notes that `what` was done to a record: a line for each Redis key that is another one `after`, or for each one if
+    /// nobody knows what is there.
     ///
     /// # Errors
     /// Partial: the change was made and could not be noted.
@@ -134,17 +136,29 @@ impl Journal {
         };
         let is_other = |role: &usize| after.is_some_and(|after| !before.keys[*role].is_as(&after.keys[*role]));
         let mut changed: Vec<_> = (0..before.keys.len()).filter(is_other).collect();
-        if changed.is_empty() {
+        if after.is_none() {
+            // The step may have changed any of the record's Redis keys.
+            changed = (0..before.keys.len()).collect();
+        } else if changed.is_empty() {
             changed.push(role);
         }
         self.note(writer, changed.into_iter().map(line), what, now).await
     }
 
+    /// Notes Redis keys that were left as they were although the rest of their record was changed.
+    ///
+    /// # Errors
+    /// Partial: earlier changes could not be noted.
+    pub async fn note_left(&mut self, writer: &Writer, change: &Change, now: SystemTime) -> Result<()> {
+        let lines = noted(change, Action::Remove, Outcome::Changed);
+        self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
+    }
+
     /// Removes a record from the backup, for the step changed nothing.
     pub fn nothing_changed(&mut self, seen: &Observation) {
-        let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
-        if let Some(backup) = &mut self.backup {
-            backup.take_back(&there.map(|key| key.redis_key.as_slice()).collect::<Vec<_>>());
+        let there = seen.keys.iter().find(|key| key.content != Content::Absent);
+        if let (Some(backup), Some(key)) = (&mut self.backup, there) {
+            backup.take_back(&[&key.redis_key]);
         }
     }
 
@@ -172,15 +186,25 @@ pub struct Step<'a> {
     pub role: usize,
 }
 
-/// A change as the log has it, with what the action leaves; without an action nobody knows what that is.
-fn noted(change: &Change, action: Option<Action>) -> Noted<'_> {
-    let seen = || KeyIdentity::of(&change.seen.keys[change.role]).written();
-    let (before, after) = match action {
-        Some(Action::Remove) => (None, Some(KeyIdentity::ABSENT)),
-        Some(Action::ExpireAt(at)) => (seen(), seen().map(|seen| seen.expiring_about(at))),
-        Some(Action::ExpireIn(_)) | None => (None, None),
-    };
-    Noted { schema: &change.about.schema, key: &change.about.key, redis_key: change.redis_key(), before, after }
+/// A change as the log has it: for each Redis key what the change left, as far as anybody knows.
+fn noted(change: &Change, action: Action, outcome: Outcome) -> Vec<Noted<'_>> {
+    let mut lines = Vec::with_capacity(change.roles.len());
+    for key in change.targets() {
+        let seen = || KeyIdentity::of(key).written();
+        let (before, after) = match outcome {
+            Outcome::Expires(at) => (seen(), seen().map(|seen| seen.expiring_about(at))),
+            outcome if outcome.is_done() && action == Action::Remove => (None, Some(KeyIdentity::ABSENT)),
+            _ => (None, None),
+        };
+        lines.push(Noted {
+            schema: &change.about.schema,
+            key: &change.about.key,
+            redis_key: &key.redis_key,
+            before,
+            after,
+        });
+    }
+    lines
 }
 
 /// How a run ended, with what went wrong besides: both messages are kept, and the run's own error gives the exit code.

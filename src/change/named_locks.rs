@@ -8,7 +8,7 @@ use crate::args::ChangeArgs;
 use crate::context::{Context, interruptible};
 use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
-use crate::exit::{Exit, Stop};
+use crate::exit::{self, Exit, Stop};
 use crate::render::{change, escape};
 use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
@@ -115,7 +115,8 @@ impl NamedLocks {
         let tried = self.locks.iter_mut().filter(|lock| matches!(lock.is, Is::Possible(..)));
         tried.zip(outcomes).for_each(|(lock, outcome)| lock.is = Is::Tried(outcome));
         self.say(context);
-        ended
+        let so_far = format!("{} of {} locks {}", self.done(), self.locks.len(), self.deed.done);
+        ended.map_err(|error| exit::between(&error, self.done() > 0, &so_far).into())
     }
 
     /// True when a change was tried, whatever became of it.
@@ -202,6 +203,7 @@ impl Lock {
             Is::Tried(outcome) if outcome.is_done() => deed.done.to_owned(),
             Is::Tried(Outcome::Absent) => "its lock is gone; nothing was done".to_owned(),
             Is::Tried(Outcome::Unknown) => format!("nobody knows whether it was {}", deed.done),
+            Is::Tried(Outcome::Kept) => "stays: it has as much time left by now".to_owned(),
             Is::Tried(_) => "it changed since it was shown; nothing was done".to_owned(),
         }
     }
@@ -214,6 +216,7 @@ impl Lock {
             Is::Refused(_) => "refused",
             Is::Tried(outcome) if outcome.is_done() => deed.done,
             Is::Tried(Outcome::Unknown) => "unknown",
+            Is::Tried(Outcome::Kept) => "enough",
             Is::Tried(_) => "changed",
         }
     }
@@ -223,7 +226,11 @@ impl Lock {
     }
 
     fn is_left(&self) -> bool {
-        matches!(self.is, Is::Absent | Is::Refused(_) | Is::Tried(_)) && !self.is_done()
+        match self.is {
+            Is::Absent | Is::Refused(_) => true,
+            Is::Tried(outcome) => !outcome.is_done() && outcome != Outcome::Kept,
+            Is::Possible(..) | Is::Needless(_) => false,
+        }
     }
 }
 
@@ -240,7 +247,7 @@ impl Is {
             Verdict::Needless(why) => Self::Needless(why),
             Verdict::Possible(role, shown) => {
                 let about = About { schema: name.clone(), key: record.key.clone(), state: record.state.as_str() };
-                Self::Possible(Box::new(Change { role, seen: record.seen.clone(), about }), shown)
+                Self::Possible(Box::new(Change::new(vec![role], record.seen.clone(), about)), shown)
             }
         }
     }

@@ -27,7 +27,8 @@ pub struct Args {
 enum Command {
     /// List the backups, the oldest first
     ///
-    /// Reads each file to its end: `complete`, `damaged` with the reason, or `being-written` while its operation runs.
+    /// Reads each file to its end: `complete`, `damaged` with the reason, `being-written` while its operation runs, or
+    /// `unended` if the closing line is missing because the run was killed or the file lost its end.
     List {
         /// How to show them
         #[arg(short, long, value_enum, default_value_t)]
@@ -69,7 +70,7 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
     show(context, output, &backups)?;
     let damaged = backups.iter().filter_map(|backup| match &backup.is {
         Is::Damaged(why) => Some((&backup.path, why)),
-        Is::Complete | Is::BeingWritten => None,
+        Is::Complete | Is::BeingWritten | Is::Unended => None,
     });
     for (file, why) in damaged {
         let file = escape::text(file.as_os_str().as_bytes());
@@ -145,6 +146,7 @@ fn line(found: &Found) -> backups::Line<'_> {
         Is::Complete => ("complete", None),
         Is::Damaged(why) => ("damaged", Some(why.as_str())),
         Is::BeingWritten => ("being-written", None),
+        Is::Unended => ("unended", None),
     };
     backups::Line {
         file: escape::text(found.path.as_os_str().as_bytes()),

@@ -77,7 +77,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 fn deed(millis: u64) -> Deed {
-    let action = Action::ExpireIn(millis);
+    let action = Action::Prolong(millis);
     Deed { command: "extend", action, possible: "extendable", done: "extended", removes: false }
 }
 

@@ -139,7 +139,7 @@ fn explain(context: &mut Context, record: &Record, role: usize) -> Result<()> {
 
 async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Record, role: usize) -> Result<Exit> {
     let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
-    let change = Change { role, seen: record.seen.clone(), about };
+    let change = Change::new(vec![role], record.seen.clone(), about);
     let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
     let now = context.now();
     let (outcomes, ended) = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;
@@ -169,8 +169,10 @@ async fn finish(
             Err(Stop::new(Exit::Changed, "the lock is gone since it was shown; nothing was done").into())
         }
         // Both come with an error.
-        Outcome::Refused | Outcome::Unknown => Err(Stop::new(Exit::Bug, "nothing is known of the lock").into()),
-        Outcome::Done | Outcome::FoundDone => {
+        Outcome::Refused | Outcome::Unknown | Outcome::Kept | Outcome::Partly => {
+            Err(Stop::new(Exit::Bug, "nothing is known of the lock").into())
+        }
+        Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone => {
             report(context, args, record, "unlocked", backup.as_deref())?;
             let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
             change::say_read_back(context, u64::from(outcome == Outcome::FoundDone));

@@ -14,7 +14,7 @@ use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkRun, How, Rule as _};
 use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
 use crate::context::Context;
-use crate::domain::change::outcome::Ended;
+use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::render::{change, coverage};
@@ -165,7 +165,8 @@ fn account(
     let of_all = if knows_all { format!(" of {total}") } else { String::new() };
     let so_far = format!("{}{of_all} records purged{backup}", account.done);
     say_read_back(context, account.read_back);
-    came_to_its_end(ended, account.outcome, account.done, &so_far)?;
+    say_partly(context, account);
+    came_to_its_end(ended, account.outcome, account.done + account.partly.len() as u64, &so_far)?;
     if total > 0 {
         context.ui.status(&so_far);
     }
@@ -178,5 +179,14 @@ fn account(
             context.ui.status(&format!("{count} {what}"));
         }
     }
-    shown.map(|()| Exit::Done)
+    shown.map(|()| if account.partly.is_empty() { Exit::Done } else { Exit::Partial })
+}
+
+/// Names the records of which only one Redis key was removed.
+fn say_partly(context: &mut Context, account: &Account) {
+    for name in &account.partly {
+        context.ui.warning(&format!(
+            "{name} was removed in part: the cluster keeps its Redis keys in two slots, and one of them is left; inspect the key"
+        ));
+    }
 }

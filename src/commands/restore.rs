@@ -55,10 +55,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     } else {
         restore(context, &args, &of, &mut source, &mut rows).await?
     };
-    let shown = rows.close(context, matches!(ended, Ok(true)), source.left_out);
-    finish(context, args.change.dry_run, &rows, ended, source.wanted)?;
+    let shown = rows.close(context, matches!(ended, Ok(true)) && source.missing == 0, source.left_out);
+    finish(context, args.change.dry_run, &rows, ended, source.wanted + source.missing)?;
     shown?;
-    Ok(if rows.kept_away() + source.left_out > 0 { Exit::Partial } else { Exit::Done })
+    Ok(if rows.kept_away() + source.left_out + source.missing > 0 { Exit::Partial } else { Exit::Done })
 }
 
 /// Asks for leave, and brings it all back. The inner result says how that ended.

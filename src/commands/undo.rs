@@ -93,15 +93,21 @@ impl Undo<'_> {
         self.sources.iter().map(|source| source.left_out).sum()
     }
 
+    /// Redis keys that the operation removed, and that no backup holds.
+    fn missing(&self) -> u64 {
+        self.sources.iter().map(|source| source.missing).sum()
+    }
+
     fn exit(&self, rows: &Rows) -> Exit {
-        if rows.kept_away() + self.left_out() > 0 { Exit::Partial } else { Exit::Done }
+        if rows.kept_away() + self.left_out() + self.missing() > 0 { Exit::Partial } else { Exit::Done }
     }
 
     async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {
         let mut rows = self.rows(true);
         let ended = self.foretell(context, &mut rows).await;
-        let shown = rows.close(context, matches!(ended, Ok(true)), self.left_out());
-        finish(context, true, &rows, ended, rows.seen())?;
+        let whole = matches!(ended, Ok(true)) && self.missing() == 0;
+        let shown = rows.close(context, whole, self.left_out());
+        finish(context, true, &rows, ended, rows.seen() + self.missing())?;
         shown?;
         Ok(self.exit(&rows))
     }
@@ -116,14 +122,14 @@ impl Undo<'_> {
         if most > 0 && rows.seen() > most {
             context.ui.status(&format!("… and {} more.", rows.seen() - most));
         }
-        context.ui.status(&format!("{}.", rows.summary(rows.seen())));
+        context.ui.status(&format!("{}.", rows.summary(rows.seen() + self.missing())));
         Ok(rows)
     }
 
     /// Ends without a question, for there is nothing to be taken back.
     fn leave(&self, context: &mut Context, foretold: &Rows) -> Result<Exit> {
         let mut rows = foretold.changed_nothing();
-        rows.close(context, true, self.left_out())?;
+        rows.close(context, self.missing() == 0, self.left_out())?;
         context.ui.status("Nothing was changed.");
         Ok(self.exit(foretold))
     }
@@ -154,8 +160,9 @@ impl Undo<'_> {
         let mut rows = self.rows(false).showing(most);
         let ended = self.take_back(context, writer, &mut journal, &mut rows).await;
         let (backup, ended) = journal.close(ended).await;
-        let shown = rows.close(context, matches!(ended, Ok(true)), self.left_out());
-        finish(context, false, &rows, ended, foretold.seen())?;
+        let whole = matches!(ended, Ok(true)) && self.missing() == 0;
+        let shown = rows.close(context, whole, self.left_out());
+        finish(context, false, &rows, ended, foretold.seen() + self.missing())?;
         if let Some(file) = backup {
             context.ui.status(&format!("Backup of what went: {}", file.display()));
         }

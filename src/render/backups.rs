@@ -21,7 +21,7 @@ pub struct Line<'a> {
     pub redis_keys: u64,
     pub bytes: u64,
     pub from: Option<&'a Provenance>,
-    /// `complete`, `damaged` or `being-written`.
+    /// `complete`, `damaged`, `being-written` or `unended`.
     pub state: &'static str,
     /// What is damaged.
     pub why: Option<&'a str>,

@@ -14,8 +14,8 @@ fn removes_a_stuck_lock_backs_it_up_and_audits() {
     let noted = ["command", "who", "key", "reason"].map(|field| entry[field].as_str().unwrap());
     assert_eq!(noted, ["force-unlock", "tester", "order-1", "INC-7"]);
     let backup = fs::read_to_string(entry["backup"].as_str().unwrap()).unwrap();
-    let saved: serde_json::Value = serde_json::from_str(backup.lines().last().unwrap()).unwrap();
-    restore(&server, &saved);
+    let saved: serde_json::Value = serde_json::from_str(backup.lines().nth(1).unwrap()).unwrap();
+    restore(&server, &saved["keys"][0]);
     assert_eq!(server.get("idempotency:order-1").unwrap(), PENDING.as_bytes());
 }
 

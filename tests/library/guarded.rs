@@ -81,7 +81,12 @@ fn a_lost_reply_is_cleared_up_by_reading_back() {
             (&run.json()["outcome"], &run.json()["step"]["reply"]),
             (&"stored".into(), &serde_json::Value::Null)
         );
-        assert_eq!(audited(&server), ["begun", "completed"]);
+        // A line for each Redis key of the record, because either may have changed.
+        let mut audited = audited(&server);
+        let keys = if schema == "event-driven" { 3 } else { 2 };
+        assert_eq!(audited.len(), keys, "{schema}: {audited:?}");
+        audited.dedup();
+        assert_eq!(audited, ["begun", "completed"]);
     }
 }
 

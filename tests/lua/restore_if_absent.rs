@@ -14,6 +14,22 @@ fn dump(bench: &mut Bench, key: &str) -> Vec<u8> {
     payload
 }
 
+/// The letters of the reply.
+fn letters(bench: &mut Bench, keys: &[&str], args: &[&[u8]]) -> String {
+    let StepReply::Array(reply) = bench.reply(keys, args) else { panic!("no array") };
+    let [StepReply::Text(letters), StepReply::Integer(now)] = &reply[..] else { panic!("{reply:?}") };
+    assert!(*now > 1_000_000_000_000, "{now}");
+    String::from_utf8(letters.clone()).unwrap()
+}
+
+#[track_caller]
+fn assert_leaves(bench: &mut Bench, keys: &[&str], args: &[&[u8]], expected: &str) {
+    let before: Vec<_> = keys.iter().map(|key| bench.left(key)).collect();
+    assert_eq!(letters(bench, keys, args), expected, "{before:?}");
+    let after: Vec<_> = keys.iter().map(|key| bench.left(key)).collect();
+    assert_eq!(after, before);
+}
+
 /// A server with a value, and what DUMP says of it.
 fn with_backup() -> (Bench, Vec<u8>) {
     let mut bench = bench();
@@ -38,11 +54,11 @@ fn brings_a_value_back_byte_for_byte_to_expire_at_the_moment_it_is_given() {
         let payload = dump(&mut bench, "a");
         bench.ask(&["DEL", "a"]);
         let at = in_ms(&mut bench, 7_000);
-        assert_eq!(bench.run(&["a", "a"], &[&payload[..], at.as_bytes()]), "RESTORED");
+        assert_eq!(letters(&mut bench, &["a"], &[&payload[..], at.as_bytes()]), "R");
         assert_eq!(bench.get("a").unwrap(), *value);
         bench.assert_ttl("a", 7);
         bench.ask(&["DEL", "a"]);
-        assert_eq!(bench.run(&["a", "a"], &[&payload[..], b"0"]), "RESTORED");
+        assert_eq!(letters(&mut bench, &["a"], &[&payload[..], b"0"]), "R");
         assert_eq!(bench.pttl("a"), -1);
     }
 }
@@ -52,10 +68,10 @@ fn never_overwrites_what_is_there() {
     let (mut bench, payload) = with_backup();
     for value in STRAY {
         bench.put_expiring("a", value);
-        bench.assert_leaves(&["a", "a"], &[&payload[..], b"0"], "PRESENT");
-        bench.assert_leaves(&["a", "backup"], &[&payload[..], b"0"], "PRESENT");
+        assert_leaves(&mut bench, &["a"], &[&payload[..], b"0"], "P");
+        assert_leaves(&mut bench, &["a", "backup"], &[&payload[..], b"", b"0", b"0"], "P");
     }
-    bench.each_type("a", |bench| bench.assert_leaves(&["a", "a"], &[&payload[..], b"0"], "PRESENT"));
+    bench.each_type("a", |bench| assert_leaves(bench, &["a"], &[&payload[..], b"0"], "P"));
 }
 
 #[test]
@@ -63,11 +79,12 @@ fn what_stands_beside_keeps_it_away() {
     let (mut bench, payload) = with_backup();
     for value in STRAY {
         bench.put_expiring("lock", value);
-        bench.assert_leaves(&["a", "lock"], &[&payload[..], b"0"], "BARRED");
+        assert_leaves(&mut bench, &["a", "lock"], &[&payload[..], b"", b"0", b"0"], "B");
         assert_eq!(bench.pttl("a"), -2);
     }
-    bench.each_type("lock", |bench| bench.assert_leaves(&["a", "lock"], &[&payload[..], b"0"], "BARRED"));
-    assert_eq!(bench.run(&["a", "lock"], &[&payload[..], b"0"]), "RESTORED");
+    let args = [&payload[..], b"", b"0", b"0"];
+    bench.each_type("lock", |bench| assert_leaves(bench, &["a", "lock"], &args, "B"));
+    assert_eq!(letters(&mut bench, &["a", "lock"], &args), "R");
 }
 
 #[test]
@@ -75,7 +92,7 @@ fn what_is_over_by_then_is_not_said_to_be_back() {
     let (mut bench, payload) = with_backup();
     let past = in_ms(&mut bench, -1);
     for at in [&past, "1"] {
-        assert_eq!(bench.run(&["a", "a"], &[&payload[..], at.as_bytes()]), "EXPIRED");
+        assert_eq!(letters(&mut bench, &["a"], &[&payload[..], at.as_bytes()]), "E");
         assert_eq!(bench.pttl("a"), -2);
     }
 }
@@ -86,7 +103,7 @@ fn brings_other_types_back_too() {
         let payload = dump(bench, "a");
         let before = bench.left("a");
         bench.ask(&["DEL", "a"]);
-        assert_eq!(bench.run(&["a", "a"], &[&payload[..], b"0"]), "RESTORED");
+        assert_eq!(letters(bench, &["a"], &[&payload[..], b"0"]), "R");
         assert_eq!(bench.left("a"), before);
     });
 }
@@ -96,10 +113,32 @@ fn damaged_bytes_and_a_wrong_expiry_are_an_error() {
     let (mut bench, payload) = with_backup();
     let mut damaged = payload.clone();
     damaged[1] ^= 1;
-    for (payload, at) in
-        [(&damaged[..], "0"), (b"", "0"), (b"text", "0"), (&payload, "-1"), (&payload, "1.5"), (&payload, "")]
-    {
-        assert_eq!(bench.run(&["a", "a"], &[payload, at.as_bytes()]), "error ERR");
+    for (payload, at) in [(&damaged[..], "0"), (b"text", "0"), (&payload, "-1"), (&payload, "1.5"), (&payload, "")] {
+        assert_eq!(bench.run(&["a"], &[payload, at.as_bytes()]), "error ERR");
         assert_eq!(bench.pttl("a"), -2);
     }
+}
+
+/// Rule: lock and result come back together, and neither does if one of them is there.
+#[test]
+fn the_keys_of_a_record_come_back_together_or_not_at_all() {
+    let (mut bench, payload) = with_backup();
+    let args = [&payload[..], &payload[..], b"0", b"0"];
+    assert_eq!(letters(&mut bench, &["lock", "result"], &args), "RR");
+    assert_leaves(&mut bench, &["lock", "result"], &args, "PP");
+    bench.ask(&["DEL", "lock"]);
+    assert_leaves(&mut bench, &["lock", "result"], &args, "BP");
+    bench.ask(&["DEL", "result"]);
+    // A lock whose time is over does not come back, and one that is there by now bars the result all the same.
+    let past = in_ms(&mut bench, -1);
+    let args = [&payload[..], &payload[..], past.as_bytes(), b"0"];
+    bench.put("lock", "a retry");
+    assert_leaves(&mut bench, &["lock", "result"], &args, "EB");
+    bench.ask(&["DEL", "lock"]);
+    assert_eq!(letters(&mut bench, &["lock", "result"], &args), "ER");
+    // What RESTORE refuses of one is refused of both.
+    bench.ask(&["DEL", "result"]);
+    let args = [&payload[..], b"damaged", b"0", b"0"];
+    assert_eq!(bench.run(&["lock", "result"], &args), "error ERR");
+    assert_eq!((bench.pttl("lock"), bench.pttl("result")), (-2, -2));
 }

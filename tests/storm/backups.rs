@@ -38,13 +38,19 @@ impl Dumps {
     pub fn held(&mut self, backup: &Path) -> Vec<Held> {
         let decode = |text: &Value| STANDARD.decode(text.as_str().unwrap()).unwrap();
         let mut held: BTreeMap<Vec<u8>, Vec<Value>> = BTreeMap::new();
+        let mut records: Vec<Value> = Vec::new();
         for line in fs::read_to_string(backup).unwrap_or_default().lines() {
             let line: Value = serde_json::from_str(line).unwrap();
-            if line["redis_key_base64"].is_string() {
-                held.entry(decode(&line["redis_key_base64"])).or_default().push(line.clone());
+            for key in line["keys"].as_array().into_iter().flatten() {
+                held.entry(decode(&key["redis_key_base64"])).or_default().push(key.clone());
+                records.push(line["keys"].clone());
             }
-            for key in line["void"].as_array().into_iter().flatten() {
-                held.get_mut(&decode(key)).and_then(Vec::pop).expect("what is taken back was there");
+            for void in line["void"].as_array().into_iter().flatten() {
+                let is_of = |keys: &Value| keys.as_array().is_some_and(|keys| keys[0]["redis_key_base64"] == *void);
+                let last = records.iter().rposition(is_of).expect("what is taken back was there");
+                for key in records[last].as_array().unwrap() {
+                    held.get_mut(&decode(&key["redis_key_base64"])).and_then(Vec::pop).expect("it was there");
+                }
             }
         }
         let lines = held.into_iter().flat_map(|(key, lines)| lines.into_iter().map(move |line| (key.clone(), line)));

@@ -68,8 +68,8 @@ pub fn held(file: &Path) -> BTreeSet<Vec<u8>> {
     for line in whole.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let decode = |value: &Value| STANDARD.decode(value.as_str().unwrap()).unwrap();
-        if line["redis_key_base64"].is_string() {
-            held.insert(decode(&line["redis_key_base64"]));
+        for key in line["keys"].as_array().into_iter().flatten() {
+            held.insert(decode(&key["redis_key_base64"]));
         }
         for key in line["void"].as_array().into_iter().flatten() {
             held.remove(&decode(key));

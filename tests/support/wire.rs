@@ -58,8 +58,9 @@ pub fn source(name: &str) -> String {
 /// The text of a script as it is sent: behind the parts that it shares with others.
 pub fn script(name: &str) -> String {
     let source = source(name);
-    let parts = [("deadline_of(", "admin/part/deadline"), ("fields_of(", "admin/part/fields")];
-    let parts = parts.into_iter().filter(|(call, _)| source.contains(call)).map(|(_, part)| self::source(part));
+    let parts = [(&["deadline_of(", "read_clock("][..], "admin/part/deadline"), (&["fields_of("], "admin/part/fields")];
+    let calls_any = |calls: &[&str]| calls.iter().any(|call| source.contains(call));
+    let parts = parts.into_iter().filter(|(calls, _)| calls_any(calls)).map(|(_, part)| self::source(part));
     let part: String = parts.collect();
     part + &source
 }

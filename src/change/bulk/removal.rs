@@ -1,7 +1,5 @@
-//! Changing a batch of records: the Redis keys of a record one after the other, each compared with the record as the change
-//! before left it.
-
-use std::collections::VecDeque;
+//! Changing a batch of records. All Redis keys of a record change in one call; only if a cluster keeps them in two slots,
+//! one call follows the other, and a record can be changed partly.
 
 use anyhow::Result;
 
@@ -9,46 +7,36 @@ use super::rule::Chosen;
 use crate::change::Journal;
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
-use crate::domain::record::{Content, Record};
+use crate::domain::record::{Content, Observation, Record};
+use crate::render::escape;
 use crate::store::backup::About;
 use crate::store::{Action, Change, Outcome, Writer};
 
+/// A record that is to be changed.
 pub(super) struct Removal {
     action: Action,
-    steps: VecDeque<Change>,
-    any_done: bool,
+    /// The roles of the Redis keys that change, in this order.
+    roles: Vec<usize>,
+    seen: Observation,
+    about: About,
 }
 
 impl Removal {
-    /// The changes that make up `action` on a record.
+    /// The change that makes up `action` on a record.
     pub(super) fn of<G>(record: Record, chosen: &Chosen<G>, action: Action) -> Self {
         let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.as_str() };
-        let is_there = |role: &&usize| record.seen.keys[**role].content != Content::Absent;
-        let mut there: VecDeque<_> = chosen.roles.iter().filter(is_there).copied().collect();
-        let (mut seen, last) = (record.seen, there.pop_back());
-        let mut steps = VecDeque::with_capacity(there.len() + 1);
-        for role in there {
-            steps.push_back(Change { role, seen: seen.clone(), about: about.clone() });
-            seen.keys[role].content = Content::Absent;
-        }
-        steps.extend(last.map(|role| Change { role, seen, about }));
-        Self { action, steps, any_done: false }
+        let is_there = |role: &usize| record.seen.keys[*role].content != Content::Absent;
+        let roles = chosen.roles.iter().copied().filter(is_there).collect();
+        Self { action, roles, seen: record.seen, about }
     }
+}
 
-    /// Counts what became of a change; gives the record back where another change of it follows.
-    fn went(mut self, outcome: Outcome, account: &mut Account) -> Option<Self> {
-        self.any_done |= outcome.is_done();
-        account.read_back += u64::from(outcome == Outcome::FoundDone);
-        match outcome {
-            Outcome::Changed => account.changed += 1,
-            Outcome::Unknown => account.unknown += 1,
-            Outcome::Refused => {}
-            Outcome::Done | Outcome::FoundDone | Outcome::Absent if !self.steps.is_empty() => return Some(self),
-            _ if self.any_done => account.done += 1,
-            _ => account.gone += 1,
-        }
-        None
-    }
+/// A record whose first calls were made, with what is left to be done.
+struct Begun {
+    /// The roles of each call that follows.
+    calls: Vec<Vec<usize>>,
+    seen: Observation,
+    about: About,
 }
 
 /// By what the changes of a batch are made, and how they are noted.
@@ -69,25 +57,76 @@ pub(super) async fn change(
     mut batch: Vec<Removal>,
     account: &mut Account,
 ) -> Result<()> {
-    batch.sort_by_key(|removal| match removal.action {
-        Action::Remove => 0,
-        Action::ExpireIn(ttl) | Action::ExpireAt(ttl) => ttl.max(1),
-    });
+    batch.sort_by_key(|removal| removal.action.ttl());
     while let Some(first) = batch.first() {
         let action = first.action;
         let same = batch.iter().take_while(|removal| removal.action == action).count();
         let rest = batch.split_off(same);
-        let mut left = std::mem::replace(&mut batch, rest);
-        while !left.is_empty() {
-            let changes: Vec<_> = left.iter_mut().filter_map(|removal| removal.steps.pop_front()).collect();
-            let (outcomes, ended) = by.journal.apply(by.writer, &changes, action, by.what, context.now()).await;
-            left = left
-                .into_iter()
-                .zip(outcomes)
-                .filter_map(|(removal, outcome)| removal.went(outcome, account))
-                .collect();
-            ended?;
-        }
+        let same = std::mem::replace(&mut batch, rest);
+        change_alike(context, by.writer, by.journal, by.what, action, same, account).await?;
     }
     Ok(())
+}
+
+/// Makes one action on records.
+async fn change_alike(
+    context: &Context,
+    writer: &Writer,
+    journal: &mut Journal,
+    what: &'static str,
+    action: Action,
+    records: Vec<Removal>,
+    account: &mut Account,
+) -> Result<()> {
+    let mut changes = Vec::with_capacity(records.len());
+    let mut begun = Vec::with_capacity(records.len());
+    for Removal { roles, seen, about, .. } in records {
+        let mut calls = writer.calls_for(&seen, &roles).await?;
+        let first = calls.remove(0);
+        // The backup has one entry with all Redis keys as they were together, before the first of them changes.
+        changes.push(Change { roles: first, saves: roles, seen: seen.clone(), about: about.clone() });
+        begun.push(Begun { calls, seen, about });
+    }
+    let (outcomes, mut ended) = journal.apply(writer, &changes, action, what, context.now()).await;
+    for ((mut record, change), outcome) in begun.into_iter().zip(&changes).zip(outcomes) {
+        let mut outcome = outcome;
+        let mut changed = change.roles.clone();
+        while !record.calls.is_empty() && outcome.is_done() && ended.is_ok() {
+            for role in std::mem::take(&mut changed) {
+                record.seen.keys[role].content = Content::Absent;
+            }
+            let roles = record.calls.remove(0);
+            changed.clone_from(&roles);
+            let next = Change { roles, saves: Vec::new(), seen: record.seen.clone(), about: record.about.clone() };
+            let (outcomes, next_ended) =
+                journal.apply(writer, std::slice::from_ref(&next), action, what, context.now()).await;
+            ended = next_ended;
+            if !outcomes.first().is_some_and(|outcome| outcome.is_done() || *outcome == Outcome::Absent) {
+                outcome = Outcome::Partly;
+                journal.note_left(writer, &next, context.now()).await?;
+            }
+        }
+        if !record.calls.is_empty() && outcome.is_done() {
+            outcome = Outcome::Partly;
+        }
+        count(account, &record.about, outcome);
+    }
+    ended
+}
+
+/// Counts what became of a record.
+fn count(account: &mut Account, about: &About, outcome: Outcome) {
+    match outcome {
+        Outcome::Done | Outcome::Expires(_) => account.done += 1,
+        Outcome::FoundDone => {
+            account.done += 1;
+            account.read_back += 1;
+        }
+        Outcome::Partly => account.partly.push(format!("{}/{}", about.schema, escape::text(&about.key))),
+        Outcome::Kept => account.left_to_expire += 1,
+        Outcome::Changed => account.changed += 1,
+        Outcome::Absent => account.gone += 1,
+        Outcome::Unknown => account.unknown += 1,
+        Outcome::Refused => {}
+    }
 }

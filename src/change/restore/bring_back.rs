@@ -10,13 +10,13 @@ use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::record::KeyIdentity;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::store::backup::Held;
-use crate::store::{Client, RestoreOutcome, RestoreResult, Return, StoreError, Writer};
+use crate::store::backup::{Held, HeldKey};
+use crate::store::{Client, RestoreResult, StoreError, Writer};
 
-/// Redis keys that a round trip brings back at most.
+/// Records that a round trip brings back at most.
 const BATCH: usize = 100;
 
-/// Bytes of values after which a round trip takes no more Redis keys.
+/// Bytes of values after which a round trip takes no more records.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The warning for a cluster that keeps lock and result apart.
@@ -32,27 +32,48 @@ pub enum Mode<'a> {
 }
 
 impl Mode<'_> {
-    fn looks_ahead(&self, wanted: &[Return<'_>]) -> bool {
-        wanted.iter().any(|wanted| match self {
-            Self::Looks(client) => client.looks_ahead(wanted),
-            Self::Restores(writer, _) => writer.looks_ahead(wanted),
+    /// True if a cluster keeps the Redis keys of a record apart.
+    fn parts_any(&self, batch: &[Held], of: &Wanted<'_>) -> bool {
+        batch.iter().flat_map(|held| of.returns(held)).any(|record| match self {
+            Self::Looks(client) => client.parts_record(&record),
+            Self::Restores(writer, _) => writer.parts_record(&record),
         })
     }
 
     /// What became of a batch, and how bringing it back ended.
     async fn take(&mut self, context: &Context, batch: &[Held], of: &Wanted<'_>, file: &str) -> Result<Taken> {
-        let wanted: Vec<_> = batch.iter().map(|held| of.how(held)).collect();
+        let mut returns = Vec::with_capacity(batch.len());
+        let mut counts = Vec::with_capacity(batch.len());
+        for held in batch {
+            let of_record = of.returns(held);
+            counts.push(of_record.len());
+            returns.extend(of_record);
+        }
         let (writer, trail) = match self {
-            Self::Looks(client) => return Ok((client.would_restore(&wanted).await?, Ok(()))),
+            Self::Looks(client) => return Ok((per_record(client.would_restore(&returns).await?, &counts), Ok(()))),
             Self::Restores(writer, trail) => (writer, trail),
         };
-        let (restored, ended) = writer.restore(&wanted).await;
+        let (restored, ended) = writer.restore(&returns).await;
+        let restored = per_record(restored, &counts);
         let mut ended = ended.map_err(anyhow::Error::from);
-        for (what, which) in [("restored", is_back as fn(&RestoreResult) -> bool), (OUTCOME_UNKNOWN, is_unknown)] {
-            let noted = batch.iter().zip(&restored).filter(|(_, became)| which(became));
-            let noted = noted.map(|(held, became)| noted_of(held, is_back(became)));
-            // A Redis key that is back is shown even where the change could not be noted.
-            let told = trail.note(noted, what, &writer.name(), Some(file), context.now()).await;
+        let mut back = Vec::new();
+        let mut unknown = Vec::new();
+        for (held, became) in batch.iter().zip(&restored) {
+            match became {
+                Ok(outcomes) => {
+                    for (key, outcome) in held.keys.iter().zip(outcomes) {
+                        back.extend(outcome.is_back().then(|| noted_of(held, key, true)));
+                    }
+                }
+                Err(StoreError::OutcomeUnknown { .. }) => {
+                    unknown.extend(held.keys.iter().map(|key| noted_of(held, key, false)));
+                }
+                Err(_) => {}
+            }
+        }
+        for (what, noted) in [("restored", back), (OUTCOME_UNKNOWN, unknown)] {
+            // A Redis key that is back is shown even if the change could not be noted.
+            let told = trail.note(noted.into_iter(), what, &writer.name(), Some(file), context.now()).await;
             ended = ended.and(told.map_err(anyhow::Error::from));
         }
         Ok((restored, ended))
@@ -60,6 +81,21 @@ impl Mode<'_> {
 }
 
 type Taken = (Vec<RestoreResult>, Result<()>);
+
+/// One result for each record, some of which come back in more than one call.
+fn per_record(results: Vec<RestoreResult>, counts: &[usize]) -> Vec<RestoreResult> {
+    let mut results = results.into_iter();
+    let mut records = Vec::with_capacity(counts.len());
+    for count in counts {
+        let of_record: Vec<_> = results.by_ref().take(*count).collect();
+        if of_record.is_empty() {
+            break;
+        }
+        let outcomes: Result<Vec<_>, _> = of_record.into_iter().collect();
+        records.push(outcomes.map(|outcomes| outcomes.into_iter().flatten().collect()));
+    }
+    records
+}
 
 /// Brings the wanted Redis keys of a backup back; false when Ctrl-C came before the end.
 pub async fn bring_back(
@@ -80,7 +116,7 @@ pub async fn bring_back(
         if interrupt.is_raised() {
             return Ok(false);
         }
-        if !told_apart && mode.looks_ahead(&batch.iter().map(|held| of.how(held)).collect::<Vec<_>>()) {
+        if !told_apart && mode.parts_any(&batch, of) {
             told_apart = true;
             progress.suspend(|| context.ui.warning(APART));
         }
@@ -102,7 +138,7 @@ fn next_batch(source: &mut Source, of: &Wanted<'_>) -> Result<Vec<Held>, Stop> {
         match source.next()? {
             None => break,
             Some(held) if of.holds(&held) => {
-                bytes += held.saved.dump.len();
+                bytes += held.keys.iter().map(|key| key.saved.dump.len()).sum::<usize>();
                 batch.push(held);
             }
             Some(_) => {}
@@ -111,23 +147,15 @@ fn next_batch(source: &mut Source, of: &Wanted<'_>) -> Result<Vec<Held>, Stop> {
     Ok(batch)
 }
 
-/// A Redis key that came back where nothing was.
-fn noted_of(held: &Held, is_back: bool) -> Noted<'_> {
+/// A Redis key that came back to a place that was empty.
+fn noted_of<'a>(held: &'a Held, key: &'a HeldKey, is_back: bool) -> Noted<'a> {
     Noted {
         schema: &held.schema,
         key: &held.key,
-        redis_key: &held.saved.redis_key,
+        redis_key: &key.saved.redis_key,
         before: is_back.then_some(KeyIdentity::ABSENT),
-        after: is_back.then(|| held.saved.identity()),
+        after: is_back.then(|| key.saved.identity()),
     }
-}
-
-fn is_back(became: &RestoreResult) -> bool {
-    matches!(became, Ok(RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_)))
-}
-
-fn is_unknown(became: &RestoreResult) -> bool {
-    matches!(became, Err(StoreError::OutcomeUnknown { .. }))
 }
 
 /// Says how far it got with `count` Redis keys, and passes its error on.

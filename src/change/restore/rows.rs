@@ -10,7 +10,7 @@ use crate::domain::record::Expiry;
 use crate::domain::schema::Role;
 use crate::render::change::restored;
 use crate::render::document::Streamed;
-use crate::store::backup::Held;
+use crate::store::backup::{Held, HeldKey};
 use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 
 pub use crate::render::change::restored::Row;
@@ -48,9 +48,9 @@ const LEFT: [(Ending, &str); 6] = [
 const OF_RESTORE: usize = 4;
 
 impl Ending {
-    fn of(held: &Held, outcome: RestoreOutcome) -> Self {
+    fn of(key: &HeldKey, outcome: RestoreOutcome) -> Self {
         // What keeps a lock away is a result, and what keeps a result away is a lock.
-        let is_lock = held.beside.as_ref().is_some_and(|beside| beside.role == Role::Result);
+        let is_lock = key.role == Some(Role::Lock);
         match outcome {
             RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_) => Self::Restored,
             RestoreOutcome::Present => Self::Present,
@@ -150,10 +150,12 @@ impl Rows {
         let mut text = String::new();
         for (held, outcome) in batch.iter().zip(outcomes) {
             match outcome {
-                Ok(outcome) => {
-                    let ending = Ending::of(held, outcome);
-                    text.push_str(&self.row(row_of(held, outcome), ending));
-                    self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
+                Ok(outcomes) => {
+                    for (key, outcome) in held.keys.iter().zip(outcomes) {
+                        let ending = Ending::of(key, outcome);
+                        text.push_str(&self.row(row_of(held, key, outcome), ending));
+                        self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
+                    }
                 }
                 Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                 Err(error) => refusal = refusal.or(Some(error)),
@@ -241,19 +243,12 @@ impl Rows {
     }
 }
 
-fn row_of(held: &Held, outcome: RestoreOutcome) -> Row<'_> {
+fn row_of<'a>(held: &'a Held, key: &'a HeldKey, outcome: RestoreOutcome) -> Row<'a> {
     let left = match outcome {
         RestoreOutcome::Restored(left) | RestoreOutcome::FoundBack(left) => {
             Some(left.map_or(Expiry::Never, Expiry::In))
         }
         _ => None,
     };
-    Row {
-        outcome: "",
-        redis_key: &held.saved.redis_key,
-        schema: &held.schema,
-        key: &held.key,
-        state: &held.state,
-        left,
-    }
+    Row { outcome: "", redis_key: &key.saved.redis_key, schema: &held.schema, key: &held.key, state: &held.state, left }
 }

@@ -1,7 +1,10 @@
 //! What a restore brings back: the backup, which of its lines are damaged, and whether it was taken from this server.
 
 use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
+use std::hash::BuildHasher as _;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +15,14 @@ use super::destination;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
+use crate::domain::history::Entry;
+use crate::domain::record::KeyIdentity;
 use crate::domain::schema::Role;
 use crate::exit::{Exit, Stop};
+use crate::render::escape;
 use crate::store::Return;
-use crate::store::backup::{BackupError, BackupReader, Beside, Damage, Held};
+use crate::store::audit::log::Log;
+use crate::store::backup::{BackupError, BackupReader, Closing, Damage, Held};
 
 /// Which Redis keys of a backup come back.
 pub struct Wanted<'a> {
@@ -26,16 +33,31 @@ pub struct Wanted<'a> {
 
 impl Wanted<'_> {
     pub fn holds(&self, held: &Held) -> bool {
-        let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
         let keys = &self.args.keys;
-        (keys.is_empty() || keys.iter().any(is)) && !self.but.contains(&held.saved.redis_key)
+        let is = |key: &OsString| key.as_bytes() == held.key || held.has(key.as_bytes());
+        let is_left = held.keys.iter().any(|key| self.but.contains(&key.saved.redis_key));
+        (keys.is_empty() || keys.iter().any(is)) && !is_left
     }
 
-    /// How a Redis key comes back, and what bars it.
-    pub(super) fn how<'a>(&self, held: &'a Held) -> Return<'a> {
-        let is_passed = |beside: &&Beside| !(self.args.replace_locked && beside.role == Role::Lock);
-        let beside = held.beside.as_ref().filter(is_passed);
-        Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
+    /// True if a change that the audit log names is meant.
+    fn means(&self, entry: &Entry<'_>) -> bool {
+        let (key, redis_key) = (entry.key_bytes(), entry.redis_key_bytes());
+        let is = |name: &OsString| name.as_bytes() == key || name.as_bytes() == redis_key;
+        (self.args.keys.is_empty() || self.args.keys.iter().any(is)) && !self.but.contains(&redis_key)
+    }
+
+    /// How a record comes back: as a whole, unless a result is to come back although a lock is there.
+    pub(super) fn returns<'a>(&self, held: &'a Held) -> Vec<Return<'a>> {
+        let mut bars: Vec<&[u8]> = Vec::new();
+        for beside in &held.beside {
+            let is_passed = self.args.replace_locked && beside.role == Role::Lock;
+            bars.extend(beside.bars().filter(|_| !is_passed));
+        }
+        let keys: Vec<_> = held.keys.iter().collect();
+        if self.args.replace_locked && keys.len() > 1 {
+            return keys.into_iter().map(|key| Return { keys: vec![key], bars: Vec::new() }).collect();
+        }
+        vec![Return { keys, bars }]
     }
 }
 
@@ -44,6 +66,8 @@ pub struct Source {
     pub wanted: u64,
     /// Lines that are left out although they may hold a Redis key that was changed.
     pub left_out: u64,
+    /// Redis keys that the audit log says were removed, and that the backup does not hold.
+    pub missing: u64,
     pub file: String,
     reader: BackupReader,
     /// Where the wanted Redis keys were taken from, each server once.
@@ -59,25 +83,55 @@ impl Source {
     /// Usage: no backup, a newer one, one that is damaged in the middle. No: it holds none of the keys asked for.
     pub fn open(context: &mut Context, file: &Path, of: &Wanted<'_>) -> Result<Self, Stop> {
         let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
+        let mut held_keys = HashSet::new();
+        let hasher = RandomState::new();
         let look = |held: &Held| {
             if !of.holds(held) {
                 return;
             }
-            wanted += 1;
+            let count = held.keys.len() as u64;
+            wanted += count;
+            held_keys.extend(held.keys.iter().map(|key| hasher.hash_one(&key.saved.redis_key)));
             match &held.from {
                 Some(from) if places.contains(from) => {}
                 Some(from) => places.push(Arc::clone(from)),
-                None => from_nowhere += 1,
+                None => from_nowhere += count,
             }
         };
         let reader = BackupReader::open(file, look).map_err(not_a_backup)?;
         // The log names the file, and is read from other folders.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
-        let left_out = left_out(context, of.args, &file, reader.damage())?;
+        let mut left_out = left_out(context, of.args, &file, reader.damage())?;
+        let is_held = |redis_key: &Vec<u8>| held_keys.contains(&hasher.hash_one(redis_key));
+        let compared = compare_with_log(context, of, &reader, is_held)?;
+        let missing = compared.missing;
+        if missing > 0 {
+            let names = compared.names.join(", ");
+            let more = if missing > compared.names.len() as u64 { ", …" } else { "" };
+            let are = if missing == 1 { "1 Redis key is" } else { "Redis keys are" };
+            let count = if missing == 1 { String::new() } else { format!("{missing} ") };
+            context.ui.warning(&format!(
+                "{count}{are} missing from {file}, although the audit log says that the operation removed them: {names}{more}"
+            ));
+        }
+        match reader.closing() {
+            Closing::Whole | Closing::Older => {}
+            Closing::Missing => {
+                context
+                    .ui
+                    .warning(&format!("{file} has no closing line: the run was killed, or the file lost its end"));
+                // The log of another machine may name more.
+                left_out += u64::from(!compared.has_log && missing == 0 && left_out == 0);
+            }
+            Closing::Differs => {
+                context.ui.warning(&format!("{file} is not whole: its closing line counts other lines than there are"));
+                left_out = left_out.max(1);
+            }
+        }
         if wanted == 0 && !of.args.keys.is_empty() {
             return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")));
         }
-        Ok(Self { wanted, left_out, file, reader, places, from_nowhere })
+        Ok(Self { wanted, left_out, missing, file, reader, places, from_nowhere })
     }
 
     /// Passes where the backup was taken from this server, or the operator allows another one.
@@ -97,10 +151,53 @@ impl Source {
         Ok(Self { reader: self.reader.again().map_err(not_a_backup)?, ..self })
     }
 
-    /// The next Redis key of the backup, wanted or not.
+    /// The next record of the backup, wanted or not.
     pub fn next(&mut self) -> Result<Option<Held>, Stop> {
         self.reader.next_held().map_err(not_a_backup)
     }
+}
+
+/// Names of missing Redis keys that a warning shows at most.
+const MOST_NAMES: usize = 5;
+
+/// What the audit log says of a backup.
+#[derive(Default)]
+struct Compared {
+    /// True if the log names a change of the backup's operation.
+    has_log: bool,
+    /// Redis keys that the operation removed, and that the backup does not hold.
+    missing: u64,
+    /// The first of them.
+    names: Vec<String>,
+}
+
+/// Compares a backup with what the audit log of this machine says that its operation removed.
+///
+/// # Errors
+/// Usage: the log cannot be read.
+fn compare_with_log(
+    context: &Context,
+    of: &Wanted<'_>,
+    reader: &BackupReader,
+    is_held: impl Fn(&Vec<u8>) -> bool,
+) -> Result<Compared, Stop> {
+    let mut compared = Compared::default();
+    let (Some(by), Ok(path)) = (reader.by(), context.settings.audit_log()) else { return Ok(compared) };
+    let unreadable = |error: io::Error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display()));
+    let Some(mut log) = Log::open(&path).map_err(unreadable)? else { return Ok(compared) };
+    while let Some(entry) = log.next_entry_of(&by.op).map_err(unreadable)? {
+        compared.has_log = true;
+        let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent) && entry.backup.is_some();
+        let redis_key = entry.redis_key_bytes();
+        if !is_removed || !of.means(&entry) || is_held(&redis_key) {
+            continue;
+        }
+        compared.missing += 1;
+        if compared.names.len() < MOST_NAMES {
+            compared.names.push(escape::text(&redis_key));
+        }
+    }
+    Ok(compared)
 }
 
 /// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was changed, else 0.
@@ -116,7 +213,7 @@ fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damag
     }
     for gap in damage.middle.iter().chain(&damage.tail) {
         let verb = if gap.lines == 1 { "is" } else { "are" };
-        let as_by = if gap.may_have_held { "" } else { ", as by a crash: no key was changed for it" };
+        let as_by = if gap.may_have_held { "" } else { ", as after a crash while it was written" };
         context.ui.warning(&format!("{} of {file} {verb} left out: {}{as_by}", gap.words(), gap.why));
     }
     Ok(if damage.may_have_held() { damage.lines() } else { 0 })

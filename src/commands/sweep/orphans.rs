@@ -97,7 +97,7 @@ impl Orphans {
         let action = match self.action {
             ActionArg::Unlock => Some(Action::Remove),
             ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => None,
-            ActionArg::Expire => Some(Action::ExpireIn(age::millis(record.schema.lock_ttl))),
+            ActionArg::Expire => Some(Action::Shorten(age::millis(record.schema.lock_ttl))),
         };
         let ends_by_itself = orphan::may_be_held(record, orphan);
         Chosen {

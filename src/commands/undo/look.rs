@@ -10,7 +10,7 @@ use crate::change::restore::{Ending, Row};
 use crate::domain::record::{Expiry, KeyIdentity, Observation, SeenKey, locate};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
-use crate::store::backup::{About, BackupReader, Held};
+use crate::store::backup::{About, BackupReader, Saved};
 use crate::store::{Client, Former};
 
 /// A record that was looked at.
@@ -126,18 +126,20 @@ fn before(change: &KeyChange, after: &KeyIdentity, now_ms: Option<u64>) -> Resul
         return Ok(Some(Former::Until(before.expires_at_ms())));
     }
     let Some(file) = &change.backup else { return Ok(None) };
-    let held = held(Path::new(file), &change.redis_key)?;
-    Ok(held.map(|held| Former::Dump(held.saved.dump, held.saved.expires_at_ms)))
+    let saved = saved(Path::new(file), &change.redis_key)?;
+    Ok(saved.map(|saved| Former::Dump(saved.dump, saved.expires_at_ms)))
 }
 
 /// What a backup holds of a Redis key.
-fn held(file: &Path, redis_key: &[u8]) -> Result<Option<Held>, Stop> {
+fn saved(file: &Path, redis_key: &[u8]) -> Result<Option<Saved>, Stop> {
     let wrong = |error: crate::store::backup::BackupError| Stop::usage(error.to_string()).hint("nothing was changed");
     let mut found = None;
     let mut reader = BackupReader::open(file, |_| {}).map_err(wrong)?;
     while let Some(held) = reader.next_held().map_err(wrong)? {
-        if held.saved.redis_key == redis_key {
-            found = Some(held);
+        for key in held.keys {
+            if key.saved.redis_key == redis_key {
+                found = Some(key.saved);
+            }
         }
     }
     Ok(found)

@@ -120,7 +120,7 @@ fn goes_away(looked: &Looked) -> bool {
 fn removal(looked: &Looked) -> Option<Change> {
     let goes = looked.part.keys.first()?;
     let role = looked.record.keys.iter().position(|key| key.redis_key == goes.redis_key)?;
-    Some(Change { role, seen: looked.record.clone(), about: looked.about.clone() })
+    Some(Change::new(vec![role], looked.record.clone(), looked.about.clone()))
 }
 
 /// Takes one record back; false when the record is no longer what the look saw.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::Entry;
+use crate::domain::history::{Entry, LEFT_ALONE};
 use crate::domain::record::KeyIdentity;
 use crate::store::audit::log::Log;
 
@@ -73,7 +73,8 @@ impl Units {
     /// When the log cannot be read on.
     pub(super) fn next(&mut self) -> io::Result<Option<Unit>> {
         while let Some(entry) = self.log.next_entry()? {
-            if entry.op.as_deref() != Some(&self.op) {
+            // What was left alone is not undone.
+            if entry.op.as_deref() != Some(&self.op) || entry.what == LEFT_ALONE {
                 continue;
             }
             if let Some(place) = entry.from.clone().filter(|place| !self.places.contains(place)) {

@@ -39,7 +39,9 @@ pub struct Account {
     pub(crate) foreign: u64,
     /// Left alone: their owner is alive.
     pub(crate) skipped_alive: u64,
-    /// Left alone: they end by themselves.
+    /// Left alone: they end by themselves, or have no more time left than they were to be given.
     pub(crate) left_to_expire: u64,
+    /// Records in two slots of a cluster of which one Redis key was changed and the other was not, by name.
+    pub(crate) partly: Vec<String>,
     pub(crate) backup: Option<String>,
 }

@@ -15,6 +15,9 @@ pub(crate) const OUTCOME_UNKNOWN: &str = "outcome-unknown";
 /// What an entry says was done where a step of several calls ended between two of them.
 pub(crate) const PARTIAL: &str = "partial";
 
+/// What an entry says of a Redis key that stayed although the rest of its record was changed.
+pub(crate) const LEFT_ALONE: &str = "left-alone";
+
 /// One change: who, where, when, what and why. The fields behind `backup` are those that the first releases did not write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry<'a> {

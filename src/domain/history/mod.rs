@@ -4,5 +4,5 @@ pub mod entry;
 mod operation;
 
 pub use entry::Entry;
-pub(crate) use entry::{OUTCOME_UNKNOWN, PARTIAL};
+pub(crate) use entry::{LEFT_ALONE, OUTCOME_UNKNOWN, PARTIAL};
 pub(crate) use operation::{Operation, Operations};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::entry::Entry;
+use super::entry::{Entry, LEFT_ALONE};
 
 /// The letters of an operation's name.
 const NAME: usize = 8;
@@ -33,6 +33,9 @@ pub(crate) struct Operation {
     pub(crate) undone_by: Option<String>,
     /// False where the idemctl that wrote the lines did not say what the changes left.
     pub(crate) says_what_was_left: bool,
+    /// True if two runs have this name: names of older releases had 32 bits.
+    #[serde(skip)]
+    pub(crate) is_ambiguous: bool,
 }
 
 /// The operations of a log, the oldest first, put together line by line.
@@ -54,9 +57,10 @@ impl Operations {
         };
         let place = known.unwrap_or_else(|| self.begin(entry));
         let operation = &mut self.all[place];
-        operation.redis_keys += 1;
+        operation.redis_keys += u64::from(entry.what != LEFT_ALONE);
         operation.unknown += u64::from(entry.is_unknown());
         operation.says_what_was_left |= entry.after.is_some();
+        operation.is_ambiguous |= !operation.may_have(entry);
         if entry.op.is_none() {
             self.before = Some((entry.clone(), place));
         }
@@ -106,7 +110,18 @@ impl Operation {
             undoes: text(&first.undoes),
             undone_by: None,
             says_what_was_left: false,
+            is_ambiguous: false,
         }
+    }
+}
+
+impl Operation {
+    /// True if a line of this name may be one of this run. An undo names the backups of both what it reads and what it removes.
+    fn may_have(&self, entry: &Entry<'_>) -> bool {
+        let same_backup = self.command == "undo" || self.backup.as_deref() == entry.backup.as_deref();
+        let same_run = self.who == entry.who && self.host == entry.host && self.command == entry.command;
+        let same_words = self.reason.as_deref() == entry.reason.as_deref();
+        same_run && same_words && same_backup && self.undoes.as_deref() == entry.undoes.as_deref()
     }
 }
 
@@ -156,6 +171,15 @@ mod tests {
         let counts: Vec<_> = all.all.iter().map(|of| of.redis_keys).collect();
         assert_eq!(counts, [2, 1, 1, 2]);
         assert!(names.iter().all(|name| name.len() == NAME && all.named(name).len() == 1), "{names:?}");
+    }
+
+    #[test]
+    fn two_runs_with_one_name_are_ambiguous() {
+        let mut all = Operations::default();
+        let backed_up = |file| Entry { backup: Some(file), ..entry(Some("a"), "1", "purge") };
+        all.add(&backed_up("one".into()));
+        assert!(!all.add(&backed_up("one".into())).is_ambiguous);
+        assert!(all.add(&backed_up("two".into())).is_ambiguous);
     }
 
     #[test]

@@ -55,6 +55,19 @@ impl Log {
         self.next_entry_with(b"")
     }
 
+    /// The next change of an operation.
+    ///
+    /// # Errors
+    /// When the log cannot be read on.
+    pub fn next_entry_of(&mut self, op: &str) -> io::Result<Option<Entry<'static>>> {
+        while let Some(entry) = self.next_entry_with(op.as_bytes())? {
+            if entry.op.as_deref() == Some(op) {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
     /// The next change whose line holds these bytes: others are not taken apart.
     fn next_entry_with(&mut self, bytes: &[u8]) -> io::Result<Option<Entry<'static>>> {
         while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MOST_LINE)? > 0 {
@@ -70,6 +83,15 @@ impl Log {
         }
         Ok(None)
     }
+}
+
+/// True if the log has an operation of this name.
+///
+/// # Errors
+/// When the log is there and cannot be read.
+pub fn has_operation(path: &Path, op: &str) -> io::Result<bool> {
+    let Some(mut log) = Log::open(path)? else { return Ok(false) };
+    Ok(log.next_entry_of(op)?.is_some())
 }
 
 /// What `extend` left at each Redis key.

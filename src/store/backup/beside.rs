@@ -1,6 +1,6 @@
 //! The other Redis key of a record that has two: what stood there when one of them was backed up.
 
-use crate::domain::record::{Content, Observation};
+use crate::domain::record::{Content, SeenKey};
 use crate::domain::schema::Role;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,11 +12,9 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// What stood beside a Redis key of a record as it was seen; `None` where the record has no other.
-    pub(super) fn of(seen: &Observation, redis_key: &[u8]) -> Option<Self> {
-        let [lock, result] = seen.keys.as_slice() else { return None };
-        let (role, other) = if lock.redis_key == redis_key { (Role::Result, result) } else { (Role::Lock, lock) };
-        Some(Self { role, redis_key: other.redis_key.clone(), there: other.content != Content::Absent })
+    /// A Redis key of a record as it was seen, beside those that were backed up.
+    pub(super) fn of(role: Role, seen: &SeenKey) -> Self {
+        Self { role, redis_key: seen.redis_key.clone(), there: seen.content != Content::Absent }
     }
 
     /// The Redis key where nothing may stand now, for what was backed up to come back beside it.

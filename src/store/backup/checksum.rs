@@ -32,6 +32,12 @@ fn seal_of(fields: &[u8]) -> String {
     format!(",\"crc64\":\"{:016x}\"}}", OF_LINE.checksum(fields))
 }
 
+/// Chains the checksum of a sealed line to those of the lines before.
+pub(super) fn chained(before: u64, line: &[u8]) -> u64 {
+    let seal = &line[line.len().saturating_sub(SEAL)..];
+    OF_LINE.checksum(&[&before.to_be_bytes(), seal].concat())
+}
+
 /// True when the bytes are as DUMP gave them.
 pub(super) fn holds(dump: &[u8]) -> bool {
     let Some((payload, sum)) = dump.split_last_chunk::<8>() else { return false };

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::closing::Closing;
 use super::maker::Maker;
 use super::reader::BackupReader;
 use crate::domain::change::provenance::Provenance;
@@ -31,6 +32,8 @@ pub(crate) enum Is {
     Damaged(String),
     /// Its operation has not ended yet.
     BeingWritten,
+    /// It has no closing line: its run was killed, or the file lost its end.
+    Unended,
 }
 
 /// What a folder holds.
@@ -98,7 +101,7 @@ fn look(path: &Path) -> Result<Found, String> {
     }
     let (mut redis_keys, mut from) = (0, None);
     let reader = BackupReader::open(path, |held| {
-        redis_keys += 1;
+        redis_keys += held.keys.len() as u64;
         from = from.take().or_else(|| held.from.as_deref().cloned());
     });
     let reader = reader.map_err(|error| error.to_string())?;
@@ -110,7 +113,11 @@ fn look(path: &Path) -> Result<Found, String> {
     let is = match gap {
         _ if File::open(path).is_ok_and(|file| is_locked(&file)) => Is::BeingWritten,
         Some(gap) => Is::Damaged(format!("{}: {}", gap.words(), gap.why)),
-        None => Is::Complete,
+        None => match reader.closing() {
+            Closing::Whole | Closing::Older => Is::Complete,
+            Closing::Missing => Is::Unended,
+            Closing::Differs => Is::Damaged("its closing line counts other lines than there are".to_owned()),
+        },
     };
     let (by, modified) = (reader.by().cloned(), modified(&metadata));
     Ok(Found { path: path.to_owned(), bytes: metadata.len(), modified, by, from, redis_keys, is })

@@ -6,10 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::beside::Beside;
 use super::checksum;
+use super::closing::Count;
+use super::entry::BackupEntry;
 use super::maker::Maker;
-use super::saved::{About, FORMAT, Saved};
+use super::saved::FORMAT;
 use crate::domain::change::provenance::Provenance;
 
 /// Appends a line that is sealed by its checksum.
@@ -29,24 +30,30 @@ fn end(text: &mut Vec<u8>, start: usize, fields: &impl Serialize) {
     text.push(b'\n');
 }
 
-/// What brings a Redis key back.
-pub(super) struct HeldLine<'a> {
-    saved: &'a Saved,
-    rest: Rest<'a>,
+/// What brings a record back.
+pub(super) struct EntryLine<'a> {
+    entry: &'a BackupEntry<'a>,
 }
 
-/// What stands in a line behind the DUMP.
+/// The fields of a line behind its Redis keys.
 #[derive(Serialize)]
 struct Rest<'a> {
-    ttl_ms: Option<u64>,
-    expires_at_ms: Option<u64>,
     schema: &'a str,
     key: Cow<'a, str>,
     state: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<BesideFields>,
+}
+
+/// The fields of a Redis key behind its DUMP.
+#[derive(Serialize)]
+struct KeyRest {
+    ttl_ms: Option<u64>,
+    expires_at_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    beside: Option<BesideFields>,
+    role: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -56,36 +63,58 @@ struct BesideFields {
     there: bool,
 }
 
-impl<'a> HeldLine<'a> {
-    pub(super) fn new(saved: &'a Saved, about: &'a About, beside: Option<&Beside>) -> Self {
-        let key = String::from_utf8_lossy(&about.key);
-        let rest = Rest {
-            ttl_ms: saved.ttl_ms,
-            expires_at_ms: saved.expires_at_ms,
-            schema: &about.schema,
-            // Text that is not borrowed is not what the bytes say.
-            key_base64: matches!(key, Cow::Owned(_)).then(|| STANDARD.encode(&about.key)),
-            key,
-            state: about.state,
-            beside: beside.map(|beside| BesideFields {
-                role: beside.role.as_str(),
-                redis_key_base64: STANDARD.encode(&beside.redis_key),
-                there: beside.there,
-            }),
-        };
-        Self { saved, rest }
+impl<'a> EntryLine<'a> {
+    pub(super) fn new(entry: &'a BackupEntry<'a>) -> Self {
+        Self { entry }
     }
 
     /// Appends the line, sealed. Base64 goes where it belongs as it encodes: a large value is in memory often enough, and
     /// has nothing to escape.
     pub(super) fn write(&self, text: &mut Vec<u8>) {
         let start = text.len();
-        text.extend_from_slice(format!("{{\"format\":{FORMAT},\"redis_key_base64\":\"").as_bytes());
-        in_base64(text, &self.saved.redis_key);
-        text.extend_from_slice(b"\",\"dump_base64\":\"");
-        in_base64(text, &self.saved.dump);
-        text.push(b'"');
-        end(text, start, &self.rest);
+        text.extend_from_slice(format!("{{\"format\":{FORMAT},\"keys\":[").as_bytes());
+        for (index, (role, saved)) in self.entry.keys.iter().enumerate() {
+            if index > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(b"{\"redis_key_base64\":\"");
+            in_base64(text, &saved.redis_key);
+            text.extend_from_slice(b"\",\"dump_base64\":\"");
+            in_base64(text, &saved.dump);
+            text.push(b'"');
+            let brace = text.len();
+            let rest = KeyRest {
+                ttl_ms: saved.ttl_ms,
+                expires_at_ms: saved.expires_at_ms,
+                role: role.map(|role| role.as_str()),
+            };
+            // Text written to memory cannot fail.
+            let _ = serde_json::to_writer(&mut *text, &rest);
+            text[brace] = b',';
+        }
+        text.push(b']');
+        end(text, start, &self.rest());
+    }
+
+    fn rest(&self) -> Rest<'_> {
+        let about = self.entry.about;
+        let key = String::from_utf8_lossy(&about.key);
+        let mut fields = Vec::with_capacity(self.entry.beside.len());
+        for beside in &self.entry.beside {
+            fields.push(BesideFields {
+                role: beside.role.as_str(),
+                redis_key_base64: STANDARD.encode(&beside.redis_key),
+                there: beside.there,
+            });
+        }
+        Rest {
+            schema: &about.schema,
+            // Text that is not borrowed is not what the bytes say.
+            key_base64: matches!(key, Cow::Owned(_)).then(|| STANDARD.encode(&about.key)),
+            key,
+            state: about.state,
+            beside: fields,
+        }
     }
 }
 
@@ -96,7 +125,7 @@ fn in_base64(text: &mut Vec<u8>, bytes: &[u8]) {
     let _ = STANDARD.encode_slice(bytes, &mut text[at..]);
 }
 
-/// Takes Redis keys back: for each the last line before does not count.
+/// Takes entries back: of each of these Redis keys the last entry before does not count.
 #[derive(Serialize)]
 pub(super) struct VoidLine {
     format: u64,
@@ -123,5 +152,18 @@ pub(super) struct FromLine<'a> {
 impl<'a> FromLine<'a> {
     pub(super) fn new(from: &'a Provenance, by: Option<&'a Maker>) -> Self {
         Self { format: FORMAT, void: [], from, by }
+    }
+}
+
+/// The last line: what the lines above hold.
+#[derive(Serialize)]
+pub(super) struct ClosingLine {
+    format: u64,
+    end: Count,
+}
+
+impl ClosingLine {
+    pub(super) fn new(end: Count) -> Self {
+        Self { format: FORMAT, end }
     }
 }

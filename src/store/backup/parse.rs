@@ -10,8 +10,9 @@ use serde::de::IgnoredAny;
 
 use super::beside::Beside;
 use super::checksum;
+use super::closing::Count;
 use super::maker::Maker;
-use super::saved::{FORMAT, Saved};
+use super::saved::{FORMAT, OLD_FORMAT, Saved};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
 
@@ -33,17 +34,33 @@ const WITHOUT_CHECKSUM: [&str; 10] = [
     "void",
 ];
 
-/// A Redis key that a backup holds.
+/// A record that a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    pub saved: Saved,
     pub schema: String,
     pub key: Vec<u8>,
     pub state: String,
-    /// The record's other Redis key; `None` where the record has none, or an older idemctl wrote the line.
-    pub beside: Option<Beside>,
-    /// Where it was taken from; `None` where nothing says so.
+    /// Its Redis keys that changed, at least one. A line of an older idemctl has one, and another line may have the other.
+    pub keys: Vec<HeldKey>,
+    /// The record's other Redis keys; none if the record has no other, or an older idemctl does not say.
+    pub beside: Vec<Beside>,
+    /// Where it was taken from; `None` if nothing says so.
     pub from: Option<Arc<Provenance>>,
+}
+
+impl Held {
+    /// True if one of the Redis keys that it brings back is this one.
+    pub fn has(&self, redis_key: &[u8]) -> bool {
+        self.keys.iter().any(|key| key.saved.redis_key == redis_key)
+    }
+}
+
+/// A Redis key that a backup holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldKey {
+    /// What it is for; `None` for the only Redis key of a record.
+    pub role: Option<Role>,
+    pub saved: Saved,
 }
 
 #[derive(Debug)]
@@ -51,6 +68,7 @@ pub(super) enum Line {
     Held(Box<Held>),
     Void(Vec<Vec<u8>>),
     From(Box<(Provenance, Option<Maker>)>),
+    End(Count),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,14 +102,28 @@ struct Fields {
     dump_base64: Option<String>,
     ttl_ms: Option<u64>,
     expires_at_ms: Option<u64>,
+    keys: Option<Vec<KeyFields>>,
     schema: Option<String>,
     key: Option<String>,
     key_base64: Option<String>,
     state: Option<String>,
     void: Option<Vec<String>>,
-    beside: Option<BesideFields>,
+    #[serde(default)]
+    beside: BesideList,
     from: Option<Provenance>,
     by: Option<Maker>,
+    end: Option<Count>,
+}
+
+/// The fields of a Redis key. In the old format the line itself has them: serde's `flatten` does not read numbers of
+/// arbitrary precision, so they are named twice.
+#[derive(Deserialize)]
+struct KeyFields {
+    redis_key_base64: Option<String>,
+    dump_base64: Option<String>,
+    ttl_ms: Option<u64>,
+    expires_at_ms: Option<u64>,
+    role: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -99,6 +131,16 @@ struct BesideFields {
     role: String,
     redis_key_base64: String,
     there: bool,
+}
+
+/// The old format names one other Redis key at most, and not in a list.
+#[derive(Deserialize, Default)]
+#[serde(untagged)]
+enum BesideList {
+    #[default]
+    None,
+    One(BesideFields),
+    Several(Vec<BesideFields>),
 }
 
 /// Reads a line, without its line feed; `is_sealed` says whether it has its checksum, and `must_be` whether the backup is
@@ -109,12 +151,15 @@ pub(super) fn parse(bytes: &[u8], is_sealed: bool, must_be: bool) -> Result<Line
     if !is_sealed {
         may_be_without_checksum(bytes, format, must_be)?;
     }
-    if format != FORMAT {
-        let why = format!("format {format} is not one this idemctl reads ({FORMAT}): a newer one wrote it");
+    if ![OLD_FORMAT, FORMAT].contains(&format) {
+        let why = format!("this idemctl reads backups of format 1 and {FORMAT}, and a newer one wrote format {format}");
         return Err(Fault::Newer(why));
     }
     if let Some(from) = fields.from {
         return Ok(Line::From(Box::new((from, fields.by))));
+    }
+    if let Some(end) = fields.end {
+        return Ok(Line::End(end));
     }
     match &fields.void {
         Some(void) => void.iter().map(|text| decode("void", text)).collect::<Result<_, _>>().map(Line::Void),
@@ -141,15 +186,65 @@ fn may_be_without_checksum(bytes: &[u8], format: u64, must_have: bool) -> Result
     let fields: BTreeMap<String, IgnoredAny> =
         serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, &error))?;
     let is_first = !must_have && fields.keys().all(|name| WITHOUT_CHECKSUM.contains(&name.as_str()));
-    let is_newer = format != FORMAT && !fields.contains_key("crc64");
+    let is_newer = format > FORMAT && !fields.contains_key("crc64");
     if is_first || is_newer {
         return Ok(());
     }
     Err(Fault::Damaged("the line is damaged: its checksum does not hold".to_owned()))
 }
 
+fn missing(name: &str) -> Fault {
+    Fault::Damaged(format!("the line is damaged: `{name}` is missing"))
+}
+
 fn held(fields: Fields) -> Result<Held, Fault> {
-    let missing = |name: &str| Fault::Damaged(format!("the line is damaged: `{name}` is missing"));
+    let mut others = Vec::new();
+    match fields.beside {
+        BesideList::None => {}
+        BesideList::One(one) => others.push(beside(one)?),
+        BesideList::Several(several) => {
+            for one in several {
+                others.push(beside(one)?);
+            }
+        }
+    }
+    let mut keys = Vec::new();
+    match fields.keys {
+        Some(several) => {
+            for one in several {
+                keys.push(held_key(one)?);
+            }
+        }
+        None => {
+            let mut key = held_key(KeyFields {
+                redis_key_base64: fields.redis_key_base64,
+                dump_base64: fields.dump_base64,
+                ttl_ms: fields.ttl_ms,
+                expires_at_ms: fields.expires_at_ms,
+                role: None,
+            })?;
+            key.role = others.first().map(|other| if other.role == Role::Lock { Role::Result } else { Role::Lock });
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() {
+        return Err(missing("keys"));
+    }
+    let key = match (fields.key_base64, fields.key) {
+        (Some(key), _) => decode("key_base64", &key)?,
+        (None, key) => key.ok_or_else(|| missing("key"))?.into_bytes(),
+    };
+    Ok(Held {
+        schema: fields.schema.unwrap_or_default(),
+        key,
+        state: fields.state.unwrap_or_default(),
+        keys,
+        beside: others,
+        from: None,
+    })
+}
+
+fn held_key(fields: KeyFields) -> Result<HeldKey, Fault> {
     let redis_key = fields.redis_key_base64.ok_or_else(|| missing("redis_key_base64"))?;
     let dump = decode("dump_base64", &fields.dump_base64.ok_or_else(|| missing("dump_base64"))?)?;
     if !checksum::holds(&dump) {
@@ -159,30 +254,19 @@ fn held(fields: Fields) -> Result<Held, Fault> {
     if fields.ttl_ms.is_some() != fields.expires_at_ms.is_some() {
         return Err(missing("expires_at_ms"));
     }
-    let key = match (fields.key_base64, fields.key) {
-        (Some(key), _) => decode("key_base64", &key)?,
-        (None, key) => key.ok_or_else(|| missing("key"))?.into_bytes(),
-    };
-    Ok(Held {
-        saved: Saved {
-            redis_key: decode("redis_key_base64", &redis_key)?,
-            dump,
-            ttl_ms: fields.ttl_ms,
-            expires_at_ms: fields.expires_at_ms,
-        },
-        schema: fields.schema.unwrap_or_default(),
-        key,
-        state: fields.state.unwrap_or_default(),
-        beside: fields.beside.map(beside).transpose()?,
-        from: None,
-    })
+    let redis_key = decode("redis_key_base64", &redis_key)?;
+    let saved = Saved { redis_key, dump, ttl_ms: fields.ttl_ms, expires_at_ms: fields.expires_at_ms };
+    Ok(HeldKey { role: fields.role.as_deref().map(role).transpose()?, saved })
+}
+
+fn role(name: &str) -> Result<Role, Fault> {
+    let known = [Role::Lock, Role::Result].into_iter().find(|role| role.as_str() == name);
+    known.ok_or_else(|| Fault::Newer(format!("`{name}` is a role that this idemctl does not know")))
 }
 
 fn beside(fields: BesideFields) -> Result<Beside, Fault> {
-    let role = [Role::Lock, Role::Result].into_iter().find(|role| role.as_str() == fields.role);
-    let unknown = || Fault::Newer(format!("`{}` is a role that this idemctl does not know", fields.role));
     Ok(Beside {
-        role: role.ok_or_else(unknown)?,
+        role: role(&fields.role)?,
         redis_key: decode("beside", &fields.redis_key_base64)?,
         there: fields.there,
     })

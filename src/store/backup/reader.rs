@@ -1,17 +1,21 @@
 //! Reading a backup: the whole file is checked before anything of it is used, a line at a time.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checksum;
+use super::closing::{Closing, Count};
 use super::damage::Damage;
 use super::maker::Maker;
 use super::parse::{self, BEGINNING, Fault, Held, Line};
 use super::saved::MOST_SAVED;
 use crate::domain::change::provenance::Provenance;
+
+/// How a line begins that is of the format with a closing line.
+const CLOSING_FORMAT: &[u8] = b"{\"format\":2,";
 
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
@@ -39,6 +43,7 @@ pub struct BackupReader {
     damage: Damage,
     by: Option<Maker>,
     is_blank: bool,
+    closing: Closing,
 }
 
 impl BackupReader {
@@ -49,24 +54,53 @@ impl BackupReader {
     /// When the file cannot be read, is no backup, or is in a newer format.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
-        let mut survey = Pass::over(File::open(path).map_err(of_file)?);
-        while let Some(held) = survey.next_held().map_err(|stopped| stopped.at(path))? {
-            look(&held);
+        let mut survey = Pass::over(File::open(path).map_err(of_file)?, Arc::default());
+        let mut taken_back = HashSet::new();
+        // What may yet be taken back: as many entries as are written at a time. Their DUMPs are not needed here.
+        let mut pending: VecDeque<(u64, Held)> = VecDeque::new();
+        while let Some(line) = survey.next_line().map_err(|stopped| stopped.at(path))? {
+            match line {
+                Line::Held(mut held) => {
+                    held.keys.iter_mut().for_each(|key| key.saved.dump = Vec::new());
+                    pending.push_back((survey.line, *held));
+                }
+                Line::Void(redis_keys) => {
+                    for redis_key in redis_keys {
+                        let is_of = |(_, held): &(u64, Held)| held.has(&redis_key);
+                        if let Some(last) = pending.iter().rposition(is_of) {
+                            taken_back.extend(pending.remove(last).map(|(line, _)| line));
+                        }
+                    }
+                }
+                Line::From(_) | Line::End(_) => {}
+            }
+            if pending.len() > MOST_SAVED {
+                pending.pop_front().iter().for_each(|(_, held)| look(held));
+            }
         }
+        pending.iter().for_each(|(_, held)| look(held));
+        let closing = survey.closing();
         let Pass { lines, whole, damage, by, .. } = survey;
         if let Some(gap) = damage.tail.as_ref().filter(|gap| whole == 0 && gap.may_have_held) {
             return Err(Stopped::Line(gap.first, gap.why.clone()).at(path));
         }
         let mut file = lines.into_inner();
         file.rewind().map_err(of_file)?;
-        Ok(Self { pass: Pass::over(file), path: path.to_owned(), damage, by, is_blank: whole == 0 })
+        let pass = Pass::over(file, Arc::new(taken_back));
+        Ok(Self { pass, path: path.to_owned(), damage, by, is_blank: whole == 0, closing })
     }
 
     /// Begins once more with the first line.
     pub(crate) fn again(self) -> Result<Self, BackupError> {
-        let mut file = self.pass.lines.into_inner();
+        let Pass { lines, taken_back, .. } = self.pass;
+        let mut file = lines.into_inner();
         file.rewind().map_err(|error| Stopped::from(error).at(&self.path))?;
-        Ok(Self { pass: Pass::over(file), ..self })
+        Ok(Self { pass: Pass::over(file, taken_back), ..self })
+    }
+
+    /// How the file ends.
+    pub fn closing(&self) -> Closing {
+        self.closing
     }
 
     /// True when not one line is whole: nothing tells that the file is a backup.
@@ -83,7 +117,7 @@ impl BackupReader {
         &self.damage
     }
 
-    /// The next Redis key; `None` at the end.
+    /// The next record; `None` at the end.
     pub fn next_held(&mut self) -> Result<Option<Held>, BackupError> {
         self.pass.next_held().map_err(|stopped| stopped.at(&self.path))
     }
@@ -95,46 +129,56 @@ struct Pass {
     line: u64,
     /// How many of them are whole.
     whole: u64,
-    /// What may yet be taken back: as many Redis keys as are written at a time.
-    pending: VecDeque<Held>,
-    /// Where the lines behind were taken from.
+    /// The numbers of lines whose entries were taken back.
+    taken_back: Arc<HashSet<u64>>,
+    /// Where the entries below were taken from.
     from: Option<Arc<Provenance>>,
     by: Option<Maker>,
     /// True once a line had a checksum: those behind have one, too.
     is_sealed: bool,
     damage: Damage,
-    ended: bool,
+    count: Count,
+    /// What the closing line says, and what was counted above it.
+    end: Option<(Count, Count)>,
+    /// True once a line is of the format that has a closing line.
+    closes: bool,
 }
 
 impl Pass {
-    fn over(file: File) -> Self {
+    fn over(file: File, taken_back: Arc<HashSet<u64>>) -> Self {
         Self {
             lines: BufReader::new(file),
             line: 0,
             whole: 0,
-            pending: VecDeque::new(),
+            taken_back,
             from: None,
             by: None,
             is_sealed: false,
             damage: Damage::default(),
-            ended: false,
+            count: Count::default(),
+            end: None,
+            closes: false,
         }
     }
 
     fn next_held(&mut self) -> Result<Option<Held>, Stopped> {
-        while !self.ended && self.pending.len() <= MOST_SAVED {
-            match self.next_line()? {
-                None => self.ended = true,
-                Some(Line::Held(held)) => self.pending.push_back(Held { from: self.from.clone(), ..*held }),
-                Some(Line::Void(redis_keys)) => redis_keys.iter().for_each(|redis_key| self.take_back(redis_key)),
-                Some(Line::From(line)) => {
-                    let (from, by) = *line;
-                    self.from = Some(Arc::new(from));
-                    self.by = self.by.take().or(by);
-                }
+        while let Some(line) = self.next_line()? {
+            if let Line::Held(held) = line
+                && !self.taken_back.contains(&self.line)
+            {
+                return Ok(Some(*held));
             }
         }
-        Ok(self.pending.pop_front())
+        Ok(None)
+    }
+
+    fn closing(&self) -> Closing {
+        match self.end {
+            Some((said, counted)) if said == counted => Closing::Whole,
+            Some(_) => Closing::Differs,
+            None if self.closes => Closing::Missing,
+            None => Closing::Older,
+        }
     }
 
     fn parse(&mut self, bytes: &[u8]) -> Result<Line, Fault> {
@@ -144,20 +188,18 @@ impl Pass {
         line
     }
 
-    fn take_back(&mut self, redis_key: &[u8]) {
-        let last = self.pending.iter().rposition(|held| held.saved.redis_key == redis_key);
-        last.map(|index| self.pending.remove(index));
-    }
-
     /// The next line that is whole.
     fn next_line(&mut self) -> Result<Option<Line>, Stopped> {
         while let Some(Read { bytes, is_ended }) = read_line(&mut self.lines)? {
             self.line += 1;
-            match bytes.and_then(|bytes| self.parse(&bytes)) {
-                Ok(line) => {
+            match bytes.and_then(|bytes| Ok((self.parse(&bytes)?, bytes))) {
+                Ok((line, bytes)) => {
                     self.whole += 1;
-                    self.damage.is_followed();
-                    return Ok(Some(line));
+                    // The closing line holds nothing that a damaged line before it may have taken back.
+                    if !matches!(line, Line::End(_)) {
+                        self.damage.is_followed();
+                    }
+                    return Ok(Some(self.take(line, &bytes)));
                 }
                 Err(Fault::Newer(why)) => return Err(Stopped::Line(self.line, why)),
                 Err(fault) => {
@@ -168,6 +210,26 @@ impl Pass {
             }
         }
         Ok(None)
+    }
+
+    /// Counts a line, and remembers what it says of those below.
+    fn take(&mut self, line: Line, bytes: &[u8]) -> Line {
+        self.closes |= bytes.starts_with(CLOSING_FORMAT);
+        match line {
+            Line::Held(held) => {
+                self.count.add(bytes, held.keys.len() as u64);
+                return Line::Held(Box::new(Held { from: self.from.clone(), ..*held }));
+            }
+            Line::From(ref said) => {
+                let (from, by) = said.as_ref();
+                self.from = Some(Arc::new(from.clone()));
+                self.by = self.by.take().or_else(|| by.clone());
+                self.count.add(bytes, 0);
+            }
+            Line::Void(_) => self.count.add(bytes, 0),
+            Line::End(said) => self.end = Some((said, self.count)),
+        }
+        line
     }
 }
 

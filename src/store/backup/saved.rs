@@ -3,7 +3,11 @@
 use super::payload;
 use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, SeenKey};
 
-pub(super) const FORMAT: u64 = 1;
+/// The format of the lines that are written: an entry for each record, and a closing line.
+pub(super) const FORMAT: u64 = 2;
+
+/// The format of 0.2: a line for each Redis key.
+pub(super) const OLD_FORMAT: u64 = 1;
 
 /// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
 pub(in crate::store) const MOST_SAVED: usize = 500;

@@ -4,23 +4,25 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::beside::Beside;
-use super::line::{self, FromLine, HeldLine, VoidLine};
+use super::closing::Count;
+use super::entry::BackupEntry;
+use super::line::{self, ClosingLine, EntryLine, FromLine, VoidLine};
 use super::maker::Maker;
-use super::saved::{About, Saved};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::record::Observation;
 use crate::store::error::StoreError;
 
-/// A backup file being written: one JSON object a line, each ended by a checksum over the line (`checksum.rs`).
+/// A backup file being written: one JSON object per line, each ended by a checksum over the line (`checksum.rs`).
 ///
-/// A line `{"format":1,"void":[],"from":{…},"by":{…}}` says where the lines behind were taken from, and which operation
-/// wrote them: it stands first, and again where that changes, as by a failover. A Redis key has a line, synced before it is changed; up to 500 are written at a
-/// time. Where its record has another Redis key, `beside` names that one, its role, and whether something stood `there`.
+/// A line `{"format":2,"void":[],"from":{…},"by":{…}}` says where the entries below were taken from, and which operation
+/// wrote them: it comes first, and again when that changes, as by a failover. Each record has one entry, synced before the
+/// record is changed: its Redis keys that change (`keys`), and its others (`beside`), as they were together. Up to 500 Redis keys are
+/// written at a time.
 ///
-/// What was left alone after all is taken back by a line `{"format":1,"void":[…]}` behind: for each of these Redis keys
-/// (in base64) the last line before does not count. A process killed between the two leaves a line too many: the key is
-/// still there then, and `restore` never writes over one.
+/// A line `{"format":2,"void":[…]}` takes entries back whose records were left alone after all: for each of these Redis
+/// keys (in base64) the last entry before does not count. A process killed between the two leaves an entry too many: the
+/// record is still there then, and `restore` never writes over one.
+///
+/// The last line, `{"format":2,"end":{…}}`, counts what is above. Without it the run was killed, or the file lost its end.
 #[derive(Debug)]
 pub struct Backup {
     file: File,
@@ -30,7 +32,9 @@ pub struct Backup {
     from: Option<Provenance>,
     /// The bytes that are written, up to the end of the last whole line.
     length: u64,
+    /// Records of the file that were changed, as far as is known.
     changed: u64,
+    count: Count,
 }
 
 impl Backup {
@@ -50,7 +54,7 @@ impl Backup {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
         // Whoever tidies up leaves a backup alone that is being written. Where files have no locks, its age does that.
         let _ = file.try_lock();
-        Ok(Self { file, path: path.to_owned(), by: None, from: None, length: 0, changed: 0 })
+        Ok(Self { file, path: path.to_owned(), by: None, from: None, length: 0, changed: 0, count: Count::default() })
     }
 
     /// The same, which says whose it is.
@@ -63,26 +67,29 @@ impl Backup {
         &self.path
     }
 
-    /// Appends some Redis keys that are taken `from` there, each with whose record it is and what was seen of that, and
-    /// waits until they are on the disk.
+    /// Appends the entries of some records that are taken `from` there, and waits until they are on the disk.
     ///
     /// # Errors
     /// Disk full, or whatever else the disk says; the file is then as it was.
     pub async fn append<'a>(
         &mut self,
         from: &Provenance,
-        batch: impl Iterator<Item = (&'a Saved, &'a About, &'a Observation)>,
+        batch: impl Iterator<Item = BackupEntry<'a>>,
     ) -> Result<(), StoreError> {
         let mut lines = Vec::new();
-        let mut count = 0;
+        let mut written = self.count;
+        let mut records = 0;
         if self.from.as_ref() != Some(from) {
             line::write(&mut lines, &FromLine::new(from, self.by.as_ref()));
+            written.add(lines.trim_ascii_end(), 0);
         }
-        for (saved, about, seen) in batch {
-            HeldLine::new(saved, about, Beside::of(seen, &saved.redis_key).as_ref()).write(&mut lines);
-            count += 1;
+        for entry in batch {
+            let start = lines.len();
+            EntryLine::new(&entry).write(&mut lines);
+            written.add(lines[start..].trim_ascii_end(), entry.keys.len() as u64);
+            records += 1;
         }
-        if count == 0 {
+        if records == 0 {
             return Ok(());
         }
         let length = lines.len() as u64;
@@ -92,7 +99,8 @@ impl Backup {
         }
         self.from = Some(from.clone());
         self.length += length;
-        self.changed += count;
+        self.changed += records;
+        self.count = written;
         Ok(())
     }
 
@@ -106,8 +114,8 @@ impl Backup {
         written.await?
     }
 
-    /// Takes back these of the last Redis keys, for they were not changed. Where that cannot be written they stay,
-    /// as after a crash.
+    /// Takes back the last entries of these Redis keys, because their records were not changed. If that cannot be written
+    /// they stay, as after a crash.
     pub fn take_back(&mut self, left_alone: &[&[u8]]) {
         if left_alone.is_empty() {
             return;
@@ -116,19 +124,29 @@ impl Backup {
         let mut line = Vec::new();
         line::write(&mut line, &VoidLine::new(left_alone));
         match write(&mut self.file, self.length, &line) {
-            Ok(()) => self.length += line.len() as u64,
+            Ok(()) => {
+                self.length += line.len() as u64;
+                self.count.add(line.trim_ascii_end(), 0);
+            }
             Err(_) => self.cut(),
         }
     }
 
-    /// How many of the Redis keys it holds were changed, as far as is known.
+    /// How many of the records it holds were changed, as far as is known.
     pub fn changed(&self) -> u64 {
         self.changed
     }
 
-    /// Closes the file, and removes it when nothing of what it holds was changed. Gives its path when it stays.
-    pub fn close(self) -> Option<PathBuf> {
+    /// Closes the file with its last line, and removes it when nothing of what it holds was changed. Gives its path when
+    /// it stays. If the last line cannot be written the file ends as after a crash.
+    pub fn close(mut self) -> Option<PathBuf> {
         if self.changed > 0 {
+            let mut line = Vec::new();
+            line::write(&mut line, &ClosingLine::new(self.count));
+            let written = write(&mut self.file, self.length, &line).and_then(|()| self.file.sync_data());
+            if written.is_err() {
+                self.cut();
+            }
             return Some(self.path);
         }
         self.discard();

@@ -7,6 +7,7 @@ use super::batch::{self, Batch};
 use super::change::{Action, Change, Outcome};
 use super::writer::Writer;
 use crate::domain::hash_slot;
+use crate::domain::record::Observation;
 use crate::store::backup::Backup;
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::error::StoreError;
@@ -56,7 +57,8 @@ impl Writer {
                 Err(error) => return (outcomes, Err(StoreError::worst_of(silence, error))),
             }
             let done = changes[begun..].iter().zip(&outcomes[begun..]).filter(|(_, outcome)| outcome.is_done());
-            let done: Vec<_> = done.map(|(change, _)| change.redis_key()).collect();
+            let done: Vec<_> =
+                done.flat_map(|(change, _)| change.targets()).map(|key| key.redis_key.as_slice()).collect();
             if let Err(error) = self.is_kept(follows.map(drop), &done).await {
                 return (outcomes, Err(StoreError::worst_of(silence, error)));
             }
@@ -119,13 +121,33 @@ impl Writer {
         }
         for (index, here) in again.into_iter().zip(here) {
             outcomes[index] = match (outcomes[index], here) {
-                (_, Outcome::Done | Outcome::FoundDone | Outcome::Unknown) => here,
+                (_, Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone | Outcome::Unknown) => here,
                 (Outcome::Unknown, Outcome::Absent) => Outcome::FoundDone,
                 // It was done there, whatever stands here now.
                 (there, _) => there,
             };
         }
         ended
+    }
+
+    /// The Redis keys of a record that change in one call, by their roles: all of them, or on a cluster those of each slot.
+    ///
+    /// # Errors
+    /// When nobody can say which nodes there are.
+    pub async fn calls_for(&self, seen: &Observation, roles: &[usize]) -> Result<Vec<Vec<usize>>, StoreError> {
+        self.client().masters().await?;
+        if roles.len() < 2 || !self.client().is_cluster() {
+            return Ok(vec![roles.to_vec()]);
+        }
+        let mut calls: Vec<Vec<usize>> = Vec::new();
+        for role in roles {
+            let slot = |role: usize| hash_slot::of(&seen.keys[role].redis_key);
+            match calls.iter_mut().find(|call| slot(call[0]) == slot(*role)) {
+                Some(call) => call.push(*role),
+                None => calls.push(vec![*role]),
+            }
+        }
+        Ok(calls)
     }
 
     fn most_keys(&self) -> usize {
@@ -179,7 +201,8 @@ impl Writer {
                     let mut dumps = dumps.into_iter();
                     group.iter_mut().for_each(|batch| batch.dumped(&mut dumps));
                     let from = self.provenance().await?;
-                    return backup.append(&from, group.iter().flat_map(Batch::saved)).await.map(|()| silence);
+                    let entries = group.iter().flat_map(|batch| batch.entries());
+                    return backup.append(&from, entries).await.map(|()| silence);
                 }
                 Err(error) => {
                     self.fell_silent(&error)?;

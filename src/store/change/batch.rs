@@ -11,7 +11,7 @@ use super::change::{Action, Change, Outcome};
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::backup::saved::MOST_SAVED;
-use crate::store::backup::{About, Saved};
+use crate::store::backup::{BackupEntry, Saved};
 use crate::store::cluster::scripted::Script;
 use crate::store::scripts;
 
@@ -68,7 +68,15 @@ impl<'a> Load<'a> {
         self.keys += changes.iter().map(|change| change.seen.keys.len()).sum::<usize>();
         self.bytes += changes.iter().map(|change| size(&change.seen)).sum::<u64>();
         let is_full = self.keys > most_keys || self.bytes > MOST_BYTES;
-        (is_first || !is_full) && changes.iter().all(|change| self.changed.insert(change.redis_key()))
+        if is_full && !is_first {
+            return false;
+        }
+        for target in changes.iter().flat_map(Change::targets) {
+            if !self.changed.insert(&target.redis_key) {
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -80,7 +88,7 @@ fn size(seen: &Observation) -> u64 {
 pub(in crate::store) struct Batch<'a> {
     outcomes: Vec<Outcome>,
     asked: Vec<Asked<'a>>,
-    /// Redis keys that were backed up, and whose changes were left out since.
+    /// The first Redis keys of records that were backed up, and whose changes were left out since.
     left_out: Vec<&'a [u8]>,
 }
 
@@ -88,7 +96,8 @@ pub(in crate::store) struct Batch<'a> {
 struct Asked<'a> {
     index: usize,
     change: &'a Change,
-    saved: Option<Saved>,
+    /// What the backup gets, by the change's `saves`; `None` as long as a DUMP is missing.
+    saved: Vec<Option<Saved>>,
 }
 
 impl<'a> Batch<'a> {
@@ -98,7 +107,9 @@ impl<'a> Batch<'a> {
         let asked = changes.iter().enumerate().filter(|(_, change)| change.can_be_compared());
         Self {
             outcomes: vec![Outcome::Changed; changes.len()],
-            asked: asked.map(|(index, change)| Asked { index, change, saved: None }).collect(),
+            asked: asked
+                .map(|(index, change)| Asked { index, change, saved: vec![None; change.saves.len()] })
+                .collect(),
             left_out: Vec::new(),
         }
     }
@@ -110,29 +121,51 @@ impl<'a> Batch<'a> {
 
     /// Saves what was read as a whole. Gives the Redis keys whose DUMP is still to be asked for.
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
-        let open = self.asked.iter_mut().filter(|asked| asked.saved.is_none()).filter_map(|asked| {
-            asked.saved = Saved::of_whole(asked.change.seen_key());
-            asked.saved.is_none().then(|| asked.change.redis_key())
-        });
-        open.collect()
-    }
-
-    /// Takes the DUMP of each Redis key that [`Batch::save`] gave from a longer list. A Redis key that is gone is not asked
-    /// for, nor one whose DUMP is not that of the value that was seen.
-    pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
-        for asked in self.asked.iter_mut().filter(|asked| asked.saved.is_none()) {
-            let seen = asked.change.seen_key();
-            let dump = dumps.next().flatten();
-            self.outcomes[asked.index] = if dump.is_some() { Outcome::Changed } else { Outcome::Absent };
-            let is_as_seen = |dump: &Vec<u8>| seen.checksum.is_none_or(|sum| dump.ends_with(&sum));
-            asked.saved = dump.filter(is_as_seen).map(|dump| Saved::of(seen, dump));
+        let mut open = Vec::new();
+        for asked in &mut self.asked {
+            for (role, saved) in asked.change.saves.iter().zip(&mut asked.saved) {
+                let seen = &asked.change.seen.keys[*role];
+                if saved.is_none() {
+                    *saved = Saved::of_whole(seen);
+                }
+                if saved.is_none() {
+                    open.push(seen.redis_key.as_slice());
+                }
+            }
         }
-        self.asked.retain(|asked| asked.saved.is_some());
+        open
     }
 
-    /// What is to be backed up, whose record it is, and what was seen of that.
-    pub(in crate::store) fn saved(&self) -> impl Iterator<Item = (&Saved, &'a About, &'a Observation)> {
-        self.asked.iter().filter_map(|asked| Some((asked.saved.as_ref()?, &asked.change.about, &asked.change.seen)))
+    /// Takes the DUMP of each Redis key that [`Batch::save`] gave from a longer list. A record is not asked for if one of
+    /// its Redis keys is gone, or has a DUMP that is not that of the value that was seen.
+    pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
+        for asked in &mut self.asked {
+            let mut outcome = Outcome::Absent;
+            for (role, saved) in asked.change.saves.iter().zip(&mut asked.saved) {
+                let seen = &asked.change.seen.keys[*role];
+                if saved.is_some() {
+                    outcome = Outcome::Changed;
+                    continue;
+                }
+                let Some(dump) = dumps.next().flatten() else { continue };
+                outcome = Outcome::Changed;
+                if seen.checksum.is_none_or(|sum| dump.ends_with(&sum)) {
+                    *saved = Some(Saved::of(seen, dump));
+                }
+            }
+            if asked.saved.iter().any(Option::is_none) {
+                self.outcomes[asked.index] = outcome;
+            }
+        }
+        self.asked.retain(|asked| asked.saved.iter().all(Option::is_some));
+    }
+
+    /// The entries that the backup gets.
+    pub(in crate::store) fn entries(&self) -> impl Iterator<Item = BackupEntry<'_>> {
+        self.asked.iter().filter(|asked| asked.is_backed_up()).map(|asked| {
+            let saved = asked.change.saves.iter().copied().zip(asked.saved.iter().flatten());
+            BackupEntry::new(&asked.change.about, &asked.change.seen, saved)
+        })
     }
 
     /// What is sent: one call for all. None when nothing is left to ask for.
@@ -171,7 +204,7 @@ impl<'a> Batch<'a> {
         for (place, asked) in std::mem::take(&mut self.asked).into_iter().enumerate() {
             if which(place, asked.change) {
                 self.outcomes[asked.index] = outcome;
-                self.left_out.extend(asked.saved.is_some().then(|| asked.change.redis_key()));
+                self.left_out.extend(asked.is_backed_up().then(|| asked.change.redis_key()));
             } else {
                 self.asked.push(asked);
             }
@@ -190,11 +223,12 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The Redis keys that were backed up and not changed after all.
+    /// The first Redis keys of the records that were backed up and not changed after all.
     pub(in crate::store) fn left_alone(&self) -> Vec<&'a [u8]> {
         // The backup keeps what may be gone.
         let may_be_gone = |outcome: Outcome| outcome.is_done() || outcome == Outcome::Unknown;
-        let left = self.asked.iter().filter(|asked| !may_be_gone(self.outcomes[asked.index]));
+        let backed_up = self.asked.iter().filter(|asked| asked.is_backed_up());
+        let left = backed_up.filter(|asked| !may_be_gone(self.outcomes[asked.index]));
         left.map(|asked| asked.change.redis_key()).chain(self.left_out.iter().copied()).collect()
     }
 
@@ -204,17 +238,31 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What a letter of the script's reply says; `None` when it is none of the script's.
-pub(in crate::store) fn outcome(letter: u8) -> Option<Outcome> {
-    match letter {
-        b'D' => Some(Outcome::Done),
-        b'C' => Some(Outcome::Changed),
-        b'A' => Some(Outcome::Absent),
-        _ => None,
+/// What the reply of the script says of each record; `None` if it is none of the script's.
+pub(in crate::store) fn outcomes(reply: &[u8], action: Action) -> Option<Vec<Outcome>> {
+    let (letters, moment) = match reply.iter().position(|byte| *byte == b'@') {
+        Some(at) => (&reply[..at], Some(&reply[at + 1..])),
+        None => (reply, None),
+    };
+    let done = match moment {
+        None => Outcome::Done,
+        Some(moment) if action.ttl().is_some() => Outcome::Expires(std::str::from_utf8(moment).ok()?.parse().ok()?),
+        Some(_) => return None,
+    };
+    let mut outcomes = Vec::with_capacity(letters.len());
+    for letter in letters {
+        outcomes.push(match letter {
+            b'D' => done,
+            b'C' => Outcome::Changed,
+            b'A' => Outcome::Absent,
+            b'K' if action.ttl().is_some() => Outcome::Kept,
+            _ => return None,
+        });
     }
+    Some(outcomes)
 }
 
-/// A call that changes one Redis key of each of some records.
+/// A call that changes some records.
 fn call<'a>(action: Action, script: Script<'_>, sent: impl Iterator<Item = Sent<'a>>) -> Cmd {
     let sent: Vec<_> = sent.collect();
     let mut command = match script {
@@ -233,26 +281,44 @@ fn call<'a>(action: Action, script: Script<'_>, sent: impl Iterator<Item = Sent<
     }
     match action {
         Action::Remove => command.arg("UNLINK"),
-        Action::ExpireIn(ttl) => command.arg(ttl),
-        Action::ExpireAt(at) => command.arg(format!("@{at}")),
+        Action::Prolong(ttl) => command.arg(format!("+{ttl}")),
+        Action::Shorten(ttl) => command.arg(format!("-{ttl}")),
     };
     command
 }
 
 impl<'a> Asked<'a> {
-    /// The record's Redis keys as the scripts want them: the one to change first.
+    fn is_backed_up(&self) -> bool {
+        !self.saved.is_empty() && self.saved.iter().all(Option::is_some)
+    }
+
+    /// The record's Redis keys as the script wants them: those that change first.
     fn sent(&self) -> impl Iterator<Item = Sent<'a>> {
-        let (keys, role) = (&self.change.seen.keys, self.change.role);
-        let others = (0..keys.len()).filter(move |other| *other != role);
-        let target = Sent { seen: &keys[role], changes: true };
-        std::iter::once(target).chain(others.map(|role| Sent { seen: &keys[role], changes: false }))
+        let change = self.change;
+        let targets = change.roles.iter().enumerate().map(|(index, role)| Sent {
+            seen: &change.seen.keys[*role],
+            part: if index == 0 { Part::First } else { Part::Changes },
+        });
+        let others = (0..change.seen.keys.len()).filter(|role| !change.roles.contains(role));
+        targets.chain(others.map(|role| Sent { seen: &change.seen.keys[role], part: Part::Compared }))
     }
 }
 
 /// What is sent of one Redis key.
 struct Sent<'a> {
     seen: &'a SeenKey,
-    changes: bool,
+    part: Part,
+}
+
+/// What a Redis key is to the change of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The first that changes.
+    First,
+    /// Another that changes.
+    Changes,
+    /// One that is compared and does not change.
+    Compared,
 }
 
 impl Sent<'_> {
@@ -280,10 +346,18 @@ impl Sent<'_> {
     fn rule(&self) -> String {
         let at = self.seen.deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
         let is_exact = self.seen.deadline.is_exact();
-        if self.changes && is_exact && self.seen.content.is_whole() && self.seen.content.other_type().is_none() {
+        if self.part == Part::First
+            && is_exact
+            && self.seen.content.is_whole()
+            && self.seen.content.other_type().is_none()
+        {
             return at;
         }
-        let role = if self.changes { '=' } else { '+' };
+        let role = match self.part {
+            Part::First => '=',
+            Part::Changes => '*',
+            Part::Compared => '+',
+        };
         let (length, mark) = match &self.seen.content {
             Content::Absent => return "-,".to_owned(),
             Content::Hash(_) | Content::Other(_) => (0, "D"),

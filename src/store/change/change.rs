@@ -3,11 +3,13 @@
 use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::backup::saved::About;
 
-/// A change to one Redis key of a record that must still be as it was seen.
+/// A change to a record that must still be as it was seen. All of its Redis keys that change, change in one call.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The role of the Redis key that changes.
-    pub role: usize,
+    /// The roles of the Redis keys that change; on a cluster all of them are in one slot.
+    pub roles: Vec<usize>,
+    /// The roles of the Redis keys that go into the backup before, as one entry.
+    pub saves: Vec<usize>,
     /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,
     /// Whose record it is, for the backup.
@@ -15,18 +17,30 @@ pub struct Change {
 }
 
 impl Change {
+    /// A change of the Redis keys of these roles, which the backup has before.
+    pub fn new(roles: Vec<usize>, seen: Observation, about: About) -> Self {
+        Self { saves: roles.clone(), roles, seen, about }
+    }
+
+    /// The first Redis key that changes, by which the change is told.
     pub fn redis_key(&self) -> &[u8] {
-        &self.seen_key().redis_key
+        &self.first().redis_key
     }
 
-    /// The Redis key that changes, as it was seen.
-    pub(super) fn seen_key(&self) -> &SeenKey {
-        &self.seen.keys[self.role]
+    /// The first Redis key that changes, as it was seen.
+    pub(super) fn first(&self) -> &SeenKey {
+        &self.seen.keys[self.roles[0]]
     }
 
-    /// True when the Redis key was there, and the look told enough of the record to compare with.
+    /// The Redis keys that change, as they were seen.
+    pub fn targets(&self) -> impl Iterator<Item = &SeenKey> {
+        self.roles.iter().map(|role| &self.seen.keys[*role])
+    }
+
+    /// True if the Redis keys were there, and enough was read of the record to compare with.
     pub(super) fn can_be_compared(&self) -> bool {
-        self.seen_key().content != Content::Absent && self.seen.keys.iter().all(SeenKey::is_sharp)
+        let is_there = |key: &SeenKey| key.content != Content::Absent;
+        !self.roles.is_empty() && self.targets().all(is_there) && self.seen.keys.iter().all(SeenKey::is_sharp)
     }
 }
 
@@ -34,17 +48,33 @@ impl Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Remove,
-    /// It gets this TTL in milliseconds.
-    ExpireIn(u64),
-    /// It expires at this moment, in milliseconds since the epoch by the server's clock, within two milliseconds.
-    ExpireAt(u64),
+    /// It lives at least so many milliseconds from now on: a key with as much time left, or no expiry, is kept.
+    Prolong(u64),
+    /// It lives at most so many milliseconds from now on: a key with no more time left is kept.
+    Shorten(u64),
+}
+
+impl Action {
+    /// The TTL that the action gives, in milliseconds.
+    pub fn ttl(self) -> Option<u64> {
+        match self {
+            Self::Remove => None,
+            Self::Prolong(ttl) | Self::Shorten(ttl) => Some(ttl),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
+    /// The Redis key expires at this moment now, in milliseconds since the epoch by the clock of its node.
+    Expires(u64),
     /// It was made: no reply told so, and reading back does.
     FoundDone,
+    /// Of a record in two slots of a cluster one Redis key was changed, and the other was not, or may not be.
+    Partly,
+    /// The Redis key has as much time left as was asked for, or no more than was asked for; nothing was done.
+    Kept,
     /// The record is no longer as it was seen; nothing was done.
     Changed,
     /// The Redis key is gone; nothing was done.
@@ -57,6 +87,6 @@ pub enum Outcome {
 
 impl Outcome {
     pub fn is_done(self) -> bool {
-        matches!(self, Self::Done | Self::FoundDone)
+        matches!(self, Self::Done | Self::Expires(_) | Self::FoundDone)
     }
 }

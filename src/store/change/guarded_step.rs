@@ -16,7 +16,7 @@ use super::writer::Writer;
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, Expiry, Observation, SeenKey};
 use crate::domain::step::StepReply;
-use crate::store::backup::{About, Backup, Saved};
+use crate::store::backup::{About, Backup, BackupEntry, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
@@ -111,13 +111,24 @@ impl Writer {
         about: &About,
         backup: &mut Backup,
     ) -> Result<(), StoreError> {
-        // The result before the lock, for restore brings them back in this order: no result comes back beside a lock.
-        let there = seen.keys.iter().rev().filter(|key| key.content != Content::Absent);
-        let redis_keys: Vec<_> = there.clone().map(|key| key.redis_key.as_slice()).collect();
-        let dumps = self.client().dumps(&redis_keys).await?;
-        let saved: Vec<_> = there.zip(dumps).filter_map(|(key, dump)| Some(Saved::of(key, dump?))).collect();
+        let mut roles = Vec::with_capacity(seen.keys.len());
+        let mut redis_keys = Vec::with_capacity(seen.keys.len());
+        for (role, key) in seen.keys.iter().enumerate() {
+            if key.content != Content::Absent {
+                roles.push(role);
+                redis_keys.push(key.redis_key.as_slice());
+            }
+        }
+        let mut saved = Vec::with_capacity(roles.len());
+        for (role, dump) in roles.into_iter().zip(self.client().dumps(&redis_keys).await?) {
+            saved.extend(dump.map(|dump| (role, Saved::of(&seen.keys[role], dump))));
+        }
+        if saved.is_empty() {
+            return Ok(());
+        }
         let from = self.provenance().await?;
-        backup.append(&from, saved.iter().map(|saved| (saved, about, seen))).await
+        let entry = BackupEntry::new(about, seen, saved.iter().map(|(role, saved)| (*role, saved)));
+        backup.append(&from, std::iter::once(entry)).await
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.

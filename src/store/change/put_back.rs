@@ -1,12 +1,10 @@
 //! Putting a record back to what it was before a change, if the record is still as the change left it.
 
-use super::change::Action;
 use super::guarded_step::StepOutcome;
 use super::set_words::Words;
 use super::writer::Writer;
 use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::cluster::client::Client;
-use crate::store::connection::reply;
 use crate::store::error::StoreError;
 use crate::store::read::reader::{ReadLimit, Seen};
 
@@ -90,14 +88,6 @@ impl Writer {
         }
         let commands: Vec<_> = before.keys.iter().map(|key| set(key, key.deadline.millis())).collect();
         Ok(matches!(self.guarded(after, &commands.into()).await?, StepOutcome::Made { reply: Ok(_), .. }))
-    }
-
-    /// The same change, with the moment of expiry that it comes to, where the server tells the time: then it is known what
-    /// the change leaves.
-    pub async fn at_its_moment(&self, action: Action) -> Action {
-        let Action::ExpireIn(ttl) = action else { return action };
-        let now = self.client().ask(&redis::cmd("TIME")).await.ok().and_then(reply::millis);
-        now.map_or(action, |now| Action::ExpireAt(now.saturating_add(ttl)))
     }
 }
 

@@ -3,7 +3,6 @@
 mod outlook;
 mod restore_outcome;
 
-use self::outlook::Left;
 pub use self::restore_outcome::{RestoreOutcome, RestoreResult, Return};
 use super::writer::Writer;
 use crate::domain::record::{Deadline, SeenKey};
@@ -13,63 +12,96 @@ use crate::store::error::StoreError;
 use crate::store::scripts;
 
 /// What the script runs that brings a Redis key back.
-const RIGHTS: &str = "+restore +exists";
+const RIGHTS: &str = "+restore +exists +time +unlink";
 
 impl Writer {
-    /// Brings Redis keys back in one round trip after the question for the time. Nothing that is there is touched, so
-    /// that it can be done again.
+    /// Brings records back, each as a whole, in one round trip. Nothing that is there is touched, so that it can be done again.
     ///
-    /// Gives what became of each, with an own error for each Redis key that is refused, and
+    /// Gives what became of each, with an own error for each record that is refused, and
     /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell; and the
-    /// error that came in between. Where the server could not be asked at all nothing became of any.
-    pub async fn restore(&self, backup: &[Return<'_>]) -> (Vec<RestoreResult>, Result<(), StoreError>) {
+    /// error that came in between. If the server could not be asked at all nothing became of any.
+    pub async fn restore(&self, records: &[Return<'_>]) -> (Vec<RestoreResult>, Result<(), StoreError>) {
         // Which nodes there are is known before anything is sent.
         if let Err(error) = self.client().masters().await {
             return (Vec::new(), Err(error));
         }
         let before = self.client().slot_map();
-        let there = match self.restore_here(backup).await {
+        let there = match self.restore_here(records).await {
             Ok(there) => there,
             Err(error) => return (Vec::new(), Err(error)),
         };
         match self.follow(before.as_deref()).await {
             Ok(None) => {
-                let replicated = self.replicated(&brought_back(backup, &there)).await;
+                let replicated = self.replicated(&brought_back(records, &there)).await;
                 (there, replicated)
             }
-            Err(why) if !brought_back(backup, &there).is_empty() => {
+            Err(why) if !brought_back(records, &there).is_empty() => {
                 let why = StoreError::MasterUnknown { target: self.name(), why: why.to_string() };
                 (there, Err(why))
             }
             Err(error) => (there, Err(error)),
             // What came back on the old master may be lost.
-            Ok(Some(_)) => match self.restore_here(backup).await {
+            Ok(Some(_)) => match self.restore_here(records).await {
                 Ok(here) => (there.into_iter().zip(here).map(|(there, here)| either(there, here)).collect(), Ok(())),
                 Err(error) => (there, Err(error)),
             },
         }
     }
 
-    async fn restore_here(&self, backup: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
+    async fn restore_here(&self, records: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
         let client = self.client();
-        let left = client.left(backup).await?;
-        let mut outcomes = client.foresee(backup, &left, |wanted| client.looks_ahead(wanted)).await?;
-        let sent: Vec<_> = (0..backup.len()).filter(|index| outcomes[*index].is_none()).collect();
-        let replies = client.ask_each(&client.returns(sent.iter().map(|index| &backup[*index]))).await;
-        let mut lost = Vec::new();
-        for (index, reply) in sent.iter().zip(replies) {
-            match reply.map(|reply| client.outcome(reply, left[*index])) {
-                Ok(Ok(outcome)) => outcomes[*index] = Some(Ok(outcome)),
-                // What answers so is no Redis, and what Redis did is not told by it.
-                Ok(Err(odd)) => lost.push((*index, odd)),
-                Err(error) if error.is_without_effect() || is_of_restore(&error) => {
-                    outcomes[*index] = Some(Err(error.naming(RIGHTS)));
-                }
-                Err(error) => lost.push((*index, error)),
+        let mut outcomes: Vec<Option<RestoreResult>> = vec![None; records.len()];
+        // A record in two slots is read right before it comes back, for no script sees both.
+        let parted: Vec<_> = (0..records.len()).filter(|index| client.parts_record(&records[*index])).collect();
+        let some: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
+        let mut sent: Vec<_> = (0..records.len()).filter(|index| !parted.contains(index)).collect();
+        for (index, predicted) in parted.into_iter().zip(client.would_restore(&some).await?) {
+            match predicted {
+                Ok(predicted) if predicted.iter().any(|outcome| outcome.is_back()) => sent.push(index),
+                other => outcomes[index] = Some(other),
             }
         }
+        // Each Redis key of a record in two slots has a call of its own, the result first.
+        let mut calls: Vec<(usize, Return<'_>)> = Vec::with_capacity(sent.len());
+        for index in sent {
+            let record = &records[index];
+            if !client.parts_record(record) {
+                calls.push((index, record.clone()));
+                continue;
+            }
+            for key in record.keys.iter().rev() {
+                calls.push((index, Return { keys: vec![key], bars: Vec::new() }));
+            }
+        }
+        let replies = client.ask_each(&returns(calls.iter().map(|(_, call)| call))).await;
+        let mut lost = Vec::new();
+        for ((index, call), reply) in calls.iter().zip(replies) {
+            let became = match reply.map(|reply| client.outcome(reply, call)) {
+                Ok(Ok(outcome)) => Ok(outcome),
+                // What answers so is no Redis, and what Redis did is not told by it.
+                Ok(Err(odd)) => {
+                    lost.push((*index, odd.clone()));
+                    Err(odd)
+                }
+                Err(error) if error.is_without_effect() || is_of_restore(&error) => Err(error.naming(RIGHTS)),
+                Err(error) => {
+                    lost.push((*index, error.clone()));
+                    Err(error)
+                }
+            };
+            outcomes[*index] = Some(match (outcomes[*index].take(), became) {
+                // The second key of a record in two slots: the first stands before it again.
+                (Some(Ok(others)), Ok(mut first)) => {
+                    first.extend(others);
+                    Ok(first)
+                }
+                (Some(Err(error)), _) | (_, Err(error)) => Err(error),
+                (None, became) => became,
+            });
+        }
+        lost.dedup_by_key(|(index, _)| *index);
         if let Some((_, why)) = lost.first() {
-            let some: Vec<_> = lost.iter().map(|(index, _)| (backup[*index].saved, left[*index])).collect();
+            let some: Vec<_> = lost.iter().map(|(index, _)| &records[*index]).collect();
             for ((index, _), outcome) in lost.iter().zip(self.found_back(&some, why).await) {
                 outcomes[*index] = Some(outcome);
             }
@@ -77,13 +109,16 @@ impl Writer {
         Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(client.unexpected("EVAL")))).collect())
     }
 
-    /// On a new connection, for the old one may be what was lost. A Redis key that holds what the backup holds, and expires
-    /// when the backup says, is back; one that holds something else is left to whoever wrote it. One that is not there may
-    /// come yet: that is unknown.
-    async fn found_back(&self, lost: &[(&Saved, Left)], why: &StoreError) -> Vec<RestoreResult> {
-        let mut now = vec![None; lost.len()];
+    /// Reads on a new connection, because the old one may be what was lost. A Redis key that holds what the backup holds, and expires
+    /// when the backup says, is back; one that holds something else is left to whoever wrote it. A record of which nothing
+    /// is there may come yet: that is unknown.
+    async fn found_back(&self, lost: &[&Return<'_>], why: &StoreError) -> Vec<RestoreResult> {
+        let mut redis_keys: Vec<&[u8]> = Vec::new();
+        for record in lost {
+            redis_keys.extend(record.keys.iter().map(|key| key.saved.redis_key.as_slice()));
+        }
+        let mut now = vec![None; redis_keys.len()];
         if let Ok(client) = self.client().anew().await {
-            let redis_keys: Vec<_> = lost.iter().map(|(saved, _)| saved.redis_key.as_slice()).collect();
             for indexes in client.by_master(&redis_keys) {
                 let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
                 for (index, there) in indexes.iter().zip(there(&client, &some).await.unwrap_or_default()) {
@@ -91,17 +126,50 @@ impl Writer {
                 }
             }
         }
-        let outcome = |((saved, left), now): (&(&Saved, Left), Option<There>)| {
-            let (dump, seen) = now?;
-            let is_back = is_back(saved, &dump, &seen);
-            Some(if is_back { RestoreOutcome::FoundBack(left.millis()) } else { RestoreOutcome::Present })
-        };
-        let outcomes: Vec<_> = lost.iter().zip(now).map(outcome).collect();
+        let mut now = now.into_iter();
+        let mut outcomes = Vec::with_capacity(lost.len());
+        for record in lost {
+            let mut of_record = Vec::with_capacity(record.keys.len());
+            for key in &record.keys {
+                of_record.push(now.next().flatten().map(|(dump, seen)| match is_back(&key.saved, &dump, &seen) {
+                    true => RestoreOutcome::FoundBack(outlook::left(&key.saved, None)),
+                    false => RestoreOutcome::Present,
+                }));
+            }
+            let any_there = of_record.iter().any(Option::is_some);
+            let all = of_record.into_iter().map(|outcome| outcome.unwrap_or(RestoreOutcome::Expired));
+            outcomes.push(any_there.then(|| all.collect::<Vec<_>>()));
+        }
         let unknown = outcomes.iter().filter(|outcome| outcome.is_none()).count();
-        let what = format!("the return of {unknown} of {} Redis keys", lost.len());
+        let what = format!("the return of {unknown} of {} records", lost.len());
         let unknown = StoreError::OutcomeUnknown { target: self.client().name(), what, why: why.to_string() };
         outcomes.into_iter().map(|outcome| outcome.ok_or_else(|| unknown.clone())).collect()
     }
+}
+
+/// A call of the script for each.
+fn returns<'a>(wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline {
+    let mut pipeline = redis::pipe();
+    for record in wanted {
+        let all: Vec<_> = record.all().collect();
+        pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(all.len());
+        for redis_key in all {
+            pipeline.arg(redis_key);
+        }
+        for key in &record.keys {
+            pipeline.arg(&key.saved.dump);
+        }
+        for _ in &record.bars {
+            pipeline.arg("");
+        }
+        for key in &record.keys {
+            pipeline.arg(key.saved.expires_at_ms.unwrap_or(0));
+        }
+        for _ in &record.bars {
+            pipeline.arg(0);
+        }
+    }
+    pipeline
 }
 
 /// What stands at a Redis key: its DUMP, and a look at the key.
@@ -114,20 +182,6 @@ async fn there(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<Option<There
     let dumps = client.dumps(redis_keys).await?;
     let pairs = dumps.into_iter().zip(seen);
     Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.keys.pop()?))).collect())
-}
-
-impl Client {
-    /// A call of the script for each. Where a cluster keeps a Redis key and what bars it apart, the script sees the one.
-    fn returns<'a>(&self, wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline {
-        let mut pipeline = redis::pipe();
-        for wanted in wanted {
-            let Saved { redis_key, dump, expires_at_ms, .. } = wanted.saved;
-            let bar = if self.looks_ahead(wanted) { redis_key } else { wanted.bar() };
-            pipeline.cmd("EVAL").arg(scripts::RESTORE_IF_ABSENT).arg(2).arg(redis_key).arg(bar);
-            pipeline.arg(dump).arg(expires_at_ms.unwrap_or(0));
-        }
-        pipeline
-    }
 }
 
 /// True when RESTORE refuses the bytes, which is all that the script writes.
@@ -148,20 +202,31 @@ fn is_back(saved: &Saved, dump: &[u8], now: &SeenKey) -> bool {
 }
 
 /// The Redis keys that are back.
-fn brought_back<'a>(backup: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a [u8]> {
-    let is_back =
-        |became: &RestoreResult| matches!(became, Ok(RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_)));
-    let back = backup.iter().zip(became).filter(|(_, became)| is_back(became));
-    back.map(|(wanted, _)| wanted.saved.redis_key.as_slice()).collect()
+fn brought_back<'a>(records: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a [u8]> {
+    let mut back = Vec::new();
+    for (record, became) in records.iter().zip(became) {
+        let Ok(became) = became else { continue };
+        for (key, outcome) in record.keys.iter().zip(became) {
+            if outcome.is_back() {
+                back.push(key.saved.redis_key.as_slice());
+            }
+        }
+    }
+    back
 }
 
-/// What became of a Redis key that was brought back on one master and then on another.
+/// What became of a record that was brought back on one master and then on another.
 fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
     match (there, here) {
-        (
-            Ok(back @ (RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_))),
-            Ok(RestoreOutcome::Present) | Err(_),
-        ) => Ok(back),
+        (Ok(there), Err(_)) if there.iter().any(|outcome| outcome.is_back()) => Ok(there),
+        (Ok(there), Ok(here)) => {
+            let mut outcomes = Vec::with_capacity(here.len());
+            for (there, here) in there.into_iter().zip(here) {
+                let came_along = here == RestoreOutcome::Present || here == RestoreOutcome::Barred;
+                outcomes.push(if there.is_back() && came_along { there } else { here });
+            }
+            Ok(outcomes)
+        }
         (_, here) => here,
     }
 }

@@ -5,7 +5,7 @@ use redis::Value;
 use super::batch::{self, Batch};
 use super::change::{Action, Change, Outcome};
 use super::writer::Writer;
-use crate::domain::record::{Comparison, Content, Deadline, Expiry, Identity, Observation, SeenKey};
+use crate::domain::record::{Comparison, Content, Identity, Observation, SeenKey};
 use crate::store::cluster::scripted::Script;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -31,8 +31,7 @@ impl Writer {
             Err(error) if error.is_without_effect() => return Err(error.naming(RIGHTS)),
             Err(error) => return Ok(Some(self.all_read_back(batch, action, error).await)),
         };
-        let outcomes: Option<Vec<_>> = told.iter().map(|letter| batch::outcome(*letter)).collect();
-        match outcomes.filter(|outcomes| outcomes.len() == batch.len()) {
+        match batch::outcomes(&told, action).filter(|outcomes| outcomes.len() == batch.len()) {
             Some(outcomes) => {
                 batch.came_to(outcomes);
                 Ok(None)
@@ -62,7 +61,7 @@ impl Writer {
         let calls = |script: Script<'_>| batch.commands_apart(action, script);
         let replies = self.client().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
         for (index, reply) in replies.into_iter().enumerate() {
-            outcomes.push(match reply.and_then(|value| self.letter(value)) {
+            outcomes.push(match reply.and_then(|value| self.only_outcome(value, action)) {
                 Ok(outcome) => outcome,
                 Err(error) if error.is_without_effect() => {
                     stopped = Some(error.naming(RIGHTS));
@@ -91,10 +90,12 @@ impl Writer {
     }
 
     /// What the reply to a call for one change says.
-    fn letter(&self, value: Value) -> Result<Outcome, StoreError> {
+    fn only_outcome(&self, value: Value, action: Action) -> Result<Outcome, StoreError> {
         let told = reply::bytes(value).unwrap_or_default();
-        let outcome = if let [letter] = told[..] { batch::outcome(letter) } else { None };
-        outcome.ok_or_else(|| self.client().unexpected("EVAL"))
+        match batch::outcomes(&told, action).as_deref() {
+            Some([outcome]) => Ok(*outcome),
+            _ => Err(self.client().unexpected("EVAL")),
+        }
     }
 
     /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
@@ -123,18 +124,22 @@ impl Writer {
     /// What became of these changes of which no reply tells, for the reason `why`; and the error to end with: that one, or
     /// that the outcome of some is unknown.
     ///
-    /// On a new connection, for the old one may be what was lost. A Redis key that is gone was removed, or needs no removal. A
-    /// Redis key that expires at the very moment that was asked for was given that moment. Any other may have been left alone
-    /// or taken anew since, and a slow server may get to it yet: that is unknown.
+    /// Reads on a new connection, because the old one may be what was lost. A record whose Redis keys are all gone was removed, or needs
+    /// no removal. A Redis key was given its TTL if it expires that long after a moment between the first reading and
+    /// this one. Any other may have been left alone or re-acquired since, and a slow server may still get to it: its
+    /// outcome is unknown.
     async fn read_back(&self, changes: &[&Change], action: Action, why: StoreError) -> (Vec<Outcome>, StoreError) {
-        let wanted: Vec<_> = changes.iter().map(|change| vec![change.redis_key().to_vec()]).collect();
+        let mut wanted = Vec::with_capacity(changes.len());
+        for change in changes {
+            wanted.push(change.targets().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
+        }
         let now = match self.client().anew().await {
             Ok(client) if action == Action::Remove => client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await,
             Ok(client) => client.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
         let outcome = |index: usize| match now.get(index) {
-            Some(Ok(now)) if is_made(changes[index].seen_key(), &now.keys[0], action) => Outcome::FoundDone,
+            Some(Ok(now)) if is_made(changes[index], now, action) => Outcome::FoundDone,
             _ => Outcome::Unknown,
         };
         let outcomes: Vec<_> = (0..wanted.len()).map(outcome).collect();
@@ -143,7 +148,7 @@ impl Writer {
         let what = match (&unknown[..], wanted.len()) {
             ([], _) => return (outcomes, why),
             ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(changes[*only].redis_key())),
-            (some, all) => format!("the {verb} of {} of {all} Redis keys", some.len()),
+            (some, all) => format!("the {verb} of {} of {all} records", some.len()),
         };
         // Of a cluster's nodes the one that did not answer, and not the one that was named.
         let target = why.silent_server().map_or_else(|| self.client().name(), str::to_owned);
@@ -151,49 +156,59 @@ impl Writer {
     }
 }
 
-/// True when the Redis key is as the change would have left that key, and as nothing else did.
-fn is_made(before: &SeenKey, now: &SeenKey, action: Action) -> bool {
-    let is_there = now.content != Content::Absent;
-    match action {
-        Action::Remove => !is_there,
-        // Nobody knows from when on: a TTL that was there before may be what is left now.
-        Action::ExpireIn(ttl) => {
-            let ends = matches!(now.expiry, Expiry::In(left) if left <= ttl);
-            is_there && ends && before.expiry == Expiry::Never
-        }
-        Action::ExpireAt(at) => is_there && now.deadline.is_same(Deadline::Between(at, at)),
+/// True if the Redis keys are as the change would have left them, and as nothing else did.
+fn is_made(change: &Change, now: &Observation, action: Action) -> bool {
+    let Some(ttl) = action.ttl() else { return now.is_absent() };
+    let (Some(before), Some(key), Some(now_ms)) = (change.seen.server_ms, now.keys.first(), now.server_ms) else {
+        return false;
+    };
+    // A TTL that was there before may be what is left now.
+    if key.content == Content::Absent || key.deadline.is_same(change.first().deadline) {
+        return false;
     }
+    let given_at = key.deadline.millis().and_then(|at| at.checked_sub(ttl));
+    given_at.is_some_and(|given_at| (before..=now_ms).contains(&given_at))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::{Deadline, Expiry};
+    use crate::store::backup::About;
 
-    fn made((before, now): (Expiry, Expiry), deadline: Deadline, action: Action) -> bool {
-        let key = |expiry| SeenKey::new(b"idem:k", Content::text(b"x".to_vec()), expiry, deadline);
-        is_made(&key(before), &key(now), action)
+    /// A key seen at 1,000 ms by its node's clock, with this deadline.
+    fn seen(deadline: Deadline, server_ms: u64) -> Observation {
+        let key = SeenKey::new(b"idem:k", Content::text(b"x".to_vec()), Expiry::Never, deadline);
+        Observation { server_ms: Some(server_ms), keys: vec![key], atomic: true }
     }
 
-    /// Rule: a change whose reply was lost was made when the Redis key is as the change would have left that key, and was not
-    /// before.
+    fn is_given(before: Deadline, now: Deadline) -> bool {
+        let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
+        let change = Change::new(vec![0], seen(before, 1_000), about);
+        is_made(&change, &seen(now, 1_500), Action::Prolong(60_000))
+    }
+
+    /// Rule: a TTL whose reply was lost was given if the deadline is that TTL after a moment since the first reading.
     #[test]
-    fn reading_back_tells_what_was_made() {
-        let never = (Expiry::Never, Expiry::Never);
-        assert!(!made(never, Deadline::Never, Action::Remove), "it is still there");
-        let gone = SeenKey::new(b"idem:k", Content::Absent, Expiry::In(0), Deadline::Never);
-        assert!(is_made(&gone, &gone, Action::Remove));
-        assert!(!is_made(&gone, &gone, Action::ExpireIn(9)), "gone, and nobody knows by whom");
-
-        let given = |left| made((Expiry::Never, Expiry::In(left)), Deadline::Unknown, Action::ExpireIn(1_000));
-        assert!(given(900) && given(1_000) && !given(1_001));
-        assert!(!made(never, Deadline::Never, Action::ExpireIn(1_000)));
-        let had = (Expiry::In(950), Expiry::In(900));
-        assert!(!made(had, Deadline::Unknown, Action::ExpireIn(1_000)), "what is left of the TTL before");
-
-        let at = |deadline| made(had, deadline, Action::ExpireAt(1_000));
-        assert!(at(Deadline::At(1_000)) && at(Deadline::Between(999, 1_001)));
-        for other in [Deadline::At(997), Deadline::At(1_003), Deadline::Between(1_003, 1_004), Deadline::Never] {
-            assert!(!at(other), "{other:?}");
+    fn reading_back_shows_which_ttl_was_given() {
+        let had = Deadline::At(31_000);
+        assert!(is_given(had, Deadline::At(61_000)) && is_given(had, Deadline::At(61_500)));
+        assert!(is_given(Deadline::Never, Deadline::At(61_200)));
+        for other in [had, Deadline::At(60_999), Deadline::At(61_501), Deadline::Never] {
+            assert!(!is_given(had, other), "{other:?}");
         }
+        assert!(!is_given(Deadline::At(61_100), Deadline::At(61_100)), "it was there before");
+    }
+
+    /// Rule: a removal whose reply was lost was made if none of the Redis keys is there.
+    #[test]
+    fn reading_back_shows_what_was_removed() {
+        let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
+        let change = Change::new(vec![0], seen(Deadline::Never, 1_000), about);
+        let mut gone = seen(Deadline::Never, 1_500);
+        assert!(!is_made(&change, &gone, Action::Remove));
+        gone.keys[0].content = Content::Absent;
+        assert!(is_made(&change, &gone, Action::Remove));
+        assert!(!is_made(&change, &gone, Action::Prolong(9)), "gone, and nobody knows by whom");
     }
 }

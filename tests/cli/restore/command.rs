@@ -179,7 +179,7 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
         ("hello".to_owned(), "no line of an idemctl backup"),
         (json!({"at": "2026", "who": "me"}).to_string(), "no line of an idemctl backup"),
         ("[1]".to_owned(), "no line of an idemctl backup"),
-        (with("format", 2.into()), "format 2"),
+        (with("format", 3.into()), "format 3"),
         (with("dump_base64", dump.into()), "checksum"),
         (with("dump_base64", "###".into()), "not base64"),
         (with("dump_base64", Value::Null), "missing"),

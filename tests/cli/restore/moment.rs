@@ -25,8 +25,8 @@ fn removed(server: &Server) -> (PathBuf, i64) {
     server.idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes"]).exits(0);
     let file = backup::only(server);
     let text = fs::read_to_string(&file).unwrap();
-    let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    (file, line["expires_at_ms"].as_i64().unwrap())
+    let line: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    (file, line["keys"][0]["expires_at_ms"].as_i64().unwrap())
 }
 
 /// The rule: what is put back expires when it was to, not so long after now. A lock that lives longer than it was to would

@@ -3,6 +3,7 @@
 mod guards;
 mod left;
 mod removed;
+mod whole_records;
 
 use crate::support::{DONE, PENDING, Server};
 

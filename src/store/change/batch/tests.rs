@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::record::{Deadline, Expiry};
+use crate::store::backup::About;
 
 /// A change to the first of these Redis keys, each with a value of so many bytes, of which the first was read.
 fn change(redis_keys: &[&str], bytes: u64) -> Change {
@@ -10,7 +11,7 @@ fn change(redis_keys: &[&str], bytes: u64) -> Change {
     };
     let seen = Observation { server_ms: Some(1), keys: redis_keys.iter().map(seen).collect(), atomic: true };
     let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "completed" };
-    Change { role: 0, seen, about }
+    Change::new(vec![0], seen, about)
 }
 
 fn changes(count: usize, bytes: u64) -> Vec<Change> {
@@ -82,8 +83,36 @@ fn what_cannot_be_compared_is_not_asked_for() {
 fn what_was_left_alone_is_taken_back_from_the_backup() {
     let some = changes(4, 9);
     let mut batch = Batch::new(&some);
+    assert_eq!(batch.save().len(), 4);
     batch.dumped(&mut (0..4).map(|_| Some([0; 8].to_vec())));
-    assert_eq!(batch.saved().count(), 4);
+    assert_eq!(batch.entries().count(), 4);
     batch.came_to(vec![Outcome::Done, Outcome::Changed, Outcome::Unknown, Outcome::Refused]);
     assert_eq!(batch.left_alone(), [b"k1", b"k3"]);
+}
+
+/// Rule: all Redis keys of a record that change go in one call, and into the backup as one entry.
+#[test]
+fn a_record_of_two_keys_is_one_change() {
+    let two = change(&["lock", "result"], 9);
+    let two = [Change { roles: vec![0, 1], saves: vec![0, 1], ..two }];
+    let mut batch = Batch::new(&two);
+    assert_eq!(batch.save(), [b"lock".as_slice(), b"result"]);
+    batch.dumped(&mut (0..2).map(|_| Some([0; 8].to_vec())));
+    assert_eq!(batch.entries().count(), 1);
+    let packed = batch.command(Action::Remove).unwrap().get_packed_command();
+    let packed = String::from_utf8_lossy(&packed);
+    assert!(packed.contains("=9d,-1") && packed.contains("*9d,-1"), "{packed}");
+}
+
+/// Rule: what a reply says of each record, and at which moment the changed ones expire.
+#[test]
+fn a_reply_has_a_letter_for_each_record() {
+    use Outcome::{Absent, Changed, Done, Expires, Kept};
+    assert_eq!(outcomes(b"DCA", Action::Remove), Some(vec![Done, Changed, Absent]));
+    assert_eq!(outcomes(b"DK@1700", Action::Prolong(5)), Some(vec![Expires(1_700), Kept]));
+    assert_eq!(outcomes(b"DK", Action::Shorten(5)), Some(vec![Done, Kept]));
+    for odd in [&b"DX"[..], b"DK", b"D@1", b"D@"] {
+        assert_eq!(outcomes(odd, Action::Remove), None);
+    }
+    assert_eq!(outcomes(b"D@x", Action::Prolong(5)), None);
 }

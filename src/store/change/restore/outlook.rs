@@ -1,114 +1,93 @@
-//! What can be said of a restore before anything is sent: whose time is over by the server's clock, and what stands in
-//! the way.
+//! What can be said of a restore before anything is sent: whose time is over by its node's clock, and what is in the way.
 
 use redis::Value;
 
 use super::restore_outcome::{RestoreOutcome, RestoreResult, Return};
 use crate::domain::hash_slot;
+use crate::domain::record::{Content, Observation};
+use crate::store::backup::Saved;
 use crate::store::change::Writer;
 use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
+use crate::store::read::reader::ReadLimit;
 
 impl Client {
     /// What [`Writer::restore`] would do.
-    pub async fn would_restore(&self, backup: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
-        let left = self.left(backup).await?;
-        let foreseen = self.foresee(backup, &left, |_| true).await?;
-        let outcome = |(foreseen, left): (Option<RestoreResult>, Left)| {
-            foreseen.unwrap_or(Ok(RestoreOutcome::Restored(left.millis())))
-        };
-        Ok(foreseen.into_iter().zip(left).map(outcome).collect())
-    }
-
-    /// True when a cluster keeps the Redis key and what bars it apart, so that no script sees both.
-    pub fn looks_ahead(&self, wanted: &Return<'_>) -> bool {
-        let redis_keys = [Some(wanted.saved.redis_key.as_slice()), wanted.barred_by];
-        self.is_cluster() && !hash_slot::is_one(redis_keys.into_iter().flatten())
-    }
-
-    /// What becomes of those that do not come back, as far as that is known already: their time is over, or something
-    /// stands in the way of one that `looks` says is to be looked at.
-    pub(super) async fn foresee(
-        &self,
-        backup: &[Return<'_>],
-        left: &[Left],
-        looks: impl Fn(&Return<'_>) -> bool,
-    ) -> Result<Vec<Option<RestoreResult>>, StoreError> {
-        let mut outcomes: Vec<_> =
-            left.iter().map(|left| (*left == Left::Over).then_some(Ok(RestoreOutcome::Expired))).collect();
-        let looked_at = |index: &usize| left[*index] != Left::Over && looks(&backup[*index]);
-        let looked_at: Vec<_> = (0..backup.len()).filter(looked_at).collect();
-        if looked_at.is_empty() {
-            return Ok(outcomes);
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn would_restore(&self, records: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
+        let mut wanted = Vec::new();
+        for record in records {
+            wanted.extend(record.all().map(|key| vec![key.to_vec()]));
         }
-        let mut pipeline = redis::pipe();
-        for wanted in looked_at.iter().map(|index| &backup[*index]) {
-            pipeline.cmd("EXISTS").arg(&wanted.saved.redis_key);
-            pipeline.cmd("EXISTS").arg(wanted.bar());
-        }
-        let mut replies = self.ask_all(&pipeline).await?.into_iter();
-        let mut is_there = || {
-            let there = replies.next().ok_or_else(|| self.unexpected("EXISTS"))??;
-            reply::integer(&there).map(|there| there != 0).ok_or_else(|| self.unexpected("EXISTS"))
-        };
-        for index in looked_at {
-            outcomes[index] = match (is_there(), is_there()) {
-                (Err(error), _) | (_, Err(error)) => Some(Err(error)),
-                (Ok(true), _) => Some(Ok(RestoreOutcome::Present)),
-                (Ok(false), Ok(true)) => Some(Ok(RestoreOutcome::Barred)),
-                (Ok(false), Ok(false)) => None,
-            };
+        // Each Redis key by itself: on a cluster each has a node, and a clock, of its own.
+        let mut seen = self.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await?.into_iter();
+        let mut outcomes = Vec::with_capacity(records.len());
+        for record in records {
+            let seen: Result<Vec<_>, _> = seen.by_ref().take(record.all().count()).collect();
+            outcomes.push(seen.map(|seen| predict(record, &seen)));
         }
         Ok(outcomes)
     }
 
-    /// How long each has to live, by the server's clock.
-    pub(super) async fn left(&self, backup: &[Return<'_>]) -> Result<Vec<Left>, StoreError> {
-        let time = self.ask(&redis::cmd("TIME")).await?;
-        let now = reply::millis(time).ok_or_else(|| self.unexpected("TIME"))?;
-        let left = backup.iter().map(|wanted| match wanted.saved.expires_at_ms {
-            None => Left::ForEver,
-            Some(at) if at <= now => Left::Over,
-            Some(at) => Left::Millis(at - now),
-        });
-        Ok(left.collect())
+    /// True if a cluster keeps the Redis keys of a record apart, so that no script sees them all.
+    pub fn parts_record(&self, record: &Return<'_>) -> bool {
+        self.is_cluster() && !hash_slot::is_one(record.all())
     }
 
-    /// What the script says became of a Redis key that had so long to live.
-    pub(super) fn outcome(&self, reply: Value, left: Left) -> RestoreResult {
-        match reply::word(reply).as_deref() {
-            Some("RESTORED") => Ok(RestoreOutcome::Restored(left.millis())),
-            Some("PRESENT") => Ok(RestoreOutcome::Present),
-            Some("BARRED") => Ok(RestoreOutcome::Barred),
-            Some("EXPIRED") => Ok(RestoreOutcome::Expired),
-            _ => Err(self.unexpected("EVAL")),
+    /// What the script says became of the Redis keys of a record.
+    pub(super) fn outcome(&self, reply: Value, record: &Return<'_>) -> RestoreResult {
+        let unexpected = || self.unexpected("EVAL");
+        let mut reply = reply::array(reply).ok_or_else(unexpected)?.into_iter();
+        let letters = reply.next().and_then(reply::bytes).ok_or_else(unexpected)?;
+        let now = reply.next().as_ref().and_then(reply::integer).ok_or_else(unexpected)?;
+        let now = u64::try_from(now).ok();
+        if letters.len() != record.keys.len() {
+            return Err(unexpected());
         }
+        let mut outcomes = Vec::with_capacity(letters.len());
+        for (letter, key) in letters.iter().zip(&record.keys) {
+            outcomes.push(match letter {
+                b'R' => RestoreOutcome::Restored(left(&key.saved, now)),
+                b'P' => RestoreOutcome::Present,
+                b'B' => RestoreOutcome::Barred,
+                b'E' => RestoreOutcome::Expired,
+                _ => return Err(unexpected()),
+            });
+        }
+        Ok(outcomes)
     }
 }
 
 impl Writer {
-    /// As [`Client::looks_ahead`].
-    pub fn looks_ahead(&self, wanted: &Return<'_>) -> bool {
-        self.client().looks_ahead(wanted)
+    /// As [`Client::parts_record`].
+    pub fn parts_record(&self, record: &Return<'_>) -> bool {
+        self.client().parts_record(record)
     }
 }
 
-/// How long a Redis key has to live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
-    Over,
-    ForEver,
-    Millis(u64),
+/// The milliseconds that a Redis key has to live from this moment on; `None` if it never expires. If nobody tells the time,
+/// what was left when it was backed up.
+pub(super) fn left(saved: &Saved, now_ms: Option<u64>) -> Option<u64> {
+    let at = saved.expires_at_ms?;
+    now_ms.map_or(saved.ttl_ms, |now| Some(at.saturating_sub(now)))
 }
 
-impl Left {
-    /// The milliseconds; `None` for ever.
-    pub(super) fn millis(self) -> Option<u64> {
-        match self {
-            Self::Over => Some(0),
-            Self::ForEver => None,
-            Self::Millis(left) => Some(left),
-        }
+/// What the script would do with a record, by what is there now: the rule of `restore_if_absent.lua`.
+fn predict(record: &Return<'_>, seen: &[Observation]) -> Vec<RestoreOutcome> {
+    let is_there = |seen: &Observation| seen.keys.iter().any(|key| key.content != Content::Absent);
+    let is_blocked = seen.iter().any(is_there);
+    let mut outcomes = Vec::with_capacity(record.keys.len());
+    for (key, seen) in record.keys.iter().zip(seen) {
+        let is_over = key.saved.expires_at_ms.zip(seen.server_ms).is_some_and(|(at, now)| at <= now);
+        outcomes.push(match is_there(seen) {
+            _ if is_over => RestoreOutcome::Expired,
+            true => RestoreOutcome::Present,
+            false if is_blocked => RestoreOutcome::Barred,
+            false => RestoreOutcome::Restored(left(&key.saved, seen.server_ms)),
+        });
     }
+    outcomes
 }

@@ -1,25 +1,26 @@
-//! A Redis key that is to come back, and what becomes of it.
+//! A record that is to come back, and what becomes of it.
 
-use crate::store::backup::Saved;
+use crate::store::backup::HeldKey;
 use crate::store::error::StoreError;
 
-#[derive(Debug, Clone, Copy)]
+/// Redis keys of one record that come back together, or not at all.
+#[derive(Debug, Clone)]
 pub struct Return<'a> {
-    pub saved: &'a Saved,
-    /// Another Redis key of the record where nothing may stand now; `None` where none matters.
-    pub barred_by: Option<&'a [u8]>,
+    pub keys: Vec<&'a HeldKey>,
+    /// Other Redis keys of the record that must not be there now.
+    pub bars: Vec<&'a [u8]>,
 }
 
-impl Return<'_> {
-    /// The Redis key that the script looks at besides: where none matters the one that comes back, for nothing stands
-    /// there by then.
-    pub(super) fn bar(&self) -> &[u8] {
-        self.barred_by.unwrap_or(&self.saved.redis_key)
+impl<'a> Return<'a> {
+    /// All Redis keys that the script reads: those that come back, and behind them the bars.
+    pub(super) fn all(&self) -> impl Iterator<Item = &'a [u8]> {
+        let keys = self.keys.iter().map(|key| key.saved.redis_key.as_slice());
+        keys.chain(self.bars.iter().copied())
     }
 }
 
-/// What became of a Redis key, or why it did not come back.
-pub type RestoreResult = Result<RestoreOutcome, StoreError>;
+/// What became of the Redis keys of a record, in their order, or why they did not come back.
+pub type RestoreResult = Result<Vec<RestoreOutcome>, StoreError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreOutcome {
@@ -29,7 +30,13 @@ pub enum RestoreOutcome {
     FoundBack(Option<u64>),
     /// Something is there, which stays.
     Present,
-    /// What stands at the record's other Redis key keeps it away.
+    /// Another Redis key of the record is there and keeps it away.
     Barred,
     Expired,
+}
+
+impl RestoreOutcome {
+    pub fn is_back(self) -> bool {
+        matches!(self, Self::Restored(_) | Self::FoundBack(_))
+    }
 }
