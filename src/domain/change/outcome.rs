@@ -39,6 +39,10 @@ pub struct Account {
     pub(crate) foreign: u64,
     /// Left alone: their owner is alive.
     pub(crate) skipped_alive: u64,
+    /// Left alone: nobody could say whether their owner is alive.
+    pub(crate) owner_unknown: u64,
+    /// For one of these, why nobody could say, and of which owner.
+    pub(crate) owner_unknown_because: Option<String>,
     /// Left alone: they end by themselves.
     pub(crate) left_to_expire: u64,
     pub(crate) backup: Option<String>,
