@@ -854,7 +854,7 @@ set edit:completion:arg-completer[idemctl] = {|@words|
             cand --sni 'Name to ask for and to find in the server''s certificate [default: the host]'
             cand --color 'When to colour: auto heeds NO_COLOR and whether stdout is a terminal'
             cand --grace 'How long to wait between the two looks'
-            cand --owner-alive 'Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends with exit status 0 for one that is. One that takes longer than 10s counts as alive; locks of schemas that keep no owner are not asked about'
+            cand --owner-alive 'Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends with exit status 0 for a living owner, 1 for a dead one. Any other status, a signal, or more than 10s decides nothing: the lock stays, and the sweep ends with exit status 3. Locks of schemas that keep no owner are not asked about'
             cand --action 'What to do to the locks'
             cand -o 'How to show what was found and done; both kinds of JSON are one object, jsonl in one line'
             cand --output 'How to show what was found and done; both kinds of JSON are one object, jsonl in one line'

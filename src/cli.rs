@@ -24,6 +24,7 @@ use crate::commands::{
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{Exit, Stop};
+use crate::render::escape;
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
 use crate::terminal::ui::Ui;
@@ -243,6 +244,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         return Exit::Usage;
     }
     familiar::keep_slips(&mut error);
+    escape_arguments(&mut error);
     let asked = error.kind() == ErrorKind::DisplayVersion;
     // A closed pipe on `--help | head` is no error.
     let _ = error.print();
@@ -250,6 +252,24 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         true => Exit::Done,
         false if names_check(words) => unknown(&mut Ui::new(Color::Never), "the command line cannot be understood"),
         false => Exit::Usage,
+    }
+}
+
+/// Escapes the arguments that an error of clap names: what they hold must not move the terminal's cursor.
+fn escape_arguments(error: &mut clap::Error) {
+    let escaped = |text: &String| escape::text(text.as_bytes());
+    let mut named = Vec::new();
+    for (kind, value) in error.context() {
+        match value {
+            ContextValue::String(text) => named.push((kind, ContextValue::String(escaped(text)))),
+            ContextValue::Strings(texts) => {
+                named.push((kind, ContextValue::Strings(texts.iter().map(escaped).collect())));
+            }
+            _ => {}
+        }
+    }
+    for (kind, value) in named {
+        error.insert(kind, value);
     }
 }
 

@@ -127,6 +127,7 @@ fn refuse_unless(fits: bool, metadata: &Metadata) -> io::Result<()> {
 
 fn kind(of: FileType) -> &'static str {
     match of {
+        of if of.is_symlink() => "a link",
         of if of.is_dir() => "a folder",
         of if of.is_fifo() => "a pipe",
         of if of.is_socket() => "a socket",

@@ -28,7 +28,7 @@ impl Watch {
     /// Usage: a word that is no time.
     pub fn of(context: &Context, args: &FollowArgs, is_table: bool) -> Result<Option<Self>, Stop> {
         let until = args.until.map(State::from);
-        let paints = is_table && context.ui.out_is_terminal();
+        let paints = is_table && context.ui.can_paint();
         Ok(args.interval()?.map(|interval| Self { interval, until, within: args.within, paints }))
     }
 

@@ -1,6 +1,7 @@
 //! The pages of help: a command's own options and examples on one screen, the options that commands share on pages of their own.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
@@ -8,6 +9,7 @@ use clap::{Arg, Command};
 use super::{command, topics};
 use crate::args::without;
 use crate::exit::Exit;
+use crate::render::escape;
 use crate::render::style::Color;
 use crate::terminal::ui::Ui;
 
@@ -33,7 +35,7 @@ pub(super) fn answer(words: &[OsString]) -> Exit {
         return show(&page);
     }
     let mut ui = Ui::new(Color::Auto);
-    let asked: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let asked: Vec<_> = words.iter().map(|word| escape::text(word.as_bytes())).collect();
     ui.error(&format!("there is no help on `{}`", asked.join(" ")));
     ui.hint("`idemctl help` names the commands and the topics");
     Exit::Usage

@@ -10,6 +10,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use crate::args::without;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::files;
 use crate::version::RELEASED;
 
 /// Write the manual pages, one for each command
@@ -64,7 +65,8 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
     std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot make the folder {shown}"))?;
     for (name, text) in &pages {
         let file = args.folder.join(name);
-        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        // Others may write into the folder: a page is never written through a link that they left there.
+        files::publish(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     context.ui.status(&format!("{} pages written to {shown}.", pages.len()));
     Ok(Exit::Done)

@@ -13,6 +13,7 @@ use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
 use crate::change::bulk::{BulkRun, How, Owners, Rule as _};
 use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
 use crate::context::Context;
+use crate::domain::change::outcome::Account;
 use crate::exit::{Exit, Stop};
 use crate::render::{change, coverage, plugin};
 
@@ -36,9 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
     grace: Duration,
 
-    /// Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and
-    /// ends with exit status 0 for one that is. One that takes longer than 10s counts as alive; locks of schemas that
-    /// keep no owner are not asked about
+    /// Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends
+    /// with exit status 0 for a living owner, 1 for a dead one. Any other status, a signal, or more than 10s decides
+    /// nothing: the lock stays, and the sweep ends with exit status 3. Locks of schemas that keep no owner are not asked
+    /// about
     #[arg(long, value_name = "CMD")]
     owner_alive: Option<OsString>,
 
@@ -199,5 +201,21 @@ fn account(
             context.ui.status(&format!("Left alone: {count} that {why}"));
         }
     }
-    shown.map(|()| Exit::Done)
+    shown?;
+    if account.owner_unknown == 0 {
+        return Ok(Exit::Done);
+    }
+    say_undecided(context, account);
+    Ok(Exit::Partial)
+}
+
+/// Says of how many locks --owner-alive decided nothing, with an example.
+fn say_undecided(context: &mut Context, account: &Account) {
+    let count = account.owner_unknown;
+    let locks = if count == 1 { "lock" } else { "locks" };
+    let because = account.owner_unknown_because.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+    context.ui.status(&format!("Left alone: {count} {locks} whose owner --owner-alive could not decide{because}"));
+    context
+        .ui
+        .hint("the command ends with exit status 0 for a living owner and 1 for a dead one: fix it, and sweep again");
 }

@@ -3,7 +3,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     pub server: String,
-    /// The words of the command, raw; what is secret, or a value, is told by its length.
+    /// The words of the command, raw; a value or an owner token is told by its length and its hash, a password not at all.
     pub words: Vec<Vec<u8>>,
     pub micros: u64,
     /// Bytes of the reply.

@@ -25,6 +25,8 @@ pub struct Ui {
     out: io::BufWriter<io::Stdout>,
     color: Color,
     out_is_terminal: bool,
+    /// True when the looks of a watch can be painted over each other.
+    can_paint: bool,
     colored: bool,
     width: Option<usize>,
     err_is_terminal: bool,
@@ -48,6 +50,7 @@ impl Ui {
             out: io::BufWriter::with_capacity(OUT_BUFFER, out),
             color,
             out_is_terminal,
+            can_paint: out_is_terminal,
             err_is_terminal,
             has_progress: err_is_terminal,
             is_ascii: false,
@@ -71,8 +74,13 @@ impl Ui {
         self.interactive
     }
 
+    /// True when a person may read stdout as it is. A terminal need not tell its size, so the size tells nothing of this.
     pub fn out_is_terminal(&self) -> bool {
         self.out_is_terminal
+    }
+
+    pub fn can_paint(&self) -> bool {
+        self.can_paint
     }
 
     /// Heeds that stdin carries data: somebody can still be asked on the terminal of the process.
@@ -190,7 +198,7 @@ impl Ui {
 
     /// Tells of each Redis command on stderr from here on; progress and frames would stand between.
     pub fn trace(&mut self) -> Trace {
-        self.out_is_terminal = false;
+        self.can_paint = false;
         self.has_progress = false;
         Trace::new(|told| {
             let text = plain::ascii(&debug::line(told));

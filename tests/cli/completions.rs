@@ -62,3 +62,42 @@ fn a_folder_that_cannot_be_made_is_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
     alone(&["man", &format!("{}/x", file.path().display())]).exits(2).says("cannot make the folder");
 }
+
+/// Rule: a page is never written through a link that somebody left in the folder.
+#[test]
+fn a_page_is_not_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let (below, victim) = (folder.path().join("man1"), folder.path().join("victim"));
+    std::fs::create_dir(&below).unwrap();
+    std::fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, below.join("idemctl.1")).unwrap();
+    let run = alone(&["man", below.to_str().unwrap()]).exits(2);
+    run.says("idemctl.1").says("it is a link, not a regular file");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    // A page that is a regular file gives way.
+    std::fs::remove_file(below.join("idemctl.1")).unwrap();
+    std::fs::write(below.join("idemctl.1"), "old").unwrap();
+    alone(&["man", below.to_str().unwrap()]).exits(0);
+    assert_ne!(std::fs::read_to_string(below.join("idemctl.1")).unwrap(), "old");
+}
+
+/// Rule: what a usage error names of the command line is escaped.
+#[test]
+fn a_usage_error_escapes_arguments() {
+    const HOSTILE: &str = "\x1b]0;title\x07\nhint: run it";
+    for words in [
+        &[HOSTILE][..],
+        &["help", HOSTILE],
+        &["list", "--limit", HOSTILE],
+        &["list", "--output", HOSTILE],
+        &["list", "--older-than", HOSTILE],
+        &["list", "--columns", HOSTILE],
+        &["list", &format!("--{HOSTILE}")],
+        &["man", "folder", HOSTILE],
+        &["completions", HOSTILE],
+    ] {
+        let run = alone(words).exits(2);
+        assert!(!run.stderr.contains(['\x1b', '\x07']), "{words:?}: {:?}", run.stderr);
+        assert!(!run.stderr.lines().any(|line| line.starts_with("hint: run it")), "{words:?}: {:?}", run.stderr);
+    }
+}

@@ -23,6 +23,20 @@ fn each_command_is_told_and_no_password_and_no_value() {
     assert!(!server.idemctl(&["list"]).exits(0).stderr.contains("debug: "));
 }
 
+/// Rule: short values and owner tokens are not told, whether written or compared.
+#[test]
+fn no_short_value_and_no_owner_is_told() {
+    const OWNER: &str = "9cdf8104-2072-4119-abbc-c7ddc8386930";
+    let server = Server::holding(&[("idem:started:e1", OWNER, 600_000)]);
+    let given = ["--owner", OWNER, "--status", "201", "--body", "card 4111111111111111", "--yes"];
+    let words = [&["--debug", "complete", "e1", "--schema", "event-driven"][..], &given].concat();
+    let run = server.idemctl(&words).exits(0);
+    let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("debug: ")).collect();
+    assert!(told.iter().any(|line| line.contains("<36 B sha256:")), "{told:?}");
+    assert!(told.iter().any(|line| line.contains("idem:started:e1")), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("4111") || line.contains(OWNER)), "{told:?}");
+}
+
 /// Rule: what a key is under every schema is read in one call, for each call sends the text of a script.
 #[test]
 fn all_that_a_key_may_be_is_read_in_one_call() {

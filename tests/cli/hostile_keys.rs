@@ -1,5 +1,6 @@
 //! Keys and values nobody would choose: binary, control characters, bidi, globs, spaces, dashes, huge ones.
 
+use crate::support::terminal::{ends, on_terminal};
 use crate::support::{Run, Runs, Server};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -173,4 +174,19 @@ fn steps_by_hand_work_on_every_key() {
         with_key(&server, &["release", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
     }
     assert_eq!(server.size(), hostile().len());
+}
+
+/// Rule: a terminal that does not tell its size is a terminal, also under --debug.
+#[test]
+fn nothing_raw_reaches_a_terminal_without_a_size() {
+    let server = Server::start();
+    server
+        .put("idem:\u{1b}]0;title\u{7}\u{1b}[31mX", r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":1}"#);
+    for words in
+        [&["list", "--schema", "express", "-o", "name"][..], &["--debug", "list", "--schema", "express", "-o", "name"]]
+    {
+        let shown = ends(on_terminal(server.command(), words)).exits(0).text();
+        assert!(shown.contains("\\x1b]0;title\\x07"), "{words:?}: {shown:?}");
+        assert!(!shown.contains("\u{1b}]0;"), "{words:?}: {shown:?}");
+    }
 }

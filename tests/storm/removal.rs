@@ -151,7 +151,8 @@ impl Oracle {
             self.verdict.count("restored", word, run.restored);
             self.verdict.count("restored", LATE, run.restored_late);
         }
-        let left = ["changed", "renewed", "skipped_alive", "left_to_expire", "gone", "present", "expired"];
+        let left =
+            ["changed", "renewed", "skipped_alive", "owner_unknown", "left_to_expire", "gone", "present", "expired"];
         for field in left {
             self.verdict.count("left alone", field, ended.number(field));
         }

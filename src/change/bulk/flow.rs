@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use super::ahead::{Ahead, Supply, Waiting};
-use super::owners::Owners;
+use super::owners::{Answer, Owners};
 use super::place::Place;
 use super::removal::{self, Changes, Removal};
 use super::rule::{Chosen, Rule};
@@ -145,17 +145,33 @@ impl<R: Rule> Flow<'_, R> {
     }
 }
 
-/// Leaves out the records whose owners are alive. A lock that ends by itself stays unless its owner is known to be dead.
+/// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays unless its owner is known to be
+/// dead.
 async fn spare_the_living<G>(owners: &mut Owners, looked: &mut Looked<G>) -> Result<()> {
     owners.forget();
-    owners.ask(looked.there.iter().filter_map(|(record, _)| record.owner())).await?;
+    let asked = looked.there.iter().filter(|(record, _)| record.is_owner_told());
+    owners.ask(asked.filter_map(|(record, _)| record.owner())).await?;
     let account = &mut looked.account;
     looked.there.retain(|(record, chosen): &(Record, Chosen<G>)| {
-        let is_alive = record.owner().map(|owner| owners.is_alive(owner));
-        account.skipped_alive += u64::from(is_alive == Some(true));
-        let is_left = is_alive.is_none() && chosen.ends_by_itself;
-        account.left_to_expire += u64::from(is_left);
-        is_alive != Some(true) && !is_left
+        let answer = match record.owner() {
+            _ if !record.is_owner_told() => Answer::of_part(&record.key),
+            Some(owner) => owners.answer(owner),
+            None if chosen.ends_by_itself => {
+                account.left_to_expire += 1;
+                return false;
+            }
+            // The schema keeps no owner, and nothing but somebody else ends such a lock.
+            None => return true,
+        };
+        match answer {
+            Answer::Dead => return true,
+            Answer::Alive => account.skipped_alive += 1,
+            Answer::Unknown(why) => {
+                account.owner_unknown += 1;
+                account.owner_unknown_because.get_or_insert(why);
+            }
+        }
+        false
     });
     Ok(())
 }

@@ -152,8 +152,8 @@ impl Rows {
 
 /// The idempotency key as it is, for other programs; on a terminal escaped.
 fn name(context: &Context, record: &Record) -> Vec<u8> {
-    let is_terminal = context.ui.view().width.is_some();
-    let mut name = if is_terminal { escape::text(&record.key).into_bytes() } else { record.key.clone() };
+    let mut name =
+        if context.ui.out_is_terminal() { escape::text(&record.key).into_bytes() } else { record.key.clone() };
     name.push(b'\n');
     name
 }

@@ -106,6 +106,19 @@ impl Record {
         self.values().find_map(|value| value.owner.as_deref())
     }
 
+    /// False when only part of the lock's value was read, so that its owner may be cut off, or stand behind what was read.
+    pub(crate) fn is_owner_told(&self) -> bool {
+        let keeps_owners = self.schema.values.iter().any(|case| case.fields.owner.is_some());
+        let lock = &self.seen.keys[self.schema.lock_role()];
+        let is_whole = match &lock.content {
+            Content::Hash(hash) => {
+                hash.has_all() && hash.fields.iter().any(|field| field.is_whole() && self.owner() == Some(&field.head))
+            }
+            content => content.is_whole(),
+        };
+        !keeps_owners || is_whole || lock.content.is_whole()
+    }
+
     pub(crate) fn fingerprint(&self) -> Option<&str> {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }

@@ -32,6 +32,7 @@ pub fn sweep(
         "changed": swept.changed + swept.gone,
         "renewed": swept.renewed,
         "skipped_alive": swept.skipped_alive,
+        "owner_unknown": swept.owner_unknown,
         "left_to_expire": swept.left_to_expire,
         "left_foreign": swept.foreign,
         "backup": swept.backup,

@@ -11,6 +11,7 @@ pub(crate) mod sentinels;
 pub(crate) mod socket;
 pub(crate) mod target;
 pub(crate) mod tls;
+mod told;
 pub(crate) mod trace;
 mod traced;
 mod transport;

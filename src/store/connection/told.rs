@@ -1,0 +1,145 @@
+//! A command as `--debug` tells it: without passwords, values and owner tokens.
+//!
+//! A word is shown only if its place in a command that is known here says that the word is a command word, a Redis key, the
+//! name of a field, or a number of an option. Every other word is told by its length and its hash, which suffice to see
+//! whether two commands hold the same.
+
+use sha2::{Digest as _, Sha256};
+
+/// Words of a command that are told, and bytes of a word that is shown.
+const MOST_WORDS: usize = 12;
+const MOST_BYTES: usize = 64;
+
+/// Options of SET and RESTORE. What follows one that is not here may be a value.
+const OPTIONS: [&str; 10] = ["NX", "XX", "GET", "KEEPTTL", "REPLACE", "ABSTTL", "PX", "EX", "PXAT", "EXAT"];
+
+/// A command as it is told.
+pub(super) fn told(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name);
+    let logs_in = |word: &Vec<u8>| word.eq_ignore_ascii_case(b"AUTH");
+    let login = words.iter().position(logs_in).filter(|_| ["AUTH", "HELLO"].contains(&&*name));
+    let mut told = Vec::new();
+    for (index, word) in words.iter().enumerate().take(MOST_WORDS) {
+        told.push(match login {
+            Some(login) if index > login => b"(hidden)".to_vec(),
+            _ if word.len() <= MOST_BYTES && is_shown(&name, words, index) => word.clone(),
+            _ => print(word),
+        });
+    }
+    if words.len() > MOST_WORDS {
+        told.push(format!("(and {} more)", words.len() - MOST_WORDS).into_bytes());
+    }
+    told
+}
+
+/// An error of the server, without the words of the command that it repeats.
+pub(super) fn told_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
+    const REPEATS: &str = "with args beginning with";
+    let mut text = String::from_utf8_lossy(error).into_owned();
+    if let Some(at) = text.find(REPEATS) {
+        text.truncate(at + REPEATS.len());
+        text.push_str(" (hidden)");
+    }
+    let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    let name = String::from_utf8_lossy(&name);
+    for (index, word) in words.iter().enumerate() {
+        // A shorter word occurs by chance.
+        if word.len() >= 4
+            && !is_shown(&name, words, index)
+            && let Ok(word) = std::str::from_utf8(word)
+        {
+            text = text.replace(word, &String::from_utf8_lossy(&print(word.as_bytes())));
+        }
+    }
+    text.into_bytes()
+}
+
+/// A word by its length and its hash.
+fn print(word: &[u8]) -> Vec<u8> {
+    let hash = Sha256::digest(word);
+    format!("<{} B sha256:{:02x}{:02x}{:02x}{:02x}>", word.len(), hash[0], hash[1], hash[2], hash[3]).into_bytes()
+}
+
+/// True when the word at this place is none of a client's values.
+fn is_shown(name: &str, words: &[Vec<u8>], index: usize) -> bool {
+    if index == 0 {
+        return true;
+    }
+    match name {
+        // Nothing but command words, addresses, key patterns and numbers.
+        "PING" | "TIME" | "INFO" | "DBSIZE" | "ROLE" | "SCAN" | "CLUSTER" | "READONLY" | "ASKING" | "MULTI"
+        | "EXEC" | "DISCARD" | "UNWATCH" | "WAIT" | "SELECT" | "CLIENT" | "COMMAND" | "HELLO" | "SENTINEL"
+        | "MEMORY" | "OBJECT" => true,
+        // Redis keys, names of fields, and numbers.
+        "GET" | "MGET" | "GETRANGE" | "STRLEN" | "EXISTS" | "TYPE" | "TTL" | "PTTL" | "EXPIRETIME" | "PEXPIRETIME"
+        | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" | "PERSIST" | "DEL" | "UNLINK" | "DUMP" | "WATCH"
+        | "TOUCH" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HKEYS" | "HEXISTS" | "HSTRLEN" | "HDEL" | "HPTTL"
+        | "HPEXPIRETIME" | "HSCAN" | "LLEN" | "SCARD" | "ZCARD" | "XLEN" => true,
+        "CONFIG" => index <= 2,
+        "SCRIPT" => index == 1,
+        "SET" => index == 1 || index >= 3 && is_option(words, index),
+        "SETEX" | "PSETEX" => index <= 2,
+        "RESTORE" => index <= 2 || index >= 4 && is_option(words, index),
+        "HSET" | "HMSET" | "HSETNX" => index == 1 || index % 2 == 0,
+        "EVAL" | "EVAL_RO" | "FCALL" => index == 2 || is_script_key(words, index),
+        "EVALSHA" | "EVALSHA_RO" => index <= 2 || is_script_key(words, index),
+        // The Redis key alone.
+        "SETNX" | "GETSET" | "GETDEL" | "GETEX" | "APPEND" | "INCR" | "INCRBY" => index == 1,
+        _ => false,
+    }
+}
+
+/// True for an option, and for the number behind one that takes a number.
+fn is_option(words: &[Vec<u8>], index: usize) -> bool {
+    let is_one_of =
+        |word: &[u8], options: &[&str]| options.iter().any(|option| word.eq_ignore_ascii_case(option.as_bytes()));
+    let is_number = words[index].iter().all(u8::is_ascii_digit);
+    let is_expiry = index > 1 && is_one_of(&words[index - 1], &["PX", "EX", "PXAT", "EXAT"]);
+    is_one_of(&words[index], &OPTIONS) || is_number && is_expiry
+}
+
+/// True when a script's number of keys says that the word is one of them.
+fn is_script_key(words: &[Vec<u8>], index: usize) -> bool {
+    let count = words.get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse::<usize>().ok());
+    index >= 3 && count.is_some_and(|count| index - 3 < count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(line: &[&str]) -> String {
+        let words: Vec<_> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
+        String::from_utf8(told(&words).join(&b' ')).unwrap()
+    }
+
+    /// Rule: no password, no stored value and no owner token is told, however short it is.
+    #[test]
+    fn passwords_and_values_are_not_told() {
+        let of_v = "<1 B sha256:4c94485e>";
+        assert_eq!(shown(&["AUTH", "s3cret"]), "AUTH (hidden)");
+        assert_eq!(shown(&["auth", "ana", "s3cret"]), "auth (hidden) (hidden)");
+        assert_eq!(shown(&["HELLO", "3", "AUTH", "ana", "s3cret"]), "HELLO 3 AUTH (hidden) (hidden)");
+        assert_eq!(shown(&["GET", "auth"]), "GET auth");
+        assert_eq!(shown(&["SET", "k", "v", "NX", "px", "60"]), format!("SET k {of_v} NX px 60"));
+        assert_eq!(shown(&["SET", "k", "v", "IFEQ", "v"]).matches(of_v).count(), 2);
+        assert_eq!(shown(&["HSET", "k", "f", "v", "g", "v"]), format!("HSET k f {of_v} g {of_v}"));
+        assert_eq!(shown(&["EVALSHA", "abc", "1", "k", "v"]), format!("EVALSHA abc 1 k {of_v}"));
+        assert_eq!(shown(&["RESTORE", "k", "0", "v", "ABSTTL"]), format!("RESTORE k 0 {of_v} ABSTTL"));
+        assert_eq!(shown(&["CONFIG", "SET", "requirepass", "v"]), format!("CONFIG SET requirepass {of_v}"));
+        assert_eq!(shown(&["UNHEARD", "v"]), format!("UNHEARD {of_v}"));
+        assert!(shown(&["GET", &"k".repeat(65)]).starts_with("GET <65 B sha256:"));
+        assert_eq!(shown(&["DEL"; 20]), format!("{}(and 8 more)", "DEL ".repeat(12)));
+    }
+
+    #[test]
+    fn an_error_repeats_no_value() {
+        let words: Vec<_> = ["FOO", "k", "4111111111111111"].iter().map(|word| word.as_bytes().to_vec()).collect();
+        let error = b"ERR unknown command 'FOO', with args beginning with: 'k' '4111111111111111' ";
+        let told = String::from_utf8(told_error(error, &words)).unwrap();
+        assert_eq!(told, "ERR unknown command 'FOO', with args beginning with (hidden)");
+        let told = String::from_utf8(told_error(b"ERR no such 4111111111111111", &words)).unwrap();
+        assert!(told.starts_with("ERR no such <16 B sha256:"), "{told}");
+    }
+}
