@@ -80,7 +80,11 @@ impl Undone {
             return Err(Stop::usage(format!("the audit log does not say where {} was done", self.name()))
                 .hint("nothing was changed; --elsewhere takes it back on this server"));
         }
-        self.places.iter().try_for_each(|from| may_go_to(context, &what, from, here, elsewhere))
+        for from in &self.places {
+            let from = Provenance { taken_at: Some(self.operation.at.clone()), ..from.clone() };
+            may_go_to(context, &what, &from, here, elsewhere)?;
+        }
+        Ok(())
     }
 
     /// The operation's name for people.

@@ -128,7 +128,8 @@ impl Pass {
                 Some(Line::Held(held)) => self.pending.push_back(Held { from: self.from.clone(), ..*held }),
                 Some(Line::Void(redis_keys)) => redis_keys.iter().for_each(|redis_key| self.take_back(redis_key)),
                 Some(Line::From(line)) => {
-                    let (from, by) = *line;
+                    let (mut from, by) = *line;
+                    from.taken_at = by.as_ref().map(|by| by.at.clone());
                     self.from = Some(Arc::new(from));
                     self.by = self.by.take().or(by);
                 }
