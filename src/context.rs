@@ -81,7 +81,9 @@ impl Context {
         if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
             return Err(Stop::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into());
         }
-        Ok(self.client().await?.writer(&permit).waiting_for(replicas))
+        let client = self.client().await?;
+        client.may_change().await?;
+        Ok(client.writer(&permit).waiting_for(replicas))
     }
 
     /// The leave to change anything, which a read-only context does not give.

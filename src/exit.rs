@@ -41,7 +41,7 @@ impl Exit {
         (Self::OutcomeUnknown, "a change was sent and its outcome is unknown"),
         (Self::Changed, "the record changed since it was shown, nothing was done"),
         (Self::Bug, "a bug in idemctl"),
-        (Self::Interrupted, "interrupted"),
+        (Self::Interrupted, "interrupted by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT while records change"),
     ];
 
     pub fn code(self) -> u8 {

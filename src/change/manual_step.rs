@@ -13,6 +13,7 @@ use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::record::{Identity, Record};
 use crate::domain::schema::Meaning;
 use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::render::change::Outcome;
 use crate::render::words;
 use crate::store::backup::About;
@@ -57,6 +58,8 @@ impl ManualStep<'_> {
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<(StepResult, Option<PathBuf>)> {
+        // A signal waits until the log tells of the step.
+        Interrupt::listen()?.heed_terminate()?;
         let record = self.report.record;
         let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
         let mut journal = Journal::open(context, &args.change, self.report.name, !record.seen.is_absent())?;

@@ -9,6 +9,7 @@ use crate::context::{Context, interruptible};
 use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
 use crate::exit::{self, Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::render::{change, escape};
 use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
@@ -107,6 +108,8 @@ impl NamedLocks {
         let changes: Vec<_> = self.locks.iter().filter_map(possible).collect();
         let writer = context.writer(&args.confirmed).await?;
         args.confirmed.confirm(context, question, &writer.name())?;
+        // A signal waits until the log tells of every lock that was changed.
+        Interrupt::listen()?.heed_terminate()?;
         let mut journal = Journal::open(context, args, self.deed.command, self.deed.removes)?;
         let (action, now) = (self.deed.action, context.now());
         let (outcomes, ended) = journal.apply(&writer, &changes, action, self.deed.done, now).await;

@@ -1,13 +1,12 @@
 //! Whether two addresses are one server's, as far as the addresses alone tell.
 
+use std::collections::HashSet;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::resolved::{self, Place, Resolved, THIS_MACHINE};
 use crate::store::{Address, Sentinels};
-
-/// What stands for this machine, however its address is written.
-const THIS_MACHINE: &str = "localhost";
 
 /// True when both addresses lead to one server. A service that Sentinels know is never a server that is named directly:
 /// its master changes.
@@ -16,10 +15,56 @@ pub(super) fn is_one(one: &Address, other: &Address) -> bool {
         (Address::Tcp(host, port), Address::Tcp(other_host, other_port)) => {
             is_one_host((host, *port), (other_host, *other_port))
         }
-        (Address::Unix(path), Address::Unix(other)) => whole(path) == whole(other),
+        (Address::Unix(path), Address::Unix(other)) => whole(path) == whole(other) || is_one_file(path, other),
         (Address::Service(one), Address::Service(other)) => is_one_service(one, other),
         _ => false,
     }
+}
+
+/// True if both addresses lead to one server once their names are looked up, although the spellings differ. A name that is
+/// not among those looked up leads nowhere.
+pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved) -> bool {
+    let (hosts, others) = (hosts(one), hosts(other));
+    let is_one_kind = match (one, other) {
+        (Address::Tcp(..), Address::Tcp(..)) => true,
+        (Address::Service(one), Address::Service(other)) => one.service == other.service,
+        _ => false,
+    };
+    let meets = |(host, port): &(String, u16)| {
+        others.iter().any(|(other, other_port)| port == other_port && resolved.meet(host, other))
+    };
+    is_one_kind && hosts.iter().any(meets)
+}
+
+/// The names to look up so that [`resolve_to_one`] can tell: none where a port or the kind of address differs already.
+pub(super) fn names(one: &Address, other: &Address) -> HashSet<String> {
+    let (hosts, others) = (hosts(one), hosts(other));
+    let mut names = HashSet::new();
+    for (host, port) in &hosts {
+        for (other, _) in others.iter().filter(|(_, other_port)| other_port == port) {
+            names.extend([host, other].into_iter().filter(|host| is_name(host)).cloned());
+        }
+    }
+    names
+}
+
+fn is_name(host: &str) -> bool {
+    host != THIS_MACHINE && resolved::number(host).is_none()
+}
+
+/// The hosts that an address names, as they are compared, with their ports.
+fn hosts(address: &Address) -> Vec<(String, u16)> {
+    match address {
+        Address::Tcp(host, port) => vec![(compared(host), *port)],
+        Address::Service(sentinels) => sentinels.addresses.iter().map(|(host, port)| (compared(host), *port)).collect(),
+        Address::Unix(_) => Vec::new(),
+    }
+}
+
+/// True if both paths are one file, e.g. through a mount.
+fn is_one_file(path: &Path, other: &Path) -> bool {
+    let file = |path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
+    file(path).is_some_and(|one| file(other) == Some(one))
 }
 
 fn is_one_host((host, port): (&str, u16), (other, other_port): (&str, u16)) -> bool {
@@ -37,16 +82,11 @@ fn is_one_service(one: &Sentinels, other: &Sentinels) -> bool {
 fn compared(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
-    match host.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
-        Ok(ip) if is_this_machine(ip) => THIS_MACHINE.to_owned(),
-        Ok(ip) => ip.to_string(),
-        Err(_) => host.to_owned(),
+    match resolved::number(host).map(resolved::place) {
+        Some(Place::ThisMachine) => THIS_MACHINE.to_owned(),
+        Some(Place::At(ip)) => ip.to_string(),
+        None => host.to_owned(),
     }
-}
-
-/// Whoever connects to `0.0.0.0` or `::` is connected to this machine.
-fn is_this_machine(ip: IpAddr) -> bool {
-    ip.is_unspecified() || ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST
 }
 
 /// A socket's path without links and `..`; as written where no file exists.
@@ -88,6 +128,11 @@ mod tests {
             ("2001:DB8::1", "[2001:db8:0::1]"),
             ("::", "localhost"),
             ("0.0.0.0", "127.0.0.1"),
+            ("127.1", "localhost"),
+            ("0", "localhost"),
+            ("2130706433", "localhost"),
+            ("127.0.0.01", "localhost"),
+            ("10.0.0.07", "10.0.0.7"),
         ] {
             assert_eq!(compared(one), compared(other));
         }

@@ -4,6 +4,7 @@ use super::address;
 use super::config::ContextConfig;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
+use super::resolved::Resolved;
 use crate::store::{Address, Target};
 
 /// The context that a server belongs to, and which contexts keep the server from changes.
@@ -89,11 +90,20 @@ fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<N
     Some((name, context))
 }
 
-/// The contexts whose URL leads to this address, each with its database. A URL that cannot be read leads nowhere.
+/// The contexts whose URL leads to this address, each with its database: those that name it as it is named here, then
+/// those that lead there once names are looked up. A URL that cannot be read leads nowhere.
 fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(Named<'a>, i64)> {
     let placed = file.contexts().iter().filter_map(|(name, context)| {
         let target = Target::parse(context.url.as_deref()?).ok()?;
-        address::is_one(&target.address, address).then_some(((name.as_str(), context), target.db))
+        Some(((name.as_str(), context), target))
     });
-    placed.collect()
+    let (mut there, others): (Vec<_>, Vec<_>) =
+        placed.partition(|(_, target)| address::is_one(&target.address, address));
+    // Only what keeps changes away is worth the time that a lookup takes.
+    let guards: Vec<_> =
+        others.into_iter().filter(|((_, context), _)| context.protected || context.read_only).collect();
+    let names = guards.iter().flat_map(|(_, target)| address::names(&target.address, address)).collect();
+    let resolved = Resolved::of(names);
+    there.extend(guards.into_iter().filter(|(_, target)| address::resolve_to_one(&target.address, address, &resolved)));
+    there.into_iter().map(|(named, target)| (named, target.db)).collect()
 }

@@ -12,6 +12,7 @@ mod file;
 mod login;
 mod origin;
 mod password;
+mod resolved;
 mod server;
 mod shown;
 mod stated;

@@ -1,6 +1,6 @@
 //! What a read-only or a protected context keeps from every command that changes records.
 
-use crate::support::{Home, LOCK, Server, program};
+use crate::support::{Home, LOCK, Runs, Server, free_port, idemctl, program};
 
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
@@ -88,4 +88,30 @@ fn the_name_of_any_context_confirms_a_purge_through_it() {
     let server = seeded();
     server.in_context("dev", "", &["purge", "--all", "--confirm", "dev"]).exits(0);
     assert_eq!(server.get("idem:done"), None);
+}
+
+/// Rule: a server is one however its host is written: by an old spelling of its number, or by a name that is looked up.
+#[test]
+fn a_protected_server_is_known_by_each_spelling_of_its_host() {
+    let port = free_port();
+    let server = Server::start_with(&[&format!("port {port}"), "bind * -::*", "protected-mode no"]);
+    server.set("idem:done", DONE, 1_000_000);
+    let own_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for (host, others) in [
+        ("127.0.0.1", &["127.1", "0", "2130706433", "127.0.0.01", "0x7f.1", "::1", "localhost", own_name.as_str()][..]),
+        ("localhost", &["127.0.0.1", "127.1", own_name.as_str()]),
+        (own_name.as_str(), &["127.0.0.1", "127.1", "localhost"]),
+    ] {
+        for (kept, says) in [(PROTECTED, "--confirm"), (READ_ONLY, "is read-only")] {
+            let config = server.folder().join("prod.toml");
+            let url = format!("redis://{host}:{port}");
+            std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\n{kept}\n")).unwrap();
+            for other in others {
+                let words = ["-h", other, "-p", &port.to_string(), "purge", "--all", "--schema", "express", "--yes"];
+                let run = idemctl(server.folder()).arg("--config").arg(&config).args(words).run();
+                assert_eq!((run.code, run.stderr.contains(says)), (2, true), "{url}, {other}: {}", run.all());
+            }
+        }
+    }
+    assert!(server.get("idem:done").is_some());
 }

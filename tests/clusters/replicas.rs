@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Hook};
-use crate::support::{self, PENDING, Run, Running, Runs, Signal, signal};
+use crate::support::{self, PENDING, Run, Running, Runs, Server, Signal, signal};
 
 const MASTERS: usize = 3;
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
@@ -164,4 +164,28 @@ fn a_list_is_whole_when_a_replica_takes_over_before_its_end() {
     cluster.kill(1);
     let run = listing.join().unwrap().exits(0);
     assert_eq!(listed(&run).len(), 3_000, "{}", run.stderr);
+}
+
+/// Rule: what is changed on a replica that takes changes is not changed on its master, so it is refused there.
+#[test]
+fn nothing_is_changed_on_a_replica_that_takes_changes() {
+    let port = support::free_port();
+    let master = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1", "repl-diskless-sync-delay 0"]);
+    master.set(&key(1), PENDING, 900_000);
+    master.set(&key(2), DONE, 900_000);
+    let replica = Server::start_with(&[&format!("replicaof 127.0.0.1 {port}"), "replica-read-only no"]);
+    support::until("the replica has it", || replica.size() == 2);
+    for words in [
+        &["force-unlock", "k1", "--schema", "go-middleware"][..],
+        &["extend", "k1", "--schema", "go-middleware", "--for", "9h"],
+        &["complete", "k1", "--schema", "go-middleware", "--status", "201", "--body", "1"],
+        &["purge", "--all", "--schema", "go-middleware"],
+        &["sweep", "--orphaned", "--grace", "0s"],
+    ] {
+        let run = replica.idemctl(&[words, &["--yes"]].concat()).exits(6);
+        run.says(format!("it is a replica of 127.0.0.1:{port}")).says("hint: ");
+    }
+    assert_eq!((replica.get(&key(1)).is_some(), replica.size()), (true, 2));
+    replica.idemctl(&["purge", "--all", "--schema", "go-middleware", "--dry-run"]).exits(0);
+    master.idemctl(&["force-unlock", "k1", "--schema", "go-middleware", "--yes"]).exits(0);
 }

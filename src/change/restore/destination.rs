@@ -18,7 +18,17 @@ pub fn may_go_to(
     elsewhere: bool,
 ) -> Result<(), Stop> {
     let there = escape::text(from.to_string().as_bytes());
-    match from.likeness(here) {
+    let likeness = from.likeness(here);
+    if likeness == Likeness::OtherProcess && from.was_taken_while_up(here, context.now()) {
+        let why = format!("{what} was taken from {there}, and here is {here}: it was up already at that time");
+        if elsewhere {
+            context.ui.warning(&why);
+            return Ok(());
+        }
+        return Err(Stop::usage(format!("{why}, so it is another server at the same address"))
+            .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
+    }
+    match likeness {
         Likeness::Same => {}
         Likeness::OtherProcess => context.ui.warning(&format!(
             "{what} was taken from {there}, and here is {here}: a restart or a failover since, or another server at that address"

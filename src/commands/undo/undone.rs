@@ -80,7 +80,11 @@ impl Undone {
             return Err(Stop::usage(format!("the audit log does not say where {} was done", self.name()))
                 .hint("nothing was changed; --elsewhere takes it back on this server"));
         }
-        self.places.iter().try_for_each(|from| may_go_to(context, &what, from, here, elsewhere))
+        for from in &self.places {
+            let from = Provenance { taken_at: Some(self.operation.at.clone()), ..from.clone() };
+            may_go_to(context, &what, &from, here, elsewhere)?;
+        }
+        Ok(())
     }
 
     /// The operation's name for people.
@@ -112,11 +116,9 @@ fn find(path: &Path, op: Option<&str>) -> Result<Operation, Stop> {
             let message = format!("nobody knows what {} {} left: the audit log does not say", one.command, one.op);
             Err(Stop::usage(message).hint(hint))
         }
-        ([], _) => {
-            let name = op.unwrap_or_default();
-            Err(Stop::new(Exit::No, format!("the audit log has no operation {name}"))
-                .hint("idemctl log names the operations"))
-        }
+        ([], None) => Err(Stop::new(Exit::No, "nothing was changed yet: the audit log has no operation")),
+        ([], Some(name)) => Err(Stop::new(Exit::No, format!("the audit log has no operation {name}"))
+            .hint("idemctl log names the operations")),
         (several, _) => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
             Err(Stop::usage(format!("several operations have such a name: {}", names.join(", "))))

@@ -39,12 +39,11 @@ pub struct Account {
     pub(crate) foreign: u64,
     /// Left alone: their owner is alive.
     pub(crate) skipped_alive: u64,
-    /// Left alone: they end by themselves, or have no more time left than they were to be given.
     /// Left alone: nobody could say whether their owner is alive.
     pub(crate) owner_unknown: u64,
     /// For one of these, why nobody could say, and of which owner.
     pub(crate) owner_unknown_because: Option<String>,
-    /// Left alone: they end by themselves.
+    /// Left alone: they end by themselves, or have no more time left than they were to be given.
     pub(crate) left_to_expire: u64,
     /// Records in two slots of a cluster of which one Redis key was changed and the other was not, by name.
     pub(crate) partly: Vec<String>,

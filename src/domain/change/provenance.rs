@@ -1,11 +1,15 @@
 //! Where a backup was taken, and whether a restore would go back to that place.
 
 use std::fmt;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 /// The hexadecimal digits of a run id.
 const RUN_ID_DIGITS: usize = 40;
+
+/// By how much an uptime has to exceed the age of a backup. A server tells its uptime in whole seconds.
+const MARGIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
@@ -20,6 +24,19 @@ pub struct Provenance {
     /// The id that a server takes when it starts; `None` where nobody may ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run_id: Option<String>,
+    /// How long the server has been up, as it says now; never stored.
+    #[serde(skip)]
+    pub(crate) uptime: Option<Uptime>,
+    /// When something was taken from there, RFC 3339; stored beside the place.
+    #[serde(skip)]
+    pub(crate) taken_at: Option<String>,
+}
+
+/// How long a server has been up, and the time by its own clock, if it tells that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Uptime {
+    pub(crate) up_for: Duration,
+    pub(crate) server_time: Option<SystemTime>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +81,15 @@ impl Provenance {
             None => Likeness::Same,
         }
     }
+
+    /// True if the server of `now` was up already when this was taken, so that it cannot be a restart of the server that
+    /// this was taken from. The clocks of this machine and of the server may differ: both have to agree.
+    pub(crate) fn was_taken_while_up(&self, now: &Self, time: SystemTime) -> bool {
+        let taken_at = self.taken_at.as_ref().and_then(|at| humantime::parse_rfc3339(at).ok());
+        let (Some(taken_at), Some(uptime)) = (taken_at, now.uptime) else { return false };
+        let mut clocks = [Some(time), uptime.server_time].into_iter().flatten();
+        clocks.all(|time| time.duration_since(taken_at).is_ok_and(|age| uptime.up_for > age.saturating_add(MARGIN)))
+    }
 }
 
 /// A run id as `INFO` tells it; `None` for what a proxy or a managed service says in its place, which tells no two
@@ -103,7 +129,33 @@ mod tests {
 
     fn server(address: &str, run_id: &str) -> Provenance {
         let run_id = (!run_id.is_empty()).then(|| run_id.to_owned());
-        Provenance { address: address.to_owned(), db: 0, service: None, cluster: Vec::new(), run_id }
+        Provenance {
+            address: address.to_owned(),
+            db: 0,
+            service: None,
+            cluster: Vec::new(),
+            run_id,
+            uptime: None,
+            taken_at: None,
+        }
+    }
+
+    /// Rule: only a server that was surely up before the backup was taken is told from a restart.
+    #[test]
+    fn a_server_that_was_up_before_is_no_restart() {
+        let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let then = Provenance { taken_at: Some("1970-01-01T00:16:40Z".to_owned()), ..server("a:1", "x") };
+        let was_up = |up_for, server_time: Option<u64>| {
+            let uptime = Uptime { up_for: Duration::from_secs(up_for), server_time: server_time.map(time) };
+            then.was_taken_while_up(&Provenance { uptime: Some(uptime), ..server("a:1", "y") }, time(1_100))
+        };
+        assert!(was_up(106, None) && was_up(106, Some(1_100)) && was_up(9_000, Some(1_090)));
+        assert!(!was_up(105, None) && !was_up(99, Some(1_100)), "a restart since");
+        assert!(!was_up(9_000, Some(20_000)) && !was_up(9_000, Some(900)), "clocks that disagree");
+        assert!(!then.was_taken_while_up(&server("a:1", "y"), time(1_100)), "who may not ask");
+        let unknown = Provenance { taken_at: None, ..then.clone() };
+        let uptime = Some(Uptime { up_for: Duration::from_secs(9_000), server_time: None });
+        assert!(!unknown.was_taken_while_up(&Provenance { uptime, ..then.clone() }, time(1_100)));
     }
 
     fn service(name: &str, sentinels: &[&str], of: Provenance) -> Provenance {

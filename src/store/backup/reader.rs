@@ -222,7 +222,8 @@ impl Pass {
             }
             Line::From(ref said) => {
                 let (from, by) = said.as_ref();
-                self.from = Some(Arc::new(from.clone()));
+                let taken_at = by.as_ref().map(|by| by.at.clone());
+                self.from = Some(Arc::new(Provenance { taken_at, ..from.clone() }));
                 self.by = self.by.take().or_else(|| by.clone());
                 self.count.add(bytes, 0);
             }

@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use super::node::{self, Node};
 use super::slot_map::SlotMap;
 use crate::domain::record::age::millis;
+use crate::store::backup::provenance::Process;
 use crate::store::connection::{Address, Target, reply};
 use crate::store::error::StoreError;
 
@@ -26,8 +27,8 @@ pub struct Client {
     digests: Arc<Mutex<HashMap<&'static str, Option<String>>>>,
     /// Whether PEXPIRETIME tells deadlines here; `None` before the first try.
     pub(super) deadlines: Arc<Mutex<Option<bool>>>,
-    /// The server's run id, once it was asked for; `None` inside where it is not told.
-    pub(in crate::store) run_id: Arc<OnceCell<Option<String>>>,
+    /// What the server tells of its process, once it was asked for.
+    pub(in crate::store) process: Arc<OnceCell<Process>>,
 }
 
 /// What is known of the servers behind a client.
@@ -64,8 +65,8 @@ pub async fn connect(target: &Target) -> Result<Client, StoreError> {
         Some(sentinels) => Target { sentinels: Some(Arc::clone(sentinels)), ..sentinels.master(target).await? },
         None => target.clone(),
     };
-    let (topology, digests, deadlines, run_id) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
-    Ok(Client { home: node::connect(&master).await?, topology, digests, deadlines, run_id })
+    let (topology, digests, deadlines, process) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
+    Ok(Client { home: node::connect(&master).await?, topology, digests, deadlines, process })
 }
 
 impl Client {

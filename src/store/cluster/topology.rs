@@ -110,6 +110,38 @@ impl Client {
         Ok(())
     }
 
+    /// Passes unless the server is a replica, and not a node of a cluster, whose masters get the changes. A replica that
+    /// takes changes (`replica-read-only no`) keeps them to itself.
+    ///
+    /// # Errors
+    /// Refused: it is a replica. No reply.
+    pub async fn may_change(&self) -> Result<(), StoreError> {
+        let greeting = match self.home.ask(&redis::cmd("HELLO")).await {
+            Ok(greeting) => greeting,
+            Err(error) if error.lost_the_reply() => return Err(error),
+            // Whatever else is wrong, the next command meets too.
+            Err(_) => return Ok(()),
+        };
+        let is_replica = client_options::told(greeting.clone(), "role").is_some_and(|role| role != "master");
+        if !is_replica || client_options::mode(greeting).is_some_and(|mode| mode == "cluster") {
+            return Ok(());
+        }
+        let master = self.own_master().await.map_or_else(String::new, |master| format!(" of {master}"));
+        Err(StoreError::Refused {
+            target: self.name(),
+            code: "READONLY".to_owned(),
+            why: format!("it is a replica{master}, and what is changed on a replica does not reach its master"),
+            place: Place::Command,
+        })
+    }
+
+    /// The master of this server, if the user may ask for it.
+    async fn own_master(&self) -> Option<String> {
+        let mut parts = reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter().skip(1);
+        let (host, port) = (reply::word(parts.next()?)?, reply::integer(&parts.next()?)?);
+        Some(format!("{host}:{port}"))
+    }
+
     /// True when the server's greeting says so, which everybody may ask for.
     async fn says_it_is_a_node(&self) -> bool {
         let greeting = self.home.ask(&redis::cmd("HELLO")).await;

@@ -99,10 +99,15 @@ impl ClientOption {
 
 /// What a server says that it is in its answer to HELLO: `standalone`, `cluster`, `sentinel`.
 pub(in crate::store) fn mode(greeting: Value) -> Option<String> {
+    told(greeting, "mode")
+}
+
+/// A field of the answer to HELLO, e.g. `role`, which is `master` or `replica`.
+pub(in crate::store) fn told(greeting: Value, field: &str) -> Option<String> {
     let parts = match greeting {
         Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
         other => reply::array(other).unwrap_or_default(),
     };
     let words: Vec<_> = parts.into_iter().map(reply::word).collect();
-    words.windows(2).find(|pair| pair[0].as_deref() == Some("mode")).and_then(|pair| pair[1].clone())
+    words.windows(2).find(|pair| pair[0].as_deref() == Some(field)).and_then(|pair| pair[1].clone())
 }

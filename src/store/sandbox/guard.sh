@@ -1,11 +1,17 @@
 # shellcheck shell=sh
-# guard.sh PROGRAM FOLDER NAME [CONFIG]: makes FOLDER and runs a throw-away server in it, under NAME where it serves
-# only so (else empty), with more lines of CONFIG,
-# until stdin closes, which happens when idemctl ends, be it killed; then removes FOLDER. stdout is the server's alone
-# from then on, so that its end says that the server is gone.
+# guard.sh PROGRAM FOLDER NAME: makes FOLDER and runs a throw-away server in it, under NAME where it serves only so
+# (else empty), until stdin closes, which happens when idemctl ends, be it killed; then removes FOLDER. stdin begins with
+# more lines of configuration and an empty line: the configuration has the password, which arguments would show to
+# everyone. stdout is the server's alone from then on, so that its end says that the server is gone.
 trap '' HUP INT TERM
 PATH=$PATH:/usr/bin:/bin
 umask 077
+config=
+while IFS= read -r line || exit; do
+    [ -n "$line" ] || break
+    config="$config$line
+"
+done
 # Here and not in idemctl, so that at no moment a folder is there without its guard.
 { mkdir "$2" && cd "$2"; } 2>&1 || exit
 program=$1
@@ -22,7 +28,7 @@ appendonly no
 databases 16
 maxmemory-policy noeviction
 loglevel warning
-$4
+$config
 END
 server=$!
 exec >/dev/null 2>&1

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -54,6 +54,7 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// The lines of configuration, with the empty one that ends them.
     fn lines(&self) -> String {
         let mut lines = self.config.clone();
         if let Some(port) = self.port {
@@ -62,6 +63,7 @@ impl Setup {
         if let Some(password) = &self.password {
             lines.extend([format!("requirepass {password}"), format!("masterauth {password}")]);
         }
+        lines.push("\n".to_owned());
         lines.join("\n")
     }
 }
@@ -130,13 +132,17 @@ impl Sandbox {
             .args(["-c", GUARD, "idemctl-sandbox"])
             .arg(&program.path)
             .arg(&folder)
-            .args([if program.by_name { SERVER_NAME } else { "" }, &setup.lines()])
+            .arg(if program.by_name { SERVER_NAME } else { "" })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             // A group of its own: Ctrl-C in the terminal is not for the guard, nor for the server.
             .process_group(0)
             .spawn()?;
+        // Never as an argument: everyone on this machine may read the arguments of a process.
+        if let Some(stdin) = &mut guard.stdin {
+            stdin.write_all(setup.lines().as_bytes())?;
+        }
         let (tell, ended) = oneshot::channel();
         if let Some(words) = guard.stdout.take() {
             std::thread::spawn(move || {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use super::choice::{DAY, DONE, many, purge};
@@ -11,6 +12,28 @@ use crate::support::{Running, Runs, Server, Signal, backup, until};
 fn ctrl_c_and_sigterm_end_the_batch_in_hand_and_say_how_to_go_on() {
     ends_in_good_order(Signal::INT);
     ends_in_good_order(Signal::TERM);
+}
+
+#[test]
+fn a_lost_session_and_sigquit_end_the_batch_in_hand_too() {
+    ends_in_good_order(Signal::HUP);
+    ends_in_good_order(Signal::QUIT);
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_session() {
+    let server = Server::start();
+    many(&server, 100);
+    let purge = server.command();
+    let mut ignoring = Command::new("/bin/sh");
+    ignoring.env_clear().envs(purge.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    ignoring.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(purge.get_program()).args(purge.get_args());
+    ignoring.args(["purge", "--all", "--yes", "--rate", "100/s"]).current_dir(purge.get_current_dir().unwrap());
+    let child = ignoring.start();
+    until("something is purged", || server.size() < 100);
+    child.signal(Signal::HUP);
+    child.ends().exits(0);
+    assert_eq!(server.size(), 0);
 }
 
 #[test]
@@ -35,6 +58,7 @@ fn ends_in_good_order(signal: Signal) {
     run.says("records purged; backup: ").says("again");
     let gone = server.gone(&before);
     assert!((100..1_000).contains(&gone.len()), "{}", gone.len());
+    assert_eq!(server.audited().len(), gone.len());
     let json = run.json();
     assert_eq!((&json["outcome"], &json["done"]), (&"interrupted".into(), &gone.len().into()));
     let held = backup::held(Path::new(json["backup"].as_str().unwrap()));

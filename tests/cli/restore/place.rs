@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::support::backup;
 use crate::support::cluster::Cluster;
+use crate::support::proxy::{Hook, hooked_socket, says};
 use crate::support::sentinel::{SERVICE, Watched};
 use crate::support::{PENDING, Run, Runs, Server, free_port, idemctl};
 
@@ -163,4 +164,33 @@ fn a_place_is_escaped() {
     fs::write(server.folder().join("b"), lines.join("\n")).unwrap();
     let run = restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2);
     assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("taken from a\\"), "{}", run.all());
+}
+
+/// The rule: a server that was up before the backup was taken is no restart of the one that it was taken from.
+#[test]
+fn another_server_at_the_same_address_that_was_up_before_is_refused_unless_it_is_meant() {
+    let (server, other) = (Server::holding(&[(REDIS_KEY, HELD, 60_000)]), Server::start());
+    let way = server.folder().join("way");
+    let lead_to = |server: &Server, info: Option<String>| {
+        let _ = fs::remove_file(&way);
+        let hook = move |request: &[u8]| match &info {
+            Some(info) if says(request, "INFO") => Hook::Replace(format!("${}\r\n{info}\r\n", info.len()).into_bytes()),
+            _ => Hook::Pass,
+        };
+        std::os::unix::fs::symlink(hooked_socket(server, hook), &way).unwrap();
+    };
+    let way_there = ["-s", way.to_str().unwrap()];
+    let up = |seconds: u64| Some(format!("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{seconds}\r\n", run_id(&other)));
+    lead_to(&server, None);
+    back_up(server.folder(), &way_there);
+    lead_to(&other, up(90_000));
+    for more in [&[][..], &["--dry-run"]] {
+        let run = restore(server.folder(), &way_there, more).exits(2);
+        run.says("another server at the same address").says("hint: nothing was restored").says("--elsewhere");
+    }
+    let undo = idemctl(server.folder()).args(way_there).args(["undo", "--yes"]).run().exits(2);
+    undo.says("another server at the same address");
+    assert_eq!(other.size(), 0);
+    restore(server.folder(), &way_there, &["--elsewhere"]).exits(0).says("it was up already");
+    assert_eq!(other.get(REDIS_KEY).unwrap(), HELD.as_bytes());
 }

@@ -150,3 +150,34 @@ fn a_server_that_refuses_writes_is_no_verdict() {
     let run = command(&server, &["first-then-retry", "--schema", "go-chi"]).run();
     assert!(run.code == 6 && run.stderr.contains("OOM"), "{}", run.all());
 }
+
+/// The arguments of all processes below this one, a line for each.
+#[cfg(target_os = "linux")]
+fn arguments_below(pid: &str) -> String {
+    let read = |path: String| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+    let mut told = String::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        for child in read(format!("{}/children", thread.path().display())).split_whitespace() {
+            told += &read(format!("/proc/{child}/cmdline")).replace('\0', " ");
+            told += "\n";
+            told += &arguments_below(child);
+        }
+    }
+    told
+}
+
+/// Rule: everyone on a machine may read the arguments of its processes, so that no password is among them.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_password_of_a_server_on_a_port_is_in_no_list_of_processes() {
+    let home = tempfile::tempdir().unwrap();
+    let words = ["simulate", "cluster-slots", "--schema", "event-driven"];
+    let mut child = crate::support::idemctl(home.path()).env("PATH", path()).args(words).start();
+    let mut told = String::new();
+    while child.try_wait().unwrap().is_none() {
+        told += &arguments_below(&child.id().to_string());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(told.contains("idemctl-sandbox") && told.contains("127.0.0.1:"), "servers on ports were seen: {told}");
+    assert!(!told.contains("requirepass") && !told.contains("masterauth"), "{told}");
+}

@@ -104,3 +104,13 @@ fn an_unknown_outcome_is_named_and_left() {
     server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not say");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
 }
+
+#[test]
+fn an_empty_log_says_that_nothing_was_changed_yet() {
+    let server = Server::start();
+    let log = server.state("audit.jsonl");
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+    std::fs::write(&log, "").unwrap();
+    server.idemctl(&["undo", "--yes"]).exits(1).says("nothing was changed yet: the audit log has no operation");
+    server.idemctl(&["undo", "abc", "--yes"]).exits(1).says("the audit log has no operation abc");
+}

@@ -1,0 +1,146 @@
+//! The numbers behind host names, as the system resolves them, and which of them are this machine's.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What stands for this machine, however its address is written.
+pub(super) const THIS_MACHINE: &str = "localhost";
+
+/// How long all names together are looked up. A name without an answer by then is compared as text.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// An address for documentation (RFC 5737), which no machine has.
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// What a host's number leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    ThisMachine,
+    At(IpAddr),
+}
+
+/// Host names with the places that they lead to.
+#[derive(Debug, Default)]
+pub(super) struct Resolved(HashMap<String, HashSet<Place>>);
+
+impl Resolved {
+    /// Looks up these names, all at the same time. Numbers need no lookup.
+    pub(super) fn of(names: HashSet<String>) -> Self {
+        let (tell, told) = mpsc::channel();
+        let own_name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+        let mut waiting = names.len();
+        for name in names {
+            let (tell, is_own_name) = (tell.clone(), name == own_name);
+            // A lookup cannot be given up: a thread of its own ends with the process.
+            thread::spawn(move || {
+                let found = (name.as_str(), 0).to_socket_addrs().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
+                let mut places: HashSet<_> = found.iter().map(|address| place(address.ip())).collect();
+                if is_own_name {
+                    places.insert(Place::ThisMachine);
+                }
+                let _ = tell.send((name, places));
+            });
+        }
+        let (mut resolved, until) = (HashMap::new(), Instant::now() + PATIENCE);
+        while waiting > 0 {
+            let Ok((name, places)) = told.recv_timeout(until.saturating_duration_since(Instant::now())) else { break };
+            resolved.insert(name, places);
+            waiting -= 1;
+        }
+        Self(resolved)
+    }
+
+    /// True if both hosts are numbers, or names that were looked up, and one place is common to both.
+    pub(super) fn meet(&self, one: &str, other: &str) -> bool {
+        let places = |host: &str| match number(host) {
+            Some(ip) => HashSet::from([place(ip)]),
+            None if host == THIS_MACHINE => HashSet::from([Place::ThisMachine]),
+            None => self.0.get(host).cloned().unwrap_or_default(),
+        };
+        !places(one).is_disjoint(&places(other))
+    }
+}
+
+/// The number that a host is written as, in each spelling that the system takes: `127.1` and `0x7f000001` are `127.0.0.1`.
+pub(super) fn number(host: &str) -> Option<IpAddr> {
+    let ip = host.parse::<IpAddr>().ok().or_else(|| old_spelling(host));
+    ip.map(|ip| ip.to_canonical())
+}
+
+/// Where a number leads to. Whoever connects to `0.0.0.0` or `::` is connected to this machine. Another number of the
+/// loopback may be another server's.
+pub(super) fn place(ip: IpAddr) -> Place {
+    let ip = ip.to_canonical();
+    let is_loopback = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST;
+    if ip.is_unspecified() || is_loopback || (!ip.is_loopback() && is_own(ip) && !is_own(NOBODY)) {
+        Place::ThisMachine
+    } else {
+        Place::At(ip)
+    }
+}
+
+/// True if this machine has the number: only then can a socket be bound to it. Nothing is sent.
+fn is_own(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
+}
+
+/// A number in one to four parts, decimal, octal or hexadecimal; the last part fills the bytes that are left (`inet_aton`).
+fn old_spelling(host: &str) -> Option<IpAddr> {
+    let parts: Vec<u32> = host.split('.').map(part).collect::<Option<_>>()?;
+    let (last, front) = parts.split_last()?;
+    if front.len() > 3 || front.iter().any(|part| *part > 255) {
+        return None;
+    }
+    let bits_left = 32 - 8 * u32::try_from(front.len()).ok()?;
+    if u64::from(*last) >= 1 << bits_left {
+        return None;
+    }
+    let mut number = *last;
+    for (index, part) in front.iter().enumerate() {
+        number |= part << (24 - 8 * index);
+    }
+    Some(IpAddr::V4(Ipv4Addr::from(number)))
+}
+
+fn part(text: &str) -> Option<u32> {
+    let (digits, radix) = match text.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
+        None => (text, 10),
+    };
+    if digits.starts_with('+') { None } else { u32::from_str_radix(digits, radix).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_in_each_spelling_that_the_system_takes() {
+        for host in ["127.1", "2130706433", "127.0.0.01", "0x7f.0.0.1", "0x7f000001", "0177.0.1", "::ffff:127.0.0.1"] {
+            assert_eq!(number(host), Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), "{host}");
+        }
+        assert_eq!(number("0"), Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+        assert_eq!(number("10.258"), Some(IpAddr::from([10, 0, 1, 2])));
+        for host in ["", "cache", "1.2.3.4.5", "256.1", "1.2.3.256", "127.08.1", "4294967296", "+1", "1..2", "0x"] {
+            assert_eq!(number(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_looked_up_meets_nothing() {
+        let resolved = Resolved::of(HashSet::from(["no-such-host.invalid".to_owned()]));
+        assert!(!resolved.meet("no-such-host.invalid", "127.0.0.1"));
+        assert!(!resolved.meet("no-such-host.invalid", "other.invalid"));
+    }
+
+    #[test]
+    fn the_host_s_own_name_is_this_machine() {
+        let name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+        assert!(Resolved::of(HashSet::from([name.clone()])).meet(&name, "127.1"), "{name}");
+        assert_eq!(place(IpAddr::from([192, 0, 2, 7])), Place::At(IpAddr::from([192, 0, 2, 7])));
+    }
+}
