@@ -180,3 +180,37 @@ fn a_large_value_that_is_wanted_whole_takes_a_few_times_its_memory() {
         takes_at_most(&server, times, &value, &[&["inspect", "k"], words].concat());
     }
 }
+
+/// Rule: a duration is checked where it is read. No later step adds one to a moment that cannot hold the sum.
+#[test]
+fn a_duration_beyond_a_hundred_years_is_refused_and_nothing_panics() {
+    let server = Server::start();
+    server.set("idem:n", r#"{"status":"IN_PROGRESS"}"#, 50_000_000);
+    for words in [
+        &["sweep", "--orphaned", "--yes", "--grace"][..],
+        &["sweep", "--older-than"],
+        &["list", "--until", "completed", "--within"],
+        &["inspect", "n", "--schema", "express", "--until", "completed", "--within"],
+        &["list", "-w"],
+        &["inspect", "n", "-w"],
+        &["stats", "--watch"],
+        &["list", "--older-than"],
+        &["list", "--newer-than"],
+        &["list", "--ttl-below"],
+        &["list", "--ttl-above"],
+        &["list", "--lock-ttl"],
+        &["list", "--result-ttl"],
+        &["list", "--timeout"],
+        &["list", "--connect-timeout"],
+        &["audit", "--since"],
+        &["backup", "prune", "--older-than"],
+        &["force-unlock", "n", "--yes", "--wait-replicas", "1", "--wait-timeout"],
+    ] {
+        for long in ["292277026596y", "584542046090y", "101y"] {
+            let run = server.idemctl(&[words, &[long]].concat()).exits(2);
+            assert!(!run.stderr.contains("panicked"), "{}", run.all());
+        }
+        let (option, longest) = (words.last().unwrap(), "longer than 100y");
+        server.idemctl(&[words, &["101y"]].concat()).exits(2).says(longest).says(option.trim_start_matches('-'));
+    }
+}
