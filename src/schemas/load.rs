@@ -11,7 +11,7 @@ use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaError, SchemaS
 use crate::files;
 
 /// Larger than any `schema.toml` or script.
-const LARGEST: u64 = 1024 * 1024;
+pub(super) const LARGEST: u64 = 1024 * 1024;
 
 /// How a deployment differs from a schema's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

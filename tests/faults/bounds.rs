@@ -214,3 +214,40 @@ fn a_duration_beyond_a_hundred_years_is_refused_and_nothing_panics() {
         server.idemctl(&[words, &["101y"]].concat()).exits(2).says(longest).says(option.trim_start_matches('-'));
     }
 }
+
+/// Rule: no file that the operator names is waited for without end, and none is read without end.
+#[test]
+fn backups_and_moments_are_files_that_are_opened_without_waiting() {
+    let server = Server::start();
+    let moment = server.folder().join("moment");
+    std::fs::write(&moment, "").unwrap();
+    let moment = moment.to_str().unwrap();
+    let strange = strange_files(server.folder());
+    for (file, is) in strange.iter().filter(|(_, is)| *is != "larger than") {
+        is_refused(server.command().args(["restore", file, "--dry-run"]), &format!("it is {is}, not a regular file"));
+        let of_first = if *is == "a folder" { "it is a folder" } else { "is read twice, and is no regular file" };
+        is_refused(server.command().args(["diff", file]), of_first);
+        // What the shell's <(…) names is a pipe, so the second moment may be one.
+        if *is != "a pipe" {
+            is_refused(server.command().args(["diff", moment, file]), &format!("it is {is}"));
+        }
+    }
+    let script = format!("'{}' diff '{moment}' <(sleep 0.2; cat '{moment}')", binary().display());
+    Command::new("bash").args(["-c", &script]).env_clear().env("PATH", "/usr/bin:/bin").run().exits(0);
+}
+
+#[test]
+fn keys_come_out_of_a_pipe_and_a_folder_holds_none() {
+    let server = Server::start();
+    server.set("idem:n", r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":""}"#, 50_000_000);
+    let script = format!(
+        "'{}' -s '{}' purge --schema express --yes --key-file <(sleep 0.2; echo n)",
+        binary().display(),
+        server.socket().display()
+    );
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).env_clear().env("HOME", server.folder()).env("PATH", "/usr/bin:/bin").run().exits(0);
+    let folder = server.folder().to_str().unwrap().to_owned();
+    let words = ["purge", "--schema", "express", "--yes", "--key-file", &folder];
+    server.idemctl(&words).exits(2).says("it is a folder, not a regular file");
+}

@@ -12,6 +12,7 @@ use super::maker::Maker;
 use super::parse::{self, BEGINNING, Fault, Held, Line};
 use super::saved::MOST_SAVED;
 use crate::domain::change::provenance::Provenance;
+use crate::files;
 
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
@@ -49,7 +50,7 @@ impl BackupReader {
     /// When the file cannot be read, is no backup, or is in a newer format.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
-        let mut survey = Pass::over(File::open(path).map_err(of_file)?);
+        let mut survey = Pass::over(files::open_regular(path).map_err(of_file)?);
         while let Some(held) = survey.next_held().map_err(|stopped| stopped.at(path))? {
             look(&held);
         }
