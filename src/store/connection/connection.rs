@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
@@ -40,6 +41,7 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
 pub struct Connection {
     transport: Transport,
     target: Target,
+    patience: Patience,
     /// Replies that are still to come. Whoever waited for them may have given up: they come before all later ones.
     owed: usize,
 }
@@ -76,7 +78,8 @@ impl Connection {
             Some(trace) => Box::new(Traced::around(socket, trace, target.to_string())),
             None => socket,
         };
-        let mut connection = Self { transport: Transport::new(socket), target: target.clone(), owed: 0 };
+        let mut connection =
+            Self { transport: Transport::new(socket), target: target.clone(), patience: Patience::default(), owed: 0 };
         match connection.log_in().await {
             Ok(()) => Ok(connection),
             Err(error) => Err(diagnose::look_closer(&connection.target, error).await),
@@ -159,22 +162,18 @@ impl Connection {
             return Ok(Vec::new());
         }
         self.transport.out.extend_from_slice(requests);
-        let (limit, stale) = (self.target.timeout, self.owed);
+        let stale = self.owed;
         self.owed += count;
-        let exchange = async {
-            for _ in 0..stale {
-                self.value().await?;
+        self.patience = Patience::default();
+        let mut replies = Vec::new();
+        for number in 0..stale + count {
+            let reply = self.value().await.map_err(|error| self.lost(&error))?;
+            // Nobody waits for the first ones any longer.
+            if number >= stale {
+                replies.push(reply);
             }
-            let mut replies = Vec::with_capacity(count);
-            for _ in 0..count {
-                replies.push(self.value().await?);
-            }
-            Ok(replies)
-        };
-        let exchanged = tokio::time::timeout(limit, exchange).await;
-        exchanged
-            .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
-            .map_err(|error| self.lost(&error))
+        }
+        Ok(replies)
     }
 
     async fn value(&mut self) -> Result<Value, RedisError> {
@@ -190,7 +189,7 @@ impl Connection {
                 self.owed -= 1;
                 return Ok(value);
             }
-            poll_fn(|context| self.transport.poll_receive(context)).await?;
+            self.receive().await?;
         }
     }
 
@@ -204,6 +203,7 @@ impl Connection {
     /// # Errors
     /// Unreachable.
     pub(in crate::store) async fn send(&mut self) -> Result<(), StoreError> {
+        self.patience = Patience::default();
         poll_fn(|context| Poll::Ready(self.transport.poll_send(context)))
             .await
             .map_err(|error| self.lost(&error.into()))
@@ -220,7 +220,7 @@ impl Connection {
                     self.transport.taken = next;
                     return Ok(token);
                 }
-                Ok(None) => self.receive().await?,
+                Ok(None) => self.receive().await.map_err(|error| self.lost(&error.into()))?,
                 Err(resp::Malformed) => return Err(self.lost(&not_the_protocol())),
             }
         }
@@ -264,9 +264,35 @@ impl Connection {
         StoreError::at(&self.target, error)
     }
 
-    async fn receive(&mut self) -> Result<(), StoreError> {
-        let received = in_time(self.target.timeout, poll_fn(|context| self.transport.poll_receive(context))).await;
-        received.map_err(|error| self.lost(&error.into()))
+    /// Waits for more bytes, as long as all replies to what was sent may take.
+    async fn receive(&mut self) -> io::Result<()> {
+        let (left, since) = (self.patience.left(self.target.timeout), Instant::now());
+        let count = in_time(left, poll_fn(|context| self.transport.poll_receive(context))).await?;
+        self.patience.waited += since.elapsed();
+        self.patience.received += count as u64;
+        Ok(())
+    }
+}
+
+/// The fewest bytes a second at which long replies come.
+const SLOWEST: u64 = 64 * 1024;
+
+/// How long was waited for the replies to what was sent, and how much has come.
+///
+/// The replies to one write take `--timeout` as a whole, not each of their pieces: a server that sends a byte now and then
+/// would be waited for without end. Long replies get the time more that their bytes need at [`SLOWEST`]. Only waiting
+/// counts: whoever reads a page may do so slowly.
+#[derive(Debug, Default)]
+struct Patience {
+    waited: Duration,
+    received: u64,
+}
+
+impl Patience {
+    /// How long to wait for the next piece: never longer than the timeout, however much came at once before.
+    fn left(&self, timeout: Duration) -> Duration {
+        let for_bytes = Duration::from_millis(self.received.saturating_mul(1_000) / SLOWEST);
+        timeout.saturating_add(for_bytes).saturating_sub(self.waited).min(timeout)
     }
 }
 
@@ -276,20 +302,84 @@ fn not_the_protocol() -> RedisError {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::UnixStream;
 
     use super::*;
     use crate::store::connection::Address;
 
+    fn connection(here: UnixStream, timeout: Duration) -> Connection {
+        let target = Target { timeout, ..Target::new(Address::Unix("s".into())) };
+        Connection { transport: Transport::new(Box::new(here)), target, patience: Patience::default(), owed: 0 }
+    }
+
+    /// Rule: the replies to one write take the timeout as a whole, however many pieces they come in.
+    #[tokio::test]
+    async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
+        for is_walk in [false, true] {
+            let (here, mut there) = UnixStream::pair().unwrap();
+            let mut connection = connection(here, Duration::from_millis(400));
+            let began = Instant::now();
+            let trickle = tokio::spawn(async move {
+                for byte in b"$100\r\n".iter().chain(&[b'x'; 100]) {
+                    there.write_all(&[*byte]).await?;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                io::Result::Ok(())
+            });
+            let given_up = if is_walk {
+                connection.queue(&[b"GET", b"k"]);
+                connection.send().await.unwrap();
+                connection.token().await.map(drop)
+            } else {
+                connection.exchange(&pack(["GET", "k"])).await.map(drop)
+            };
+            assert!(matches!(given_up, Err(StoreError::TimedOut { .. })), "{given_up:?}");
+            assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+            trickle.abort();
+        }
+    }
+
+    /// Rule: a long reply whose bytes keep coming is read to its end, though it takes longer than the timeout.
+    #[tokio::test]
+    async fn a_long_reply_has_the_time_that_its_bytes_need() {
+        const PIECE: usize = 128 * 1024;
+        for is_walk in [false, true] {
+            let (here, mut there) = UnixStream::pair().unwrap();
+            let mut connection = connection(here, Duration::from_millis(200));
+            let flow = tokio::spawn(async move {
+                there.write_all(format!("${}\r\n", 10 * PIECE).as_bytes()).await.unwrap();
+                for _ in 0..10 {
+                    there.write_all(&vec![b'x'; PIECE]).await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(60)).await;
+                }
+                there.write_all(b"\r\n").await.unwrap();
+            });
+            if is_walk {
+                connection.queue(&[b"GET", b"k"]);
+                connection.send().await.unwrap();
+                assert!(matches!(connection.token().await.unwrap(), Token::Text(text) if text.len() == 10 * PIECE));
+            } else {
+                connection.exchange(&pack(["GET", "k"])).await.unwrap();
+            }
+            flow.await.unwrap();
+        }
+    }
+
+    #[test]
+    fn time_is_given_by_the_bytes_that_came() {
+        let left = |waited, received| Patience { waited, received }.left(Duration::from_secs(1));
+        let seconds = Duration::from_secs;
+        assert_eq!((left(seconds(0), 0), left(seconds(1), 0)), (seconds(1), seconds(0)));
+        assert_eq!((left(seconds(2), 2 * SLOWEST), left(seconds(9), SLOWEST)), (seconds(1), seconds(0)));
+        assert_eq!((left(seconds(0), u64::MAX), left(seconds(9), 9 * SLOWEST)), (seconds(1), seconds(1)));
+    }
+
     /// Rule: a reply belongs to the request that it answers, also where nobody waits for an earlier reply any longer.
     #[tokio::test]
     async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() {
         let (here, mut there) = UnixStream::pair().unwrap();
-        let target = Target { timeout: Duration::from_millis(50), ..Target::new(Address::Unix("s".into())) };
-        let mut connection = Connection { transport: Transport::new(Box::new(here)), target, owed: 0 };
+        let mut connection = connection(here, Duration::from_millis(50));
         there.write_all(b"+the fir").await.unwrap();
         assert!(matches!(connection.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
         connection.target.timeout = Duration::from_secs(60);
