@@ -4,8 +4,11 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::fault::{Hook, hooked};
 use crate::support::memory::peak_of;
 use crate::support::{Run, Runs, Server, binary, idemctl};
 
@@ -250,4 +253,26 @@ fn keys_come_out_of_a_pipe_and_a_folder_holds_none() {
     let folder = server.folder().to_str().unwrap().to_owned();
     let words = ["purge", "--schema", "express", "--yes", "--key-file", &folder];
     server.idemctl(&words).exits(2).says("it is a folder, not a regular file");
+}
+
+/// Rule: one write never asks for the checksums of many large values, for the server serves nobody else until it has them all.
+#[test]
+fn a_purge_looks_at_few_large_values_at_a_time() {
+    let server = Server::start();
+    let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{}"}}"#, "x".repeat(1 << 20));
+    for number in 0..30 {
+        server.set(&format!("idem:b{number}"), &value, 50_000_000);
+    }
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&most);
+    let port = hooked(&server, move |sent| {
+        let scripts = sent.windows(5).filter(|part| part == b"\nEVAL").count();
+        seen.fetch_max(scripts, Ordering::SeqCst);
+        Hook::Pass
+    });
+    let port = port.to_string();
+    let words = ["-p", &port, "purge", "--schema", "express", "--yes"];
+    idemctl(server.folder()).args(words).run().exits(0).says("30 of 30 records purged");
+    let most = most.load(Ordering::SeqCst);
+    assert!((1..=4).contains(&most), "{most} scripts in one write");
 }
