@@ -2,6 +2,7 @@
 //! memory. So does a value of many megabytes.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -253,6 +254,27 @@ fn keys_come_out_of_a_pipe_and_a_folder_holds_none() {
     let folder = server.folder().to_str().unwrap().to_owned();
     let words = ["purge", "--schema", "express", "--yes", "--key-file", &folder];
     server.idemctl(&words).exits(2).says("it is a folder, not a regular file");
+}
+
+/// Rule: a value of a few kilobytes takes little memory, whatever it expands to.
+#[test]
+fn a_small_value_that_expands_to_millions_of_items_is_unreadable_and_takes_little_memory() {
+    let server = Server::start();
+    let items = (16 << 20) - 30;
+    let document = [&b"\x93\xcc\xc8\x80\xdd"[..], &u32::to_be_bytes(items), &vec![0xa0; items as usize]].concat();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    zlib.write_all(&document).unwrap();
+    let value = [&zlib.finish().unwrap()[..], b":1"].concat();
+    assert!(value.len() < 20_000, "{}", value.len());
+    server.send::<()>(&[b"SET", b"idempo:response:k", &value]);
+    for words in [&["inspect", "k", "--schema", "idempo"][..], &["list", "--full"], &["detect"]] {
+        let (run, peak) = peak_of(server.command().args(words));
+        assert!(run.code < 2, "{words:?}: {}", run.all());
+        // The bytes that come out, in a buffer that grows, and the tree.
+        assert!(peak < 128 * 1024 * 1024, "{words:?}: {peak} bytes of memory; {}", run.all());
+    }
+    let run = server.idemctl(&["inspect", "k", "--schema", "idempo"]);
+    assert!(run.all().contains("expands beyond 262144 items"), "{}", run.all());
 }
 
 /// Rule: one write never asks for the checksums of many large values, for the server serves nobody else until it has them all.
