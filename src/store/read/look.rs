@@ -11,7 +11,7 @@ use crate::store::error::StoreError;
 pub const MOST_WHOLE: usize = 4 << 10;
 
 /// The most bytes of a value that are read to tell what it is.
-const MOST_FURTHER: usize = 16 << 20;
+pub const MOST_FURTHER: usize = 16 << 20;
 
 /// The commands that one Redis key takes.
 const PER_KEY: usize = 2;
