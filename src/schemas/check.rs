@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::faults::{self, Problem};
-use super::load::{Deployment, LARGEST, read_whole};
+use super::faults::{self, LARGEST, Problem};
+use super::load::{Deployment, read_whole};
 use crate::domain::schema::{Schema, SchemaError};
 use crate::files;
 

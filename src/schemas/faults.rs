@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use super::load::LARGEST;
 use crate::domain::schema::lua_check::{self, Sent};
 use crate::domain::schema::self_check;
 use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
 use crate::files;
+
+/// Larger than any `schema.toml` or script.
+pub(super) const LARGEST: u64 = 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Problem {

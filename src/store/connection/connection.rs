@@ -8,12 +8,13 @@ use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
 use super::client_options::ClientOption;
 use super::diagnose;
+use super::patience::Patience;
 use super::permit::Writable;
 use super::reply;
 use super::resp::{self, Arriving, Token};
@@ -274,116 +275,9 @@ impl Connection {
     }
 }
 
-/// The fewest bytes a second at which long replies come.
-const SLOWEST: u64 = 64 * 1024;
-
-/// How long was waited for the replies to what was sent, and how much has come.
-///
-/// The replies to one write take `--timeout` as a whole, not each of their pieces: a server that sends a byte now and then
-/// would be waited for without end. Long replies get the time more that their bytes need at [`SLOWEST`]. Only waiting
-/// counts: whoever reads a page may do so slowly.
-#[derive(Debug, Default)]
-struct Patience {
-    waited: Duration,
-    received: u64,
-}
-
-impl Patience {
-    /// How long to wait for the next piece: never longer than the timeout, however much came at once before.
-    fn left(&self, timeout: Duration) -> Duration {
-        let for_bytes = Duration::from_millis(self.received.saturating_mul(1_000) / SLOWEST);
-        timeout.saturating_add(for_bytes).saturating_sub(self.waited).min(timeout)
-    }
-}
-
 fn not_the_protocol() -> RedisError {
     (ErrorKind::Parse, "not in the Redis protocol").into()
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::AsyncWriteExt as _;
-    use tokio::net::UnixStream;
-
-    use super::*;
-    use crate::store::connection::Address;
-
-    fn connection(here: UnixStream, timeout: Duration) -> Connection {
-        let target = Target { timeout, ..Target::new(Address::Unix("s".into())) };
-        Connection { transport: Transport::new(Box::new(here)), target, patience: Patience::default(), owed: 0 }
-    }
-
-    /// Rule: the replies to one write take the timeout as a whole, however many pieces they come in.
-    #[tokio::test]
-    async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
-        for is_walk in [false, true] {
-            let (here, mut there) = UnixStream::pair().unwrap();
-            let mut connection = connection(here, Duration::from_millis(400));
-            let began = Instant::now();
-            let trickle = tokio::spawn(async move {
-                for byte in b"$100\r\n".iter().chain(&[b'x'; 100]) {
-                    there.write_all(&[*byte]).await?;
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                io::Result::Ok(())
-            });
-            let given_up = if is_walk {
-                connection.queue(&[b"GET", b"k"]);
-                connection.send().await.unwrap();
-                connection.token().await.map(drop)
-            } else {
-                connection.exchange(&pack(["GET", "k"])).await.map(drop)
-            };
-            assert!(matches!(given_up, Err(StoreError::TimedOut { .. })), "{given_up:?}");
-            assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-            trickle.abort();
-        }
-    }
-
-    /// Rule: a long reply whose bytes keep coming is read to its end, though it takes longer than the timeout.
-    #[tokio::test]
-    async fn a_long_reply_has_the_time_that_its_bytes_need() {
-        const PIECE: usize = 128 * 1024;
-        for is_walk in [false, true] {
-            let (here, mut there) = UnixStream::pair().unwrap();
-            let mut connection = connection(here, Duration::from_millis(200));
-            let flow = tokio::spawn(async move {
-                there.write_all(format!("${}\r\n", 10 * PIECE).as_bytes()).await.unwrap();
-                for _ in 0..10 {
-                    there.write_all(&vec![b'x'; PIECE]).await.unwrap();
-                    tokio::time::sleep(Duration::from_millis(60)).await;
-                }
-                there.write_all(b"\r\n").await.unwrap();
-            });
-            if is_walk {
-                connection.queue(&[b"GET", b"k"]);
-                connection.send().await.unwrap();
-                assert!(matches!(connection.token().await.unwrap(), Token::Text(text) if text.len() == 10 * PIECE));
-            } else {
-                connection.exchange(&pack(["GET", "k"])).await.unwrap();
-            }
-            flow.await.unwrap();
-        }
-    }
-
-    #[test]
-    fn time_is_given_by_the_bytes_that_came() {
-        let left = |waited, received| Patience { waited, received }.left(Duration::from_secs(1));
-        let seconds = Duration::from_secs;
-        assert_eq!((left(seconds(0), 0), left(seconds(1), 0)), (seconds(1), seconds(0)));
-        assert_eq!((left(seconds(2), 2 * SLOWEST), left(seconds(9), SLOWEST)), (seconds(1), seconds(0)));
-        assert_eq!((left(seconds(0), u64::MAX), left(seconds(9), 9 * SLOWEST)), (seconds(1), seconds(1)));
-    }
-
-    /// Rule: a reply belongs to the request that it answers, also where nobody waits for an earlier reply any longer.
-    #[tokio::test]
-    async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() {
-        let (here, mut there) = UnixStream::pair().unwrap();
-        let mut connection = connection(here, Duration::from_millis(50));
-        there.write_all(b"+the fir").await.unwrap();
-        assert!(matches!(connection.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
-        connection.target.timeout = Duration::from_secs(60);
-        there.write_all(b"st\r\n+the second\r\n").await.unwrap();
-        assert_eq!(connection.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
-    }
-}
+mod tests;
