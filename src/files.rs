@@ -40,6 +40,39 @@ pub fn read_or_receive(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     up_to(Pipe(file), most)
 }
 
+/// Opens a regular file, for those who read it piece by piece, or twice. Nothing waits: opening a pipe would.
+///
+/// # Errors
+/// The file cannot be opened, or is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let (file, metadata) = open(path)?;
+    refuse_unless(metadata.is_file(), &metadata)?;
+    Ok(file)
+}
+
+/// Opens a file as [`open_regular`] does, and a pipe or a device, too. Reading those fails after a minute of silence; a
+/// device may have no end, so the caller bounds how much it takes.
+///
+/// # Errors
+/// The file cannot be opened, or is a folder or a socket.
+pub fn open_or_receive(path: &Path) -> io::Result<Opened> {
+    let (file, metadata) = open(path)?;
+    let kind = metadata.file_type();
+    if metadata.is_file() {
+        return Ok(Opened::File(file));
+    }
+    refuse_unless(kind.is_fifo() || kind.is_char_device(), &metadata)?;
+    let pipe = Pipe(file);
+    Ok(if kind.is_fifo() { Opened::Pipe(pipe) } else { Opened::Device(pipe) })
+}
+
+/// What [`open_or_receive`] opened.
+pub enum Opened {
+    File(File),
+    Pipe(Pipe),
+    Device(Pipe),
+}
+
 /// Reads a text file as [`read`] does.
 ///
 /// # Errors
@@ -144,14 +177,15 @@ fn larger_than(most: u64) -> String {
     format!("is larger than {most}")
 }
 
-/// A pipe opened without waiting.
-struct Pipe(File);
+/// A pipe or a device, opened without waiting: reading waits, for a minute at most.
+pub struct Pipe(File);
 
 impl Read for Pipe {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let patience = Timespec::try_from(PATIENCE).unwrap_or_default();
         if poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&patience))? == 0 {
-            let why = format!("it is a pipe, and nobody wrote to it for {} s", PATIENCE.as_secs());
+            let kind = self.0.metadata().map_or("a pipe", |metadata| kind(metadata.file_type()));
+            let why = format!("it is {kind}, and nobody wrote to it for {} s", PATIENCE.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         self.0.read(into)
@@ -200,6 +234,22 @@ mod tests {
             assert_eq!(read(path, 9).unwrap_err().to_string(), format!("it is {is}, not a regular file"));
         }
         assert!(read_or_receive(Path::new("/dev/zero"), 9).is_err());
+    }
+
+    #[test]
+    fn opening_never_waits_and_tells_what_is_there() {
+        let folder = folder();
+        let (pipe, file) = (folder.path().join("pipe"), folder.path().join("f"));
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::fs::write(&file, b"x").unwrap();
+        for (path, is) in [(folder.path(), "a folder"), (&pipe, "a pipe"), (Path::new("/dev/zero"), "a device")] {
+            assert_eq!(open_regular(path).unwrap_err().to_string(), format!("it is {is}, not a regular file"));
+        }
+        assert!(open_regular(&file).is_ok() && open_or_receive(folder.path()).is_err());
+        assert!(matches!(open_or_receive(&file), Ok(Opened::File(_))));
+        assert!(matches!(open_or_receive(&pipe), Ok(Opened::Pipe(_))));
+        let Ok(Opened::Device(zero)) = open_or_receive(Path::new("/dev/zero")) else { panic!("it is a device") };
+        assert!(up_to(zero, 9).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{parse_duration, parse_ttl};
+use crate::domain::duration::is_duration;
 use crate::domain::schema::State;
 use crate::exit::Stop;
 
@@ -75,7 +76,7 @@ impl WatchArgs {
 
     /// Of `--watch KEY` clap takes the key for the interval: gives the word back that is no time.
     pub(crate) fn take_key(&mut self) -> Option<OsString> {
-        let is_time = |word: &OsString| word.to_str().is_some_and(|text| parse_duration(text).is_ok());
+        let is_time = |word: &OsString| word.to_str().is_some_and(is_duration);
         let word = self.watch.take_if(|word| !is_time(word))?;
         self.watch = Some("1s".into());
         Some(word)

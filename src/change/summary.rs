@@ -30,6 +30,15 @@ pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     }
 }
 
+/// Says how many of the chosen records no change touches, because a value is larger than is ever read.
+pub fn say_too_large(context: &mut Context, count: u64) {
+    if count > 0 {
+        let records = if count == 1 { "1 of them has".to_owned() } else { format!("{count} of them have") };
+        let message = format!("{records} a value larger than 16 MiB, which is not read whole, and will be left alone.");
+        context.ui.status(&message);
+    }
+}
+
 /// Says in which other databases of the server Redis keys are, where none that are sought are in this one.
 pub async fn say_elsewhere(context: &mut Context, reader: &Reader) {
     for (db, keys) in reader.keys_elsewhere().await {

@@ -12,7 +12,7 @@ use self::choice::{Choice, ChoiceArgs};
 use self::limit::LimitArgs;
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkRun, How, Rule as _};
-use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
+use crate::change::{came_to_its_end, say_coverage, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
@@ -127,6 +127,7 @@ fn show(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_,
             context.ui.status("Where a worker still runs, it executes twice.");
         }
     }
+    say_too_large(context, found.too_large);
     say_coverage(context, &found.coverage, catalog);
     Ok(())
 }
@@ -173,13 +174,16 @@ fn account(
     for (count, what) in [
         (account.changed + account.renewed, "left alone, for they changed since they were seen"),
         (account.foreign, "left alone, for they have a form that the schema does not write, as the whole value told"),
+        (account.too_large, "left alone, for a value is larger than 16 MiB and was not read whole"),
         (account.gone, "gone already, for they expired or somebody else removed them"),
     ] {
         if count > 0 {
             context.ui.status(&format!("{count} {what}"));
         }
     }
-    shown.map(|()| if account.partly.is_empty() { Exit::Done } else { Exit::Partial })
+    // What was promised is not all done, and the same command does not do the rest.
+    let is_whole = account.partly.is_empty() && account.too_large == 0;
+    shown.map(|()| if is_whole { Exit::Done } else { Exit::Partial })
 }
 
 /// Names the records of which only one Redis key was removed.

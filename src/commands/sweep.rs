@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
 use crate::change::bulk::{BulkRun, How, Owners, Rule as _};
-use crate::change::{came_to_its_end, say_coverage, say_read_back, write_report};
+use crate::change::{came_to_its_end, say_coverage, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{Exit, Stop};
@@ -154,6 +154,7 @@ fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'
             ActionArg::Expire => "Each gets the lock TTL that is stated; those that have less time left are left alone.",
         });
     }
+    say_too_large(context, found.too_large);
     say_coverage(context, &found.coverage, catalog);
     Ok(())
 }
@@ -194,6 +195,7 @@ fn account(
         (account.changed + account.gone, "changed since the first look"),
         (account.renewed, "were renewed or taken anew since the first look"),
         (account.foreign, "have a form that the schema does not write, as the whole value told"),
+        (account.too_large, "have a value that is larger than 16 MiB and was not read whole"),
         (account.skipped_alive, "have an owner that is alive"),
         (account.left_to_expire, "end by themselves"),
     ] {
@@ -202,11 +204,11 @@ fn account(
         }
     }
     shown?;
-    if account.owner_unknown == 0 {
-        return Ok(Exit::Done);
+    if account.owner_unknown > 0 {
+        say_undecided(context, account);
     }
-    say_undecided(context, account);
-    Ok(Exit::Partial)
+    let is_whole = account.owner_unknown == 0 && account.too_large == 0;
+    Ok(if is_whole { Exit::Done } else { Exit::Partial })
 }
 
 /// Says of how many locks --owner-alive decided nothing, with an example.

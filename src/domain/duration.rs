@@ -21,10 +21,22 @@ pub fn short(millis: u64) -> String {
     parts.join(" ")
 }
 
-/// Parses `90s`, `10m`, `24h`.
+/// The longest duration that idemctl takes: 100 years. Added to any moment it gives a moment that clocks can count.
+const LONGEST: Duration = Duration::from_secs(100 * 31_557_600);
+
+/// Parses `90s`, `10m`, `24h`. Every duration that a person writes is read here, in options, settings and schemas.
+///
+/// # Errors
+/// The text is not a duration, or the duration is longer than 100 years.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
-        .map_err(|error| format!("{error}; write 90s, 10m or 24h (1m is a minute, 1M a month)"))
+    let duration = humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write 90s, 10m or 24h (1m is a minute, 1M a month)"))?;
+    if duration > LONGEST { Err("it is longer than 100y, the longest duration".to_owned()) } else { Ok(duration) }
+}
+
+/// True for a text that says a duration, also one that is too long.
+pub(crate) fn is_duration(text: &str) -> bool {
+    humantime::parse_duration(text).is_ok()
 }
 
 #[cfg(test)]
@@ -43,6 +55,16 @@ mod tests {
         assert_eq!(short(86_400_000), "1d");
         assert_eq!(short(86_399_999), "23h 59m");
         assert_eq!(short(90_061_000), "1d 1h");
+    }
+
+    #[test]
+    fn a_duration_is_at_most_a_hundred_years() {
+        assert_eq!(parse_duration("100y"), Ok(LONGEST));
+        for longer in ["100y 1ns", "101y", "292277026596y", "584542046090y"] {
+            assert!(parse_duration(longer).unwrap_err().contains("longer than 100y"), "{longer}");
+        }
+        assert!(std::time::Instant::now().checked_add(LONGEST).is_some());
+        assert!(std::time::SystemTime::now().checked_add(LONGEST).is_some());
     }
 
     proptest! {

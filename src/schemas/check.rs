@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::faults::{self, Problem};
-use super::load::Deployment;
-use super::load::read_whole;
+use super::faults::{self, LARGEST, Problem};
+use super::load::{Deployment, read_whole};
 use crate::domain::schema::{Schema, SchemaError};
+use crate::files;
 
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -26,7 +26,7 @@ impl Report {
     /// Adds what is wrong with a call of a step, at the line of the call.
     pub(crate) fn add(&mut self, step: &str, call: usize, message: String, is_error: bool) {
         let file = self.folder.join("schema.toml");
-        let text = fs::read_to_string(&file).unwrap_or_default();
+        let text = files::read_text(&file, LARGEST).unwrap_or_default();
         let table = format!("[[{step}.call]]");
         let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim() == table);
         let line = lines.nth(call).map_or(1, |(line, _)| line + 1);

@@ -1,11 +1,14 @@
 //! What is wrong with a schema that can be read.
 
-use std::fs;
 use std::path::Path;
 
 use crate::domain::schema::lua_check::{self, Sent};
 use crate::domain::schema::self_check;
 use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
+use crate::files;
+
+/// Larger than any `schema.toml` or script.
+pub(super) const LARGEST: u64 = 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -25,7 +28,7 @@ pub(super) fn of(folder: &Path, schema: &Schema) -> Vec<Problem> {
 /// What does not fit together within `schema.toml`.
 fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
-    let text = fs::read_to_string(&file).unwrap_or_default();
+    let text = files::read_text(&file, LARGEST).unwrap_or_default();
     let line = |about: &str| text.lines().position(|line| line.trim_start().starts_with(about)).map_or(1, |at| at + 1);
     self_check::mismatches(schema)
         .into_iter()
@@ -36,7 +39,7 @@ fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
 /// Forms that other programs' values fit as well.
 fn open_forms(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
-    let text = fs::read_to_string(&file).unwrap_or_default();
+    let text = files::read_text(&file, LARGEST).unwrap_or_default();
     let tables: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
     let is_open = |case: &ValueCase| match case.encoding() {
         Encoding::Text => case.is_opaque() && !case.is_marked_opaque,

@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
-use super::faults;
+use super::faults::{self, LARGEST};
 use super::new_folder::Files;
 use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaError, SchemaSource, Script, TtlOf};
 use crate::files;
-
-/// Larger than any `schema.toml` or script.
-const LARGEST: u64 = 1024 * 1024;
 
 /// How a deployment differs from a schema's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

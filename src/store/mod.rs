@@ -25,7 +25,7 @@ pub(crate) use self::connection::tls::{Tls, TlsOptions};
 pub use self::connection::trace::Trace;
 pub(crate) use self::connection::{Connection, Packed, pack};
 pub(crate) use self::error::{ErrorClass, StoreError};
-pub(crate) use self::read::look::MOST_WHOLE;
+pub(crate) use self::read::look::{MOST_FURTHER, MOST_WHOLE};
 pub(crate) use self::read::page_size::ScanOptions;
 pub use self::read::reader::ReadLimit;
 pub(crate) use self::read::reader::{Reader, Seen};

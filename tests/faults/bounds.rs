@@ -2,10 +2,14 @@
 //! memory. So does a value of many megabytes.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::fault::{Hook, hooked};
 use crate::support::memory::peak_of;
 use crate::support::{Run, Runs, Server, binary, idemctl};
 
@@ -179,4 +183,118 @@ fn a_large_value_that_is_wanted_whole_takes_a_few_times_its_memory() {
     for (words, times) in [(&["--body", "-"][..], 4), (&["--full", "-o", "json"], 7), (&["--full"], 6)] {
         takes_at_most(&server, times, &value, &[&["inspect", "k"], words].concat());
     }
+}
+
+/// Rule: a duration is checked where it is read. No later step adds one to a moment that cannot hold the sum.
+#[test]
+fn a_duration_beyond_a_hundred_years_is_refused_and_nothing_panics() {
+    let server = Server::start();
+    server.set("idem:n", r#"{"status":"IN_PROGRESS"}"#, 50_000_000);
+    for words in [
+        &["sweep", "--orphaned", "--yes", "--grace"][..],
+        &["sweep", "--older-than"],
+        &["list", "--until", "completed", "--within"],
+        &["inspect", "n", "--schema", "express", "--until", "completed", "--within"],
+        &["list", "-w"],
+        &["inspect", "n", "-w"],
+        &["stats", "--watch"],
+        &["list", "--older-than"],
+        &["list", "--newer-than"],
+        &["list", "--ttl-below"],
+        &["list", "--ttl-above"],
+        &["list", "--lock-ttl"],
+        &["list", "--result-ttl"],
+        &["list", "--timeout"],
+        &["list", "--connect-timeout"],
+        &["audit", "--since"],
+        &["backup", "prune", "--older-than"],
+        &["force-unlock", "n", "--yes", "--wait-replicas", "1", "--wait-timeout"],
+    ] {
+        for long in ["292277026596y", "584542046090y", "101y"] {
+            let run = server.idemctl(&[words, &[long]].concat()).exits(2);
+            assert!(!run.stderr.contains("panicked"), "{}", run.all());
+        }
+        let (option, longest) = (words.last().unwrap(), "longer than 100y");
+        server.idemctl(&[words, &["101y"]].concat()).exits(2).says(longest).says(option.trim_start_matches('-'));
+    }
+}
+
+/// Rule: no file that the operator names is waited for without end, and none is read without end.
+#[test]
+fn backups_and_moments_are_files_that_are_opened_without_waiting() {
+    let server = Server::start();
+    let moment = server.folder().join("moment");
+    std::fs::write(&moment, "").unwrap();
+    let moment = moment.to_str().unwrap();
+    let strange = strange_files(server.folder());
+    for (file, is) in strange.iter().filter(|(_, is)| *is != "larger than") {
+        is_refused(server.command().args(["restore", file, "--dry-run"]), &format!("it is {is}, not a regular file"));
+        let of_first = if *is == "a folder" { "it is a folder" } else { "is read twice, and is no regular file" };
+        is_refused(server.command().args(["diff", file]), of_first);
+        // What the shell's <(…) names is a pipe, so the second moment may be one.
+        if *is != "a pipe" {
+            is_refused(server.command().args(["diff", moment, file]), &format!("it is {is}"));
+        }
+    }
+    let script = format!("'{}' diff '{moment}' <(sleep 0.2; cat '{moment}')", binary().display());
+    Command::new("bash").args(["-c", &script]).env_clear().env("PATH", "/usr/bin:/bin").run().exits(0);
+}
+
+#[test]
+fn keys_come_out_of_a_pipe_and_a_folder_holds_none() {
+    let server = Server::start();
+    server.set("idem:n", r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":""}"#, 50_000_000);
+    let script = format!(
+        "'{}' -s '{}' purge --schema express --yes --key-file <(sleep 0.2; echo n)",
+        binary().display(),
+        server.socket().display()
+    );
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).env_clear().env("HOME", server.folder()).env("PATH", "/usr/bin:/bin").run().exits(0);
+    let folder = server.folder().to_str().unwrap().to_owned();
+    let words = ["purge", "--schema", "express", "--yes", "--key-file", &folder];
+    server.idemctl(&words).exits(2).says("it is a folder, not a regular file");
+}
+
+/// Rule: a value of a few kilobytes takes little memory, whatever it expands to.
+#[test]
+fn a_small_value_that_expands_to_millions_of_items_is_unreadable_and_takes_little_memory() {
+    let server = Server::start();
+    let items = (16 << 20) - 30;
+    let document = [&b"\x93\xcc\xc8\x80\xdd"[..], &u32::to_be_bytes(items), &vec![0xa0; items as usize]].concat();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    zlib.write_all(&document).unwrap();
+    let value = [&zlib.finish().unwrap()[..], b":1"].concat();
+    assert!(value.len() < 20_000, "{}", value.len());
+    server.send::<()>(&[b"SET", b"idempo:response:k", &value]);
+    for words in [&["inspect", "k", "--schema", "idempo"][..], &["list", "--full"], &["detect"]] {
+        let (run, peak) = peak_of(server.command().args(words));
+        assert!(run.code < 2, "{words:?}: {}", run.all());
+        // The bytes that come out, in a buffer that grows, and the tree.
+        assert!(peak < 128 * 1024 * 1024, "{words:?}: {peak} bytes of memory; {}", run.all());
+    }
+    let run = server.idemctl(&["inspect", "k", "--schema", "idempo"]);
+    assert!(run.all().contains("expands beyond 262144 items"), "{}", run.all());
+}
+
+/// Rule: one write never asks for the checksums of many large values, for the server serves nobody else until it has them all.
+#[test]
+fn a_purge_looks_at_few_large_values_at_a_time() {
+    let server = Server::start();
+    let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{}"}}"#, "x".repeat(1 << 20));
+    for number in 0..30 {
+        server.set(&format!("idem:b{number}"), &value, 50_000_000);
+    }
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&most);
+    let port = hooked(&server, move |sent| {
+        let scripts = sent.windows(5).filter(|part| part == b"\nEVAL").count();
+        seen.fetch_max(scripts, Ordering::SeqCst);
+        Hook::Pass
+    });
+    let port = port.to_string();
+    let words = ["-p", &port, "purge", "--schema", "express", "--yes"];
+    idemctl(server.folder()).args(words).run().exits(0).says("30 of 30 records purged");
+    let most = most.load(Ordering::SeqCst);
+    assert!((1..=4).contains(&most), "{most} scripts in one write");
 }

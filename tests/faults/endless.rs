@@ -97,3 +97,36 @@ fn takes_no_memory(stage: &Stage, promise: &str) {
         assert!(began.elapsed() < Duration::from_secs(60), "{words:?}: {:?}", began.elapsed());
     }
 }
+
+/// Rule: `--timeout` limits the replies to one write as a whole. A server that sends a byte now and then does not hold a command.
+#[test]
+fn replies_that_come_byte_by_byte_are_given_up() {
+    let stage = Stage::new(&[]);
+    let port = fault::fake(move |stream| {
+        let _ = stream.set_nodelay(true);
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+        while let Some(line) = lines.next() {
+            let said: &[u8] = match line.to_ascii_uppercase().as_str() {
+                "CLIENT" | "SETNAME" | "READONLY" => continue,
+                "TIME" => b"*2\r\n$1\r\n1\r\n$1\r\n0\r\n",
+                "SCAN" => {
+                    b"*2\r\n$1\r\n0\r\n*1\r\n$60\r\nidem:0123456789012345678901234567890123456789012345678901234\r\n"
+                }
+                _ => continue,
+            };
+            for byte in said {
+                std::thread::sleep(Duration::from_millis(100));
+                if stream.write_all(&[*byte]).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    let commands: [&[&str]; 4] = [&["list"], &["check"], &["stats"], &["inspect", "k"]];
+    at_once(commands, |words: &[&str]| {
+        let began = Instant::now();
+        let (run, _) = peak_of(&mut stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
+        assert!([3, 5, 70].contains(&run.code), "{words:?}: {}", run.all());
+        assert!(began.elapsed() < Duration::from_secs(6), "{words:?}: {:?}; {}", began.elapsed(), run.all());
+    });
+}

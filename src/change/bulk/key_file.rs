@@ -12,7 +12,7 @@ use self::repeated::Once;
 use crate::args::KeysArgs;
 use crate::context::Context;
 use crate::exit::Stop;
-use crate::files;
+use crate::files::{self, Opened};
 
 /// The most bytes of a key; no service has longer keys.
 const MOST_KEY: u64 = 1 << 20;
@@ -160,12 +160,10 @@ impl List {
 }
 
 fn open(path: &Path, end: u8, temp_dir: &Path, most: u64) -> io::Result<File> {
-    let file = File::open(path)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+    match files::open_or_receive(path)? {
+        Opened::File(file) => Ok(file),
+        Opened::Pipe(pipe) | Opened::Device(pipe) => keep(BufReader::new(pipe), end, temp_dir, most),
     }
-    if kind.is_file() { Ok(file) } else { keep(BufReader::new(file), end, temp_dir, most) }
 }
 
 fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Result<File> {

@@ -6,7 +6,7 @@ use super::place::{Kept, Place};
 use super::rule::{Chosen, Rule};
 use crate::domain::change::outcome::Account;
 use crate::domain::record::{Candidate, Claim, Comparison, Identity, Observation, Record, SeenKey, locate};
-use crate::store::{Reader, Seen, StoreError};
+use crate::store::{MOST_FURTHER, Reader, Seen, StoreError};
 
 /// Bytes of values that are read whole at a time: memory stays flat.
 const MOST_AT_ONCE: u64 = 16 << 20;
@@ -99,6 +99,10 @@ impl<G> Looked<G> {
     }
 
     fn judge(&mut self, rule: &impl Rule<Group = G>, record: Option<Record>) {
+        if record.as_ref().is_some_and(is_too_large) {
+            self.account.too_large += 1;
+            return;
+        }
         if record.as_ref().is_some_and(|record| record.claim.is_foreign() || record.claim == Claim::SoFar) {
             self.account.foreign += 1;
             return;
@@ -108,6 +112,12 @@ impl<G> Looked<G> {
             None => self.account.changed += 1,
         }
     }
+}
+
+/// True for a record that nobody can tell from another program's: the rest of a value would tell, which is never read.
+pub(super) fn is_too_large(record: &Record) -> bool {
+    let is_large = |key: &SeenKey| key.content.size().is_some_and(|size| size > MOST_FURTHER as u64);
+    record.claim == Claim::SoFar && record.seen.keys.iter().any(is_large)
 }
 
 /// Looks at records that a page did not tell well enough to be known again: values that were cut, and deadlines that PTTL

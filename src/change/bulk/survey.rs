@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::place::Place;
 use super::rule::Rule;
-use super::second_look::sharpen;
+use super::second_look::{is_too_large, sharpen};
 use super::source::{Page, Source};
 use crate::context::Context;
 use crate::domain::record::Record;
@@ -25,6 +25,9 @@ pub struct Survey<G> {
     pub records: u64,
     /// Chosen records that end by themselves.
     pub ending: u64,
+    /// Chosen records that no change touches, because a value is too large to tell what the record is. Where more are
+    /// chosen than are kept, they are not counted before the change.
+    pub too_large: u64,
     /// The chosen records; `None` where there are more than [`CHUNK`].
     pub places: Option<Vec<Place>>,
     /// Says that records were left out which the user may not read.
@@ -39,7 +42,7 @@ impl<G: Ord> Default for Survey<G> {
     fn default() -> Self {
         let (tally, places) = (Tally::default(), Some(Vec::new()));
         let (forbidden, missed, coverage) = (None, None, Coverage::default());
-        Self { tally, looked_at: 0, records: 0, ending: 0, places, forbidden, missed, coverage }
+        Self { tally, looked_at: 0, records: 0, ending: 0, too_large: 0, places, forbidden, missed, coverage }
     }
 }
 
@@ -89,6 +92,7 @@ impl<G: Ord + Clone> Survey<G> {
             return Ok(());
         };
         sharpen(reader, rule, records.iter_mut()).await?;
+        self.too_large += records.iter().filter(|record| is_too_large(record)).count() as u64;
         places.extend(records.into_iter().map(|record| Place::of(record).small()));
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! A moment as a file: what `idemctl list -o jsonl` wrote, a record a line.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,7 @@ use anyhow::Result;
 
 use crate::domain::moments::Sighting;
 use crate::exit::Stop;
-use crate::files;
+use crate::files::{self, Opened};
 
 /// The most bytes of a line: a list may show whole values.
 const MOST_LINE: u64 = 1 << 30;
@@ -22,11 +21,16 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file, or stdin where the name is `-`.
+    /// Opens a file or a pipe, or stdin where the name is `-`.
     pub(super) fn open(path: &Path) -> Result<Self, Stop> {
         let from: Box<dyn Read> = match path.to_str() {
             Some("-") => Box::new(io::stdin()),
-            _ => Box::new(File::open(path).map_err(|error| unreadable(path, &error))?),
+            _ => match files::open_or_receive(path).map_err(|error| unreadable(path, &error))? {
+                Opened::File(file) => Box::new(file),
+                Opened::Pipe(pipe) => Box::new(pipe),
+                // A line may be as long as a value, so that a device without end would fill the memory.
+                Opened::Device(_) => return Err(unreadable(path, &io::Error::other("it is a device"))),
+            },
         };
         Ok(Self { from: BufReader::with_capacity(1 << 16, from), path: path.to_owned(), line: 0, bytes: Vec::new() })
     }
@@ -76,11 +80,10 @@ pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>)
 /// Usage: the file cannot be read, or only once.
 pub(super) fn count(path: &Path) -> Result<usize, Stop> {
     let wrong = |error: io::Error| unreadable(path, &error);
-    let file = File::open(path).map_err(wrong)?;
-    if !file.metadata().map_err(wrong)?.is_file() {
+    let Opened::File(file) = files::open_or_receive(path).map_err(wrong)? else {
         return Err(Stop::usage(format!("{} is read twice, and is no regular file", path.display()))
             .hint("write the first moment into a file; the second may come from stdin, as -"));
-    }
+    };
     let mut from = BufReader::with_capacity(1 << 16, file);
     let mut lines = 0;
     loop {

@@ -35,8 +35,10 @@ pub struct Account {
     pub(crate) renewed: u64,
     /// Gone by themselves, or removed by somebody else, since they were seen.
     pub(crate) gone: u64,
-    /// Left alone: all of the value told that it has no form that the schema writes, or it was too long to tell.
+    /// Left alone: all of the value told that it has no form that the schema writes.
     pub(crate) foreign: u64,
+    /// Left alone: a value is larger than is ever read, and what was read does not tell whether the record is the schema's.
+    pub(crate) too_large: u64,
     /// Left alone: their owner is alive.
     pub(crate) skipped_alive: u64,
     /// Left alone: nobody could say whether their owner is alive.

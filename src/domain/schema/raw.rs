@@ -18,6 +18,7 @@ use super::steps::{First, Meaning};
 use super::ttl::{FOR_EVER, NONE};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
+use crate::domain::duration::parse_duration;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,10 +108,10 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     if text == NONE {
         return Ok(Some(FOR_EVER));
     }
-    match humantime::parse_duration(&text) {
+    match parse_duration(&text) {
         Ok(duration) if duration.is_zero() => Err(D::Error::custom("a TTL is longer than zero")),
         Ok(duration) => Ok(Some(duration)),
-        Err(why) => Err(D::Error::custom(format_args!("`{text}` is no duration ({why}): write 30s, 5m or 24h"))),
+        Err(why) => Err(D::Error::custom(format_args!("`{text}` is no duration: {why}"))),
     }
 }
 

@@ -35,6 +35,7 @@ pub fn sweep(
         "owner_unknown": swept.owner_unknown,
         "left_to_expire": swept.left_to_expire,
         "left_foreign": swept.foreign,
+        "left_too_large": swept.too_large,
         "backup": swept.backup,
     });
     with(report, covered)
@@ -57,6 +58,7 @@ pub fn purge(tally: &Tally<(String, &'static str)>, covered: Map<String, Value>,
         "changed": purged.changed + purged.renewed,
         "gone": purged.gone,
         "left_foreign": purged.foreign,
+        "left_too_large": purged.too_large,
         "backup": purged.backup,
     });
     with(report, covered)

@@ -88,8 +88,8 @@ impl<'s> Run<'s> {
         let patience = match until {
             // A result's TTL: nobody waits for that here. That it goes on is seen once more.
             Some(ms) if ms > millis(self.lock_ttl) => Duration::ZERO,
-            Some(ms) => Duration::from_millis(ms) + self.lock_ttl,
-            None => self.lock_ttl + self.lock_ttl / 4,
+            Some(ms) => Duration::from_millis(ms).saturating_add(self.lock_ttl),
+            None => self.lock_ttl.saturating_add(self.lock_ttl / 4),
         };
         let since = Instant::now();
         loop {

@@ -105,7 +105,7 @@ impl<'s> Run<'s> {
         let lock = self.lock();
         self.meets(std::slice::from_ref(&lock)).await?;
         let StepReply::Integer(left) = self.ask(&pack([b"PTTL", &lock[..]])).await? else { return Ok(()) };
-        let long = millis(self.lock_ttl) + 1..=millis(LONG);
+        let long = millis(self.lock_ttl).saturating_add(1)..=millis(LONG);
         if u64::try_from(left).is_ok_and(|left| long.contains(&left)) {
             let ms = millis(self.lock_ttl).to_string();
             self.ask(&pack([b"PEXPIRE", &lock[..], ms.as_bytes()])).await?;
@@ -201,7 +201,8 @@ impl<'s> Run<'s> {
 
     /// Notes that a lock which `lives` that long was asked for at `since`, and was got. Half of that is left for a slow machine.
     pub(super) fn is_held(&self, since: Instant, lives: Duration) {
-        *self.held_until.borrow_mut() = Some(since + lives / 2);
+        // A lock without a TTL never runs out.
+        *self.held_until.borrow_mut() = since.checked_add(lives / 2);
     }
 
     /// Lets time pass: whoever goes on from here reckons with the end of the lock.

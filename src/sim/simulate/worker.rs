@@ -41,7 +41,10 @@ impl<'s> Worker<'s> {
         let lives = match lock {
             Lock::Short => Some(run.lock_ttl),
             Lock::Long | Lock::Own => None,
-            Lock::Raw(text) => text.parse().ok().filter(|seconds| *seconds > 0.0).map(Duration::from_secs_f64),
+            Lock::Raw(text) => {
+                let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+                seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            }
         };
         let now_ms = run.now_ms;
         Self { calls: Calls::new(run, name, connection), job, now_ms, lives }

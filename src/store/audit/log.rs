@@ -37,7 +37,7 @@ impl Log {
     /// # Errors
     /// When the log is there and cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
-        match File::open(path) {
+        match files::open_regular(path) {
             Ok(file) => {
                 let (lines, bytes) = (BufReader::new(file), Vec::new());
                 Ok(Some(Self { lines, bytes, line: 0, damaged: Damaged::default() }))

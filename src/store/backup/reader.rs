@@ -13,6 +13,7 @@ use super::maker::Maker;
 use super::parse::{self, BEGINNING, Fault, Held, Line};
 use super::saved::MOST_SAVED;
 use crate::domain::change::provenance::Provenance;
+use crate::files;
 
 /// How a line begins that is of the format with a closing line.
 const CLOSING_FORMAT: &[u8] = b"{\"format\":2,";
@@ -54,7 +55,7 @@ impl BackupReader {
     /// When the file cannot be read, is no backup, or is in a newer format.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
-        let mut survey = Pass::over(File::open(path).map_err(of_file)?, Arc::default());
+        let mut survey = Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
         let mut taken_back = HashSet::new();
         // What may yet be taken back: as many entries as are written at a time. Their DUMPs are not needed here.
         let mut pending: VecDeque<(u64, Held)> = VecDeque::new();

@@ -106,6 +106,7 @@ pub(in crate::store) fn key_of(command: &Cmd) -> Option<&[u8]> {
             let count = words.nth(1)?;
             words.next().filter(|_| count != b"0")
         }
+        b"MEMORY" | b"OBJECT" => words.nth(1),
         b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => None,
         _ => words.next(),
     }

@@ -8,11 +8,13 @@ use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
 use std::task::Poll;
+use std::time::Instant;
 
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
 use super::client_options::ClientOption;
 use super::diagnose;
+use super::patience::Patience;
 use super::permit::Writable;
 use super::reply;
 use super::resp::{self, Arriving, Token};
@@ -40,6 +42,7 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
 pub struct Connection {
     transport: Transport,
     target: Target,
+    patience: Patience,
     /// Replies that are still to come. Whoever waited for them may have given up: they come before all later ones.
     owed: usize,
 }
@@ -76,7 +79,8 @@ impl Connection {
             Some(trace) => Box::new(Traced::around(socket, trace, target.to_string())),
             None => socket,
         };
-        let mut connection = Self { transport: Transport::new(socket), target: target.clone(), owed: 0 };
+        let mut connection =
+            Self { transport: Transport::new(socket), target: target.clone(), patience: Patience::default(), owed: 0 };
         match connection.log_in().await {
             Ok(()) => Ok(connection),
             Err(error) => Err(diagnose::look_closer(&connection.target, error).await),
@@ -159,22 +163,18 @@ impl Connection {
             return Ok(Vec::new());
         }
         self.transport.out.extend_from_slice(requests);
-        let (limit, stale) = (self.target.timeout, self.owed);
+        let stale = self.owed;
         self.owed += count;
-        let exchange = async {
-            for _ in 0..stale {
-                self.value().await?;
+        self.patience = Patience::default();
+        let mut replies = Vec::new();
+        for number in 0..stale + count {
+            let reply = self.value().await.map_err(|error| self.lost(&error))?;
+            // Nobody waits for the first ones any longer.
+            if number >= stale {
+                replies.push(reply);
             }
-            let mut replies = Vec::with_capacity(count);
-            for _ in 0..count {
-                replies.push(self.value().await?);
-            }
-            Ok(replies)
-        };
-        let exchanged = tokio::time::timeout(limit, exchange).await;
-        exchanged
-            .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
-            .map_err(|error| self.lost(&error))
+        }
+        Ok(replies)
     }
 
     async fn value(&mut self) -> Result<Value, RedisError> {
@@ -190,7 +190,7 @@ impl Connection {
                 self.owed -= 1;
                 return Ok(value);
             }
-            poll_fn(|context| self.transport.poll_receive(context)).await?;
+            self.receive().await?;
         }
     }
 
@@ -204,6 +204,7 @@ impl Connection {
     /// # Errors
     /// Unreachable.
     pub(in crate::store) async fn send(&mut self) -> Result<(), StoreError> {
+        self.patience = Patience::default();
         poll_fn(|context| Poll::Ready(self.transport.poll_send(context)))
             .await
             .map_err(|error| self.lost(&error.into()))
@@ -220,7 +221,7 @@ impl Connection {
                     self.transport.taken = next;
                     return Ok(token);
                 }
-                Ok(None) => self.receive().await?,
+                Ok(None) => self.receive().await.map_err(|error| self.lost(&error.into()))?,
                 Err(resp::Malformed) => return Err(self.lost(&not_the_protocol())),
             }
         }
@@ -264,9 +265,13 @@ impl Connection {
         StoreError::at(&self.target, error)
     }
 
-    async fn receive(&mut self) -> Result<(), StoreError> {
-        let received = in_time(self.target.timeout, poll_fn(|context| self.transport.poll_receive(context))).await;
-        received.map_err(|error| self.lost(&error.into()))
+    /// Waits for more bytes, as long as all replies to what was sent may take.
+    async fn receive(&mut self) -> io::Result<()> {
+        let (left, since) = (self.patience.left(self.target.timeout), Instant::now());
+        let count = in_time(left, poll_fn(|context| self.transport.poll_receive(context))).await?;
+        self.patience.waited += since.elapsed();
+        self.patience.received += count as u64;
+        Ok(())
     }
 }
 
@@ -275,25 +280,4 @@ fn not_the_protocol() -> RedisError {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tokio::io::AsyncWriteExt as _;
-    use tokio::net::UnixStream;
-
-    use super::*;
-    use crate::store::connection::Address;
-
-    /// Rule: a reply belongs to the request that it answers, also where nobody waits for an earlier reply any longer.
-    #[tokio::test]
-    async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() {
-        let (here, mut there) = UnixStream::pair().unwrap();
-        let target = Target { timeout: Duration::from_millis(50), ..Target::new(Address::Unix("s".into())) };
-        let mut connection = Connection { transport: Transport::new(Box::new(here)), target, owed: 0 };
-        there.write_all(b"+the fir").await.unwrap();
-        assert!(matches!(connection.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
-        connection.target.timeout = Duration::from_secs(60);
-        there.write_all(b"st\r\n+the second\r\n").await.unwrap();
-        assert_eq!(connection.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ pub(crate) mod client_options;
 mod connection;
 pub(crate) mod diagnose;
 mod find_master;
+mod patience;
 pub(crate) mod permit;
 pub(crate) mod reply;
 pub(crate) mod resp;

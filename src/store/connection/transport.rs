@@ -52,16 +52,16 @@ impl Transport {
         Ok(())
     }
 
-    /// Waits for bytes; what was read of the inbox goes. Sends meanwhile: neither side ever waits for the other to take its
+    /// Waits for bytes, and tells how many came; what was read of the inbox goes. Sends meanwhile: neither side ever waits for the other to take its
     /// bytes first.
-    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         // Read even when nothing can be sent: a server that turns a client away says why before it closes.
         let sent = self.poll_send(context);
         self.inbox.drain(..std::mem::take(&mut self.taken));
         self.inbox.reserve(CHUNK);
         match ready!(pin!(self.socket.read_buf(&mut self.inbox)).poll(context))? {
             0 => Poll::Ready(Err(sent.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()))),
-            _ => Poll::Ready(Ok(())),
+            count => Poll::Ready(Ok(count)),
         }
     }
 }

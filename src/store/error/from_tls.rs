@@ -102,7 +102,9 @@ fn bare(presented: &str) -> String {
 }
 
 fn day(seconds: u64) -> String {
-    let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string();
+    // A certificate of another server says the time. Nobody writes one beyond the year 9999.
+    let time =
+        humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799))).to_string();
     time.split('T').next().unwrap_or_default().to_owned()
 }
 

@@ -11,10 +11,16 @@ use crate::store::error::StoreError;
 pub const MOST_WHOLE: usize = 4 << 10;
 
 /// The most bytes of a value that are read to tell what it is.
-const MOST_FURTHER: usize = 16 << 20;
+pub const MOST_FURTHER: usize = 16 << 20;
 
 /// The commands that one Redis key takes.
 const PER_KEY: usize = 2;
+
+/// The most bytes of values whose checksums are asked for in one write, unless a single record is larger.
+const MOST_AT_ONCE: u64 = 4 << 20;
+
+/// What a value counts whose size the server does not tell.
+const UNKNOWN: u64 = 256 << 10;
 
 impl Reader {
     /// Looks at records on their masters: their values whole up to [`MOST_WHOLE`] or `least` bytes, longer ones with their
@@ -34,7 +40,7 @@ impl Reader {
         let wanted: Vec<_> = open.iter().map(|index| records[*index].clone()).collect();
         if !wanted.is_empty() {
             let head = ReadLimit::Bytes(least.max(MOST_WHOLE));
-            let told = self.observe_with(&wanted, head, Depth::Checksums).await?;
+            let told = self.observe_checksums(&wanted, head).await?;
             open.into_iter().zip(told).for_each(|(index, told)| seen[index] = Some(told));
         }
         Ok(seen.into_iter().flatten().collect())
@@ -42,12 +48,57 @@ impl Reader {
 
     /// The same, of values of which [`MOST_WHOLE`] bytes do not tell what they are.
     pub async fn look_further(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
-        self.observe_with(records, ReadLimit::Bytes(MOST_FURTHER), Depth::Checksums).await
+        self.observe_checksums(records, ReadLimit::Bytes(MOST_FURTHER)).await
     }
 
     /// True when an error of a look is that of one master of a cluster, which leaves the others to go on with.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
         error.silent_server().is_some() && self.client().is_cluster()
+    }
+
+    /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and a server serves nobody else
+    /// until it has answered all that came in one write. So one write asks for [`MOST_AT_ONCE`] bytes of values.
+    async fn observe_checksums(&mut self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
+        let sizes = self.sizes(records).await;
+        let mut seen = Vec::with_capacity(records.len());
+        let mut rest = records;
+        for count in shares(&sizes, MOST_AT_ONCE) {
+            let (some, more) = rest.split_at(count);
+            seen.extend(self.observe_with(some, head, Depth::Checksums).await?);
+            rest = more;
+        }
+        Ok(seen)
+    }
+
+    /// How many bytes the values of each record take at the server, as far as it tells.
+    async fn sizes(&self, records: &[Vec<Vec<u8>>]) -> Vec<u64> {
+        // The size of a single record does not matter, for it is read whatever its size.
+        if records.len() < 2 {
+            return vec![UNKNOWN; records.len()];
+        }
+        let keys: Vec<_> = records.iter().flatten().collect();
+        let mut sizes = self.numbers(&["STRLEN"], &keys).await;
+        // STRLEN is for strings alone.
+        let others: Vec<_> = (0..keys.len()).filter(|index| sizes[*index].is_none()).collect();
+        let named: Vec<_> = others.iter().map(|index| keys[*index]).collect();
+        for (index, size) in others.into_iter().zip(self.numbers(&["MEMORY", "USAGE"], &named).await) {
+            sizes[index] = size;
+        }
+        let mut sizes = sizes.into_iter().map(|size| size.unwrap_or(UNKNOWN));
+        records.iter().map(|keys| sizes.by_ref().take(keys.len()).fold(0, u64::saturating_add)).collect()
+    }
+
+    /// What a command says of each key; `None` where the reply is no number.
+    async fn numbers(&self, command: &[&str], keys: &[&Vec<u8>]) -> Vec<Option<u64>> {
+        if keys.is_empty() {
+            return Vec::new();
+        }
+        let mut pipeline = redis::Pipeline::with_capacity(keys.len());
+        for key in keys {
+            pipeline.cmd(command[0]).arg(&command[1..]).arg(key);
+        }
+        let replies = self.client().ask_each(&pipeline).await.into_iter();
+        replies.map(|reply| u64::try_from(reply::integer(&reply.ok()?)?).ok()).collect()
     }
 
     async fn look_plainly(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
@@ -103,5 +154,39 @@ fn is_told(seen: &Seen) -> bool {
     match seen {
         Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(SeenKey::is_sharp),
         Err(error) => error.lost_the_reply(),
+    }
+}
+
+/// Splits so many sizes into shares of at most this many bytes, each of at least one: how many belong to each.
+fn shares(sizes: &[u64], most: u64) -> Vec<usize> {
+    let (mut shares, mut bytes) = (Vec::new(), 0_u64);
+    for size in sizes {
+        bytes = bytes.saturating_add(*size);
+        match shares.last_mut() {
+            Some(count) if bytes <= most => *count += 1,
+            _ => {
+                shares.push(1);
+                bytes = *size;
+            }
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_so_many_bytes_or_one_record() {
+        for (sizes, wanted) in [
+            (&[][..], &[][..]),
+            (&[1, 2, 3, 4], &[2, 1, 1]),
+            (&[9, 1, 1, 9], &[1, 2, 1]),
+            (&[0, 0, 3, 0], &[4]),
+            (&[u64::MAX, u64::MAX, 1], &[1, 1, 1]),
+        ] {
+            assert_eq!(shares(sizes, 3), wanted, "{sizes:?}");
+        }
     }
 }

@@ -258,3 +258,23 @@ fn a_deployment_states_its_extra_fields() {
     server.configure(&config.replace("/traceId", "traceId"));
     server.idemctl(&["list"]).exits(2).says("is not a JSON pointer to a field");
 }
+
+/// Rule: what a dry run promises is done. A value that is never read whole is left alone, and both runs say why.
+#[test]
+fn a_value_beyond_what_is_read_is_left_alone_and_said_to_be() {
+    let server = Server::start();
+    let value = |bytes: usize| {
+        format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{}"}}"#, "x".repeat(bytes))
+    };
+    server.set("idem:big", value(17 << 20), HOUR);
+    server.set("idem:small", value(1 << 20), HOUR);
+    let keys = ["purge", "big", "small", "--schema", "express"];
+    let dry = server.idemctl(&[&keys[..], &["--dry-run"]].concat()).exits(0);
+    dry.says("1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone");
+    let run = server.idemctl(&[&keys[..], &["--yes"]].concat()).exits(3);
+    run.says("1 left alone, for a value is larger than 16 MiB and was not read whole");
+    assert!(!run.stderr.contains("a form that the schema does not write"), "{}", run.all());
+    assert_eq!(server.keys(), ["idem:big"], "{}", run.all());
+    let json = server.idemctl(&["purge", "big", "--schema", "express", "--yes", "-o", "json"]).exits(3).json();
+    assert_eq!((&json["done"], &json["left_too_large"], &json["left_foreign"]), (&0.into(), &1.into(), &0.into()));
+}

@@ -7,6 +7,10 @@ use crate::domain::record::Json;
 /// As deep as JSON parsers commonly go.
 const DEEPEST: usize = 128;
 
+/// The most items of a document, in all its containers together. An item takes 64 bytes and more as a part of a tree, and
+/// 16 million fit into a value of a few kilobytes that is compressed.
+pub(super) const MOST_ITEMS: usize = 1 << 18;
+
 pub(super) enum Stop {
     /// The bytes end here.
     Cut,
@@ -22,6 +26,8 @@ pub(super) fn odd<T>(why: impl Into<String>) -> Read<T> {
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
     depth: usize,
+    /// How many more items are read.
+    room: usize,
     /// True once the bytes ended within something.
     pub(super) cut: bool,
 }
@@ -35,7 +41,7 @@ pub(super) fn document<'a>(
     whole: bool,
     item: impl FnOnce(&mut Reader<'a>) -> Read<Json<'a>>,
 ) -> Result<Json<'a>, String> {
-    let mut reader = Reader { rest: bytes, depth: 0, cut: false };
+    let mut reader = Reader { rest: bytes, depth: 0, room: MOST_ITEMS, cut: false };
     match item(&mut reader) {
         Err(Stop::Odd(why)) => Err(why),
         // Too little to tell anything: whatever is asked for stands in the rest.
@@ -134,6 +140,8 @@ impl<'a> Reader<'a> {
         self.depth += 1;
         let mut left = count.unwrap_or(u64::MAX);
         while left > 0 && !self.cut {
+            let Some(room) = self.room.checked_sub(1) else { return odd(too_many()) };
+            self.room = room;
             match item(self) {
                 Ok(true) => left -= 1,
                 Ok(false) => break,
@@ -144,6 +152,11 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
         Ok(())
     }
+}
+
+/// Why a document of more than [`MOST_ITEMS`] items is not read.
+pub(super) fn too_many() -> String {
+    format!("it expands beyond {MOST_ITEMS} items, which is more than idemctl reads")
 }
 
 /// Text, of which the last character may be cut.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::items::{MOST_ITEMS, too_many};
 use crate::domain::record::{Json, json, json_prefix};
 
 /// How the names begin that Newtonsoft.Json takes for its own.
@@ -25,7 +26,7 @@ const DICTIONARY: &str = "System.Collections.Generic.Dictionary`2[[System.String
 /// # Errors
 /// Why the bytes are no JSON, for people.
 pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
-    json_prefix::parse(bytes, whole).map(untyped)
+    untyped(json_prefix::parse(bytes, whole)?)
 }
 
 /// True when the outermost object or list has a type.
@@ -33,24 +34,27 @@ pub(crate) fn has_type(document: &Value) -> bool {
     document.get(TYPE).is_some_and(Value::is_string)
 }
 
-fn untyped(document: Json<'_>) -> Json<'_> {
-    match document {
+fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
+    Ok(match document {
         Json::Raw(text) if !text.contains(TYPE) => Json::Raw(text),
-        Json::Raw(Cow::Borrowed(text)) => untyped(json::shallow(text)),
-        Json::Raw(Cow::Owned(text)) => untyped(json::shallow(&text)).into_owned(),
-        Json::Array(items) => Json::Array(items.into_iter().map(untyped).collect()),
+        // A comma stands between two items.
+        Json::Raw(text) if memchr::memchr_iter(b',', text.as_bytes()).count() > MOST_ITEMS => return Err(too_many()),
+        Json::Raw(Cow::Borrowed(text)) => untyped(json::shallow(text))?,
+        Json::Raw(Cow::Owned(text)) => untyped(json::shallow(&text))?.into_owned(),
+        Json::Array(items) => Json::Array(items.into_iter().map(untyped).collect::<Result<_, _>>()?),
         Json::Object(mut members) => {
             members.retain(|(name, _)| name != TYPE);
             match members.pop() {
-                Some((name, items)) if name == VALUES && members.is_empty() => untyped(items),
+                Some((name, items)) if name == VALUES && members.is_empty() => untyped(items)?,
                 last => {
                     members.extend(last);
-                    Json::Object(members.into_iter().map(|(name, value)| (name, untyped(value))).collect())
+                    let member = |(name, value)| Ok((name, untyped(value)?));
+                    Json::Object(members.into_iter().map(member).collect::<Result<_, String>>()?)
                 }
             }
         }
         other => other,
-    }
+    })
 }
 
 /// The document as Newtonsoft.Json reads back into lists and dictionaries of texts, numbers and the like.

@@ -95,3 +95,33 @@ proptest! {
         }
     }
 }
+
+/// Rule: a document takes a bounded tree, however few bytes its items take.
+#[test]
+fn a_document_of_too_many_items_is_refused() {
+    let most = super::items::MOST_ITEMS;
+    let of_msgpack =
+        |count: usize| [&b"\xdd"[..], &u32::try_from(count).unwrap().to_be_bytes(), &vec![0xc0; count]].concat();
+    let of_cbor = |count: usize| [&b"\x9f"[..], &vec![0xf6; count], b"\xff"].concat();
+    let of_php = |count: usize| format!("a:{count}:{{{}}}", "i:0;N;".repeat(count)).into_bytes();
+    let of_newtonsoft = |count: usize| {
+        let items = vec!["1"; count].join(",");
+        format!(r#"{{"l":{{"$type":"x","$values":[{items}]}}}}"#).into_bytes()
+    };
+    type Parse = fn(&[u8], bool) -> Result<(), String>;
+    let formats: [(Vec<u8>, Vec<u8>, Parse); 4] = [
+        (of_msgpack(most), of_msgpack(most + 1), |bytes, whole| msgpack(bytes, whole).map(drop)),
+        (of_cbor(most - 1), of_cbor(most + 1), |bytes, whole| cbor(bytes, whole).map(drop)),
+        (of_php(most), of_php(most + 1), |bytes, whole| super::php(bytes, whole).map(drop)),
+        (of_newtonsoft(most), of_newtonsoft(most + 2), |bytes, whole| super::newtonsoft(bytes, whole).map(drop)),
+    ];
+    for (fits, bomb, parse) in formats {
+        assert_eq!(parse(&fits, true), Ok(()));
+        for whole in [true, false] {
+            assert!(parse(&bomb, whole).unwrap_err().contains("expands beyond 262144 items"), "{whole}");
+        }
+    }
+    // Items count wherever they are.
+    let nested = [&b"\xdd\0\x04\0\0"[..], &b"\x91\xc0".repeat(most)].concat();
+    assert!(msgpack(&nested, true).unwrap_err().contains("expands beyond"));
+}

@@ -1,0 +1,79 @@
+//! Replies that come late, in pieces, or to nobody.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+
+use super::*;
+use crate::store::connection::Address;
+
+fn connection(here: UnixStream, timeout: Duration) -> Connection {
+    let target = Target { timeout, ..Target::new(Address::Unix("s".into())) };
+    Connection { transport: Transport::new(Box::new(here)), target, patience: Patience::default(), owed: 0 }
+}
+
+/// Rule: the replies to one write take the timeout as a whole, however many pieces they come in.
+#[tokio::test]
+async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
+    for is_walk in [false, true] {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut connection = connection(here, Duration::from_millis(400));
+        let began = Instant::now();
+        let trickle = tokio::spawn(async move {
+            for byte in b"$100\r\n".iter().chain(&[b'x'; 100]) {
+                there.write_all(&[*byte]).await?;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            io::Result::Ok(())
+        });
+        let given_up = if is_walk {
+            connection.queue(&[b"GET", b"k"]);
+            connection.send().await.unwrap();
+            connection.token().await.map(drop)
+        } else {
+            connection.exchange(&pack(["GET", "k"])).await.map(drop)
+        };
+        assert!(matches!(given_up, Err(StoreError::TimedOut { .. })), "{given_up:?}");
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        trickle.abort();
+    }
+}
+
+/// Rule: a long reply whose bytes keep coming is read to its end, though it takes longer than the timeout.
+#[tokio::test]
+async fn a_long_reply_has_the_time_that_its_bytes_need() {
+    const PIECE: usize = 128 * 1024;
+    for is_walk in [false, true] {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut connection = connection(here, Duration::from_millis(200));
+        let flow = tokio::spawn(async move {
+            there.write_all(format!("${}\r\n", 10 * PIECE).as_bytes()).await.unwrap();
+            for _ in 0..10 {
+                there.write_all(&vec![b'x'; PIECE]).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(60)).await;
+            }
+            there.write_all(b"\r\n").await.unwrap();
+        });
+        if is_walk {
+            connection.queue(&[b"GET", b"k"]);
+            connection.send().await.unwrap();
+            assert!(matches!(connection.token().await.unwrap(), Token::Text(text) if text.len() == 10 * PIECE));
+        } else {
+            connection.exchange(&pack(["GET", "k"])).await.unwrap();
+        }
+        flow.await.unwrap();
+    }
+}
+
+/// Rule: a reply belongs to the request that it answers, also where nobody waits for an earlier reply any longer.
+#[tokio::test]
+async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() {
+    let (here, mut there) = UnixStream::pair().unwrap();
+    let mut connection = connection(here, Duration::from_millis(50));
+    there.write_all(b"+the fir").await.unwrap();
+    assert!(matches!(connection.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
+    connection.target.timeout = Duration::from_secs(60);
+    there.write_all(b"st\r\n+the second\r\n").await.unwrap();
+    assert_eq!(connection.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
+}
