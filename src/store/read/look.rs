@@ -45,9 +45,9 @@ impl Reader {
         self.observe_with(records, ReadLimit::Bytes(MOST_FURTHER), Depth::Checksums).await
     }
 
-    /// True when an error of a look is that of one master of a cluster, which leaves the others to go on with.
+    /// True when an error of a look is that of one record or one master of a cluster, which leaves the others to go on with.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
-        error.silent_server().is_some() && self.client().is_cluster()
+        self.client().is_cluster() && error.is_of_a_part()
     }
 
     async fn look_plainly(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
