@@ -110,8 +110,11 @@ fn show(context: &mut Context, output: Output, all: &[Detected], scale: &Scale) 
 /// Says how much was looked at, and what was left out.
 async fn say(context: &mut Context, reader: &Reader, sampler: &Sampler, scale: &Scale) {
     let (sampled, server) = (scale.sampled, reader.name());
+    let missed = sampler.missed();
     match scale.there {
         Some(there) => context.ui.status(&format!("{sampled} of {there} Redis keys of {server} were looked at.")),
+        // What could not be read may hold more.
+        None if missed.is_some() => context.ui.status(&format!("{sampled} Redis keys of {server} were looked at.")),
         None if sampled == 0 => context.ui.status(&format!("There are no Redis keys at {server}.")),
         None => context.ui.status(&format!("All {sampled} Redis keys of {server} were looked at.")),
     }
@@ -119,5 +122,5 @@ async fn say(context: &mut Context, reader: &Reader, sampler: &Sampler, scale: &
         say_elsewhere(context, reader).await;
     }
     sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
-    sampler.missed().iter().for_each(|missed| context.ui.warning(&missed.to_string()));
+    missed.iter().for_each(|missed| context.ui.warning(&missed.to_string()));
 }

@@ -141,7 +141,8 @@ impl Look<'_> {
             }
         }
         let covered = coverage::fields(&listing.coverage, self.catalog, listing.looked_at);
-        rows.close(context, matches!(ended, Ended::Whole), covered)?;
+        let is_complete = matches!(ended, Ended::Whole) && listing.forbidden.is_none();
+        rows.close(context, is_complete, covered)?;
         say_coverage(context, &listing.coverage, self.catalog);
         if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (&listing.forbidden, &ended) {
             context.ui.warning(forbidden);
@@ -221,7 +222,7 @@ impl Listing {
             progress.set_position(before + walk.looked_at());
             progress.suspend(|| rows.add(context, chosen))?;
             if rows.are_full() {
-                break Ended::Whole;
+                break walk.gap().map_or(Ended::Whole, Ended::Broken);
             }
         };
         progress.finish_and_clear();

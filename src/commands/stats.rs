@@ -259,7 +259,8 @@ impl Census<'_> {
             Figures::Jsonl => rows.iter().map(document::line).collect(),
             Figures::Json => {
                 more.extend(coverage::fields(&self.coverage, self.catalog, self.walk.looked_at()));
-                more.insert("complete".to_owned(), whole.into());
+                let is_complete = whole && self.walk.forbidden().is_none();
+                more.insert("complete".to_owned(), is_complete.into());
                 document::document("rows", &rows, &more)
             }
         };

@@ -25,6 +25,19 @@ pub(crate) fn words<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> Strin
     redis_keys.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
+/// Slots in ascending order, as ranges: `0-5460, 7000`.
+pub(crate) fn ranges(slots: &[u16]) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for slot in slots {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *slot => *last = *slot,
+            _ => ranges.push((*slot, *slot)),
+        }
+    }
+    let range = |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
+    ranges.into_iter().map(range).collect::<Vec<_>>().join(", ")
+}
+
 fn hashed(redis_key: &[u8]) -> &[u8] {
     let position = |bytes: &[u8], wanted: u8| bytes.iter().position(|byte| *byte == wanted);
     let Some(open) = position(redis_key, b'{') else { return redis_key };
@@ -48,6 +61,12 @@ mod tests {
         assert_eq!(of(b"foo{{bar}}zap"), of(b"{{bar}x"));
         assert_eq!(of(b"foo{bar}{zap}"), of(b"bar"));
         assert_eq!(of(b"foo{bar"), CRC.checksum(b"foo{bar") % SLOTS);
+    }
+
+    #[test]
+    fn slots_are_named_by_ranges() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[0, 1, 2, 5, 16_382, 16_383]), "0-2, 5, 16382-16383");
     }
 
     #[test]

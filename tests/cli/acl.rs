@@ -172,3 +172,18 @@ impl redis::FromRedisValue for Counted {
         Ok(Self(redis::from_redis_value(fields[at.unwrap() + 1].clone())?))
     }
 }
+
+/// Rule: a document that leaves out records does not say that it is complete.
+#[test]
+fn a_list_without_forbidden_records_is_not_complete() {
+    let server = server();
+    seed(&server);
+    server.send::<()>(&[&b"ACL"[..], b"SETUSER", b"idemctl-read", b"resetkeys", b"~idem:done*"]);
+    for (words, rows) in [(["list", "-o", "json"], "records"), (["stats", "-o", "json"], "rows")] {
+        let run = run(&server, "idemctl-read", &words).exits(0);
+        let told = run.says("2 records were left out").json();
+        assert_eq!((&told["complete"], told[rows].as_array().unwrap().len()), (&false.into(), 1), "{}", run.all());
+    }
+    server.send::<()>(&[&b"ACL"[..], b"SETUSER", b"idemctl-read", b"~idem*"]);
+    assert_eq!(run(&server, "idemctl-read", &["list", "-o", "json"]).exits(0).json()["complete"], true);
+}

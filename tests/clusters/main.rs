@@ -6,5 +6,6 @@
 mod support;
 
 mod cluster;
+mod gaps;
 mod replicas;
 mod sentinel;

@@ -45,7 +45,7 @@ fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
     ] {
         cluster.idemctl(&[words, &named].concat()).exits(6).says("CLUSTERDOWN").says("hint: ").says("127.0.0.1:");
     }
-    assert_eq!(cluster.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 3);
+    assert_eq!(cluster.idemctl(&["list", "-o", "jsonl"]).exits(3).says("is served by no node").json_lines().len(), 3);
     cluster.idemctl(&["inspect", "k0"]).exits(0);
 }
 

@@ -203,6 +203,28 @@ impl Cluster {
         }
     }
 
+    /// A node that has not joined a cluster: it knows of no slots.
+    pub fn not_joined() -> Self {
+        Self { nodes: vec![node()], masters: 1 }
+    }
+
+    /// Moves Redis keys of a slot that is being moved, and leaves the others where they are.
+    pub fn migrate(&self, redis_keys: &[&str], from: usize, to: usize) {
+        let mut migrate = redis::cmd("MIGRATE");
+        migrate.arg("127.0.0.1").arg(self.port(to)).arg("").arg(0).arg(5_000).arg("KEYS").arg(redis_keys);
+        migrate.exec(&mut self.connect(from)).unwrap();
+    }
+
+    /// Kills a master, and makes all others forget it: then no node serves its slots.
+    pub fn lose(&mut self, index: usize) {
+        let id = self.id(index);
+        self.kill(index);
+        for other in (0..self.masters).filter(|other| *other != index) {
+            redis::cmd("CLUSTER").arg("FORGET").arg(&id).exec(&mut self.connect(other)).unwrap();
+        }
+        until("nobody serves its slots", || !self.ask(0, "INFO").contains("cluster_slots_assigned:16384"));
+    }
+
     /// Opens a slot for moving, and moves nothing yet.
     pub fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
         self.set_slot(slot, to, "IMPORTING", from);

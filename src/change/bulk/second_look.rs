@@ -63,7 +63,7 @@ impl<G> Looked<G> {
             Ok((Comparison::Changed, now)) if now.is_absent() => self.account.gone += 1,
             Ok((Comparison::Changed, _)) => self.account.changed += 1,
             Err(error) if reader.goes_on_after(&error) => {
-                self.silence = StoreError::worse(self.silence.take(), Some(error));
+                self.silence = StoreError::worse(self.silence.take(), Some(error.of_a_part()));
             }
             Err(error) if error.is_permission() => self.account.changed += 1,
             Err(error) => return Err(error.into()),

@@ -78,9 +78,9 @@ impl Writer {
         }
     }
 
-    /// True when an error of [`Writer::apply`] leaves the other masters of a cluster to go on with.
+    /// True when an error of [`Writer::apply`] leaves the other masters, or slots, of a cluster to go on with.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
-        let is_of_one = error.silent_server().is_some() || matches!(error, StoreError::OutcomeUnknown { .. });
+        let is_of_one = error.is_of_a_part() || matches!(error, StoreError::OutcomeUnknown { .. });
         is_of_one && self.client().is_cluster()
     }
 

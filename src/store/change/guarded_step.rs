@@ -18,6 +18,7 @@ use crate::domain::record::{Content, Expiry, Observation, SeenKey};
 use crate::domain::step::StepReply;
 use crate::store::backup::{About, Backup, BackupEntry, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
+use crate::store::cluster::routing::Route;
 use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::observed::observation;
@@ -60,6 +61,14 @@ pub(super) struct Calls {
     pub(super) commands: Vec<Words>,
     /// The Redis keys whose fields are told before and behind them, by their place.
     pub(super) hashes: Vec<usize>,
+}
+
+/// Says ASKING to a node that is only importing the record's slot. That holds for the next command.
+async fn ask_first(connection: &mut Connection, route: &Route) -> Result<(), StoreError> {
+    if route.asking {
+        connection.tell(&pack(["ASKING"])).await?;
+    }
+    Ok(())
 }
 
 impl From<Vec<Words>> for Calls {
@@ -133,27 +142,32 @@ impl Writer {
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
     pub(super) async fn guarded(&self, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
+        let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
+        let mut route = Route { node: self.node_of(&keys).await?, asking: false };
         for _ in 1..MOST_TRIES {
-            match self.guarded_here(seen, calls).await {
-                Err(error) if error.is_redirect() => self.client().learn().await?,
+            match self.guarded_at(&route, seen, calls).await {
+                Err(error) if error.is_redirect() => route = self.client().redirected(&error, keys[0]).await?,
                 other => return other,
             }
         }
-        self.guarded_here(seen, calls).await
+        self.guarded_at(&route, seen, calls).await
     }
 
-    async fn guarded_here(&self, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
+    async fn guarded_at(&self, route: &Route, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
         let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
-        let mut connection = Connection::dial(&self.node_of(&keys).await?).await?;
+        let mut connection = Connection::dial(&route.node).await?;
         // Tried before MULTI: an unknown command there would end the transaction.
         let reads = self.reads_there(&mut connection).await?;
+        ask_first(&mut connection, route).await?;
         connection.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
         let asked = Asked { seen, reads, hashes: &calls.hashes };
-        let before = self.before(&mut connection, &asked).await?;
+        let before = self.before(&mut connection, route, &asked).await?;
         self.client().can_compare([seen, &before])?;
         if !seen.is_still(&before) {
             return Ok(StepOutcome::Changed);
         }
+        // Before MULTI it holds for the whole transaction; inside it would only be queued.
+        ask_first(&mut connection, route).await?;
         connection.tell(&pack(["MULTI"])).await?;
         let (count, asks) = (calls.commands.len(), asked.words());
         // What is refused here ends it: nothing of a transaction is done before EXEC, and without EXEC nothing ever is.
@@ -217,16 +231,23 @@ impl Writer {
 
     /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
     /// round trips lie too far apart.
-    async fn before(&self, connection: &mut Connection, asked: &Asked<'_>) -> Result<Observation, StoreError> {
+    async fn before(
+        &self,
+        connection: &mut Connection,
+        route: &Route,
+        asked: &Asked<'_>,
+    ) -> Result<Observation, StoreError> {
         let keys: Vec<_> = asked.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
         if asked.reads == Reads::Time {
             let count = keys.len().to_string().into_bytes();
             let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
+            ask_first(connection, route).await?;
             let reply = connection.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
             return observation(reply, &keys).ok_or_else(|| self.client().unexpected("EVAL"));
         }
         let mut replies = Vec::new();
         for words in asked.words() {
+            ask_first(connection, route).await?;
             replies.push(connection.exchange(&pack(words)).await?);
         }
         self.observed(asked, replies)

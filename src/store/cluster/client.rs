@@ -149,15 +149,16 @@ impl Client {
             return Ok(digest);
         }
         let mut digest = None;
-        for master in self.masters().await? {
-            let loaded = match self.node(&master).await {
+        let masters = self.masters().await?;
+        for master in &masters {
+            let loaded = match self.node(master).await {
                 Ok(node) => node.ask(redis::cmd("SCRIPT").arg("LOAD").arg(script)).await,
                 Err(error) => Err(error),
             };
             match loaded {
                 Ok(value) => digest = reply::word(value),
-                // A master that cannot be reached keeps nobody from the others; one that comes back says NOSCRIPT.
-                Err(error) if error.is_permission() || error.lost_the_reply() => {}
+                // A master that cannot be reached, or refuses for now, keeps nobody from the others. It says NOSCRIPT later.
+                Err(error) if error.is_permission() || error.lost_the_reply() || masters.len() > 1 => {}
                 Err(error) => return Err(error),
             }
         }

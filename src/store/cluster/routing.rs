@@ -24,7 +24,39 @@ const MOST_REDIRECTS: usize = 5;
 /// How long a slot is given that is being moved.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Where a command goes that a node did not execute.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct Route {
+    pub(in crate::store) node: Target,
+    /// True when the node is only importing the slot: it serves whoever says ASKING right before.
+    pub(in crate::store) asking: bool,
+}
+
 impl Client {
+    /// The way on after MOVED, ASK or TRYAGAIN for a Redis key; after TRYAGAIN a little later.
+    ///
+    /// # Errors
+    /// The slot map may not be asked for, or no node serves the slot.
+    pub(in crate::store) async fn redirected(&self, error: &StoreError, redis_key: &[u8]) -> Result<Route, StoreError> {
+        self.learn_after_redirect().await?;
+        match error {
+            StoreError::Refused { code, why, .. } => self.route(code, why, redis_key).await,
+            other => Err(other.clone()),
+        }
+    }
+
+    /// Asks for the slot map after a redirect. If it cannot be had, the redirect names the node all the same.
+    ///
+    /// # Errors
+    /// The server is not known to be a cluster's.
+    async fn learn_after_redirect(&self) -> Result<(), StoreError> {
+        let learned = self.learn().await;
+        if self.is_cluster() {
+            return Ok(());
+        }
+        Err(learned.err().unwrap_or_else(|| self.needs_slots()))
+    }
+
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut replies = self.ask_all(&pipeline([command].into_iter())).await?;
         replies.pop().unwrap_or_else(|| Err(self.unexpected("a command")))
@@ -101,25 +133,28 @@ impl Client {
 
     /// Sends commands on that were answered by MOVED, ASK or TRYAGAIN.
     async fn send_on(&self, commands: &[&Cmd], astray: &[usize], replies: &mut [Reply]) {
-        // Where the map cannot be had, the replies name the nodes all the same.
-        let learned = self.learn().await;
-        if !self.is_cluster() {
-            let why = learned.err().unwrap_or_else(|| self.needs_slots());
+        if let Err(why) = self.learn_after_redirect().await {
             astray.iter().for_each(|index| replies[*index] = Err(why.clone()));
             return;
         }
         let mut silent: Vec<(Target, StoreError)> = Vec::new();
         for index in astray {
             let Err(StoreError::Refused { code, why, .. }) = &replies[*index] else { continue };
-            replies[*index] = match self.way_on(code, why, commands[*index]).await {
+            let redis_key = slot_map::key_of(commands[*index]).unwrap_or_default();
+            replies[*index] = match self.route(code, why, redis_key).await {
                 // Nobody waits twice for the same node.
-                Ok((node, asking)) => match silent.iter().find(|(known, _)| *known == node) {
+                Ok(route) => match silent.iter().find(|(known, _)| *known == route.node) {
                     Some((_, error)) => Err(error.clone()),
                     None => {
-                        let reply = self.ask_node(&node, asking, 1).await.pop();
+                        let mut asking = redis::pipe();
+                        if route.asking {
+                            asking.cmd("ASKING").ignore();
+                        }
+                        asking.add_command(commands[*index].clone());
+                        let reply = self.ask_node(&route.node, asking, 1).await.pop();
                         let reply = reply.unwrap_or_else(|| Err(self.unexpected("a command")));
                         let lost = reply.as_ref().err().filter(|error| error.lost_the_reply());
-                        silent.extend(lost.map(|error| (node, error.clone())));
+                        silent.extend(lost.map(|error| (route.node, error.clone())));
                         reply
                     }
                 },
@@ -128,29 +163,23 @@ impl Client {
         }
     }
 
-    /// Where a command is to go that was answered so, and what is to be sent there.
-    async fn way_on(&self, code: &str, why: &str, command: &Cmd) -> Result<(Target, Pipeline), StoreError> {
-        let mut asking = redis::pipe();
-        let node = match (code, slot_map::redirect(why, self.target())) {
+    /// Where a command on this Redis key is to go that was answered so.
+    async fn route(&self, code: &str, why: &str, redis_key: &[u8]) -> Result<Route, StoreError> {
+        Ok(match (code, slot_map::redirect(why, self.target())) {
             ("MOVED", Some((slot, node))) => {
                 self.change(|topology| {
                     if let Topology::Cluster(map, _) = topology {
                         Arc::make_mut(map).moved(slot, node.clone());
                     }
                 });
-                node
+                Route { node, asking: false }
             }
-            ("ASK", Some((_, node))) => {
-                asking.cmd("ASKING").ignore();
-                node
-            }
+            ("ASK", Some((_, node))) => Route { node, asking: true },
             _ => {
                 tokio::time::sleep(PAUSE).await;
-                self.master_of(slot_map::key_of(command).unwrap_or_default()).await?
+                Route { node: self.master_of(redis_key).await?, asking: false }
             }
-        };
-        asking.add_command(command.clone());
-        Ok((node, asking))
+        })
     }
 }
 

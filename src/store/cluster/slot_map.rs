@@ -50,6 +50,17 @@ impl SlotMap {
         self.owners[usize::from(slot)].map(|owner| &self.masters[owner])
     }
 
+    /// The slots that no node serves.
+    pub(in crate::store) fn unserved(&self) -> Vec<u16> {
+        (0..hash_slot::SLOTS).filter(|slot| self.master(*slot).is_none()).collect()
+    }
+
+    /// The slots that the master of this name serves.
+    pub(in crate::store) fn slots_of(&self, master: &str) -> Vec<u16> {
+        let Some(index) = self.masters.iter().position(|known| known.to_string() == master) else { return Vec::new() };
+        (0..hash_slot::SLOTS).filter(|slot| self.owners[usize::from(*slot)] == Some(index)).collect()
+    }
+
     /// From here on the slot is this node's.
     pub(in crate::store) fn moved(&mut self, slot: u16, to: Target) {
         let owner = self.index_of(to);
@@ -142,6 +153,15 @@ mod tests {
         assert_eq!(of(101).as_deref(), Some("10.0.0.2:7001/0"));
         assert_eq!((of(201), of(300).is_some()), (None, true));
         assert_eq!(map.master(150).unwrap().password.as_deref(), Some("p"), "the same log-in everywhere");
+    }
+
+    #[test]
+    fn slots_without_a_node_are_told() {
+        let slots = Value::Array(vec![range(0, 100, "", 7000), range(102, 16_383, "10.0.0.2", 7001)]);
+        let map = SlotMap::parse(slots, &asked()).unwrap();
+        assert_eq!(map.unserved(), [101]);
+        assert_eq!(map.slots_of("10.0.0.1:7000/0").len(), 101);
+        assert_eq!(SlotMap::parse(Value::Array(Vec::new()), &asked()).unwrap().unserved().len(), 16_384);
     }
 
     #[test]

@@ -94,6 +94,8 @@ impl Client {
         let map = match reply {
             Ok(slots) => Some(SlotMap::parse(slots, self.target()).ok_or_else(|| self.unexpected("CLUSTER SLOTS"))?),
             Err(error) if error.lost_the_reply() => return Err(error),
+            // A server that is busy just now does not say whether it is a node: alone it would be taken for all there is.
+            Err(error) if error.is_for_now() => return Err(error),
             // A node that does not tell of the others would be taken for all there is.
             Err(error) if error.is_permission() && self.says_it_is_a_node().await => return Err(self.needs_slots()),
             Err(_) => None,

@@ -72,11 +72,9 @@ pub enum StoreError {
     /// A record's Redis keys are in several slots, and what is to be done takes them at one moment.
     #[error("{why}: no step of the service can be guarded on both (at {target})")]
     Apart { target: String, why: String },
-    /// Some nodes of a cluster could not be walked; what the others hold was read.
-    #[error("{missed} of {masters} masters could not be read to the end: {why}")]
+    /// Some nodes, slots or records of a cluster could not be read; the others were.
+    #[error("{why}")]
     Missed {
-        missed: usize,
-        masters: usize,
         /// Which, and why.
         why: String,
     },

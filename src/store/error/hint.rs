@@ -38,7 +38,7 @@ impl StoreError {
             Self::NotReplicated { .. } => "--wait-timeout waits longer; INFO replication tells how the replicas are",
             Self::MasterUnknown { .. } => "once the Sentinels agree, inspect tells whether it is done there",
             Self::FailedOver { .. } => "the same command again changes what has come back, and goes on",
-            Self::Missed { .. } => "the same command again, once they are back, sees the rest",
+            Self::Missed { .. } => "run the same command again once all of the cluster can be read",
             Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",
             Self::File { .. } => "nothing was changed; check the folder's rights and free space",
             Self::UnexpectedReply { .. } => return None,
@@ -49,7 +49,7 @@ impl StoreError {
 /// What to do where the server refuses with this code and these words.
 fn refused(code: &str, why: &str) -> Option<&'static str> {
     Some(match code {
-        "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => "try again in a moment",
+        "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "ASK" | "MOVED" => "try again in a moment",
         "READONLY" => "this server is a replica: connect to its master",
         "OOM" => "the server is out of memory: free some, or raise maxmemory",
         "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",

@@ -6,6 +6,9 @@ use super::error::StoreError;
 /// What a node of a cluster says of a command that belongs to another node, or another moment, and was not executed.
 pub(super) const REDIRECTS: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
 
+/// The codes by which one server refuses every command for now.
+const FOR_NOW: [&str; 3] = ["LOADING", "BUSY", "MASTERDOWN"];
+
 impl StoreError {
     /// The server that could not be reached or did not answer in time, where that is what went wrong.
     pub(in crate::store) fn silent_server(&self) -> Option<&str> {
@@ -92,6 +95,30 @@ impl StoreError {
     /// True when a node of a cluster names another node, or another moment; nothing was done.
     pub(in crate::store) fn is_redirect(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if REDIRECTS.contains(&code.as_str()))
+    }
+
+    /// True when one server refuses every command for now, whatever the record.
+    pub(in crate::store) fn is_for_now(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if FOR_NOW.contains(&code.as_str()))
+    }
+
+    /// True when the error is that of one node or one slot of a cluster: the others may do well.
+    pub(in crate::store) fn is_of_a_part(&self) -> bool {
+        self.silent_server().is_some() || self.is_for_now() || self.is_of_the_slot()
+    }
+
+    /// The error to end with after the other nodes and slots of a cluster were done.
+    pub fn of_a_part(self) -> Self {
+        match self {
+            Self::Refused { .. } => Self::Missed { why: format!("records could not be read again: {self}") },
+            other => other,
+        }
+    }
+
+    /// True when a node of a cluster does not serve the slot of this Redis key: another node does, or will, or none.
+    pub(in crate::store) fn is_of_the_slot(&self) -> bool {
+        self.is_redirect()
+            || matches!(self, Self::Refused { code, why, .. } if code == "CLUSTERDOWN" && why.contains("slot"))
     }
 
     /// True when the server does not know the command.

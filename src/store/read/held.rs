@@ -1,5 +1,6 @@
 //! How much a server holds, whatever of it can be read.
 
+use super::gaps::Gaps;
 use super::reader::Reader;
 use crate::store::cluster::client::connect;
 use crate::store::connection::reply;
@@ -8,9 +9,16 @@ use crate::store::error::StoreError;
 
 impl Reader {
     /// The Redis keys that all masters hold together, by DBSIZE.
+    ///
+    /// # Errors
+    /// As every read; slots of a cluster that no node serves.
     pub async fn keys_held(&self) -> Result<u64, StoreError> {
         let mut held = 0;
-        for master in self.client().masters().await? {
+        let (masters, _, gaps) = Gaps::open(self.client()).await?;
+        if let Some(unserved) = gaps.error() {
+            return Err(unserved);
+        }
+        for master in masters {
             let client = connect(&master).await?;
             let size = client.ask(&redis::cmd("DBSIZE")).await?;
             held += reply::integer(&size)

@@ -51,9 +51,9 @@ impl Reader {
         self.observe_checksums(records, ReadLimit::Bytes(MOST_FURTHER)).await
     }
 
-    /// True when an error of a look is that of one master of a cluster, which leaves the others to go on with.
+    /// True when an error of a look is that of one record or one master of a cluster, which leaves the others to go on with.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
-        error.silent_server().is_some() && self.client().is_cluster()
+        self.client().is_cluster() && error.is_of_a_part()
     }
 
     /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and a server serves nobody else

@@ -1,6 +1,7 @@
 //! Looking: one record, a page of a walk, a whole keyspace. Nothing in this room changes a record.
 
 pub(crate) mod cursor;
+pub(crate) mod gaps;
 pub(crate) mod held;
 pub(crate) mod look;
 pub(crate) mod observed;

@@ -2,20 +2,20 @@
 
 use redis::{Pipeline, Value};
 
-use super::reader::{ReadLimit, Reader, Seen, of_the_record};
+use super::reader::{ReadLimit, Reader, Seen};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 impl Reader {
     /// Reads records with plain commands in one round trip: head and expiry, and the length where the head is not all.
-    /// The two keys of a record are read one after the other.
+    /// The two keys of a record are read one after the other. Each record that cannot be read has its own error, whatever the
+    /// reason.
     ///
     /// # Errors
     /// When the server could not be asked at all.
     pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
-        let seen = self.peek_each(records, head).await.into_iter().map(of_the_record);
-        let mut seen = seen.collect::<Result<Vec<_>, _>>()?;
+        let mut seen = self.peek_each(records, head).await;
         self.measure(seen.iter_mut().flatten()).await?;
         self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(), head).await?;
         Ok(seen)

@@ -32,7 +32,8 @@ impl Reader {
                 Err(error) if !error.lost_the_reply() => {
                     seen.extend(self.observe_with(call, head, Depth::Brief).await?)
                 }
-                Err(error) => return Err(error),
+                // A node that does not answer is not asked again.
+                Err(error) => seen.extend(call.iter().map(|_| Err(error.clone()))),
             }
         }
         Ok(seen)

@@ -161,11 +161,11 @@ pub(in crate::store) async fn number(
     }
 }
 
-/// What an error says of this one Redis key: that the user may not read it, or that it is no string. Any other ends
-/// the walk.
+/// What an error says of this one Redis key: that the user may not read it, that it is no string, or that the node does not
+/// serve its slot. Any other ends the walk.
 pub(super) fn about_the_key(stream: &Connection, text: Range<usize>) -> Result<StoreError, StoreError> {
     match stream.refusal(text) {
-        error if error.is_permission() || error.is_wrong_type() || error.is_redirect() => Ok(error),
+        error if error.is_permission() || error.is_wrong_type() || error.is_of_the_slot() => Ok(error),
         error => Err(error),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use fastrand::Rng;
 use tokio::time::{Instant, sleep_until};
 
+use super::gaps::Gaps;
 use super::reader::{ReadLimit, Reader, Seen};
 use super::sampled_node::SampledNode;
 use crate::domain::record::{Content, Deadline, Expiry, SeenKey};
@@ -34,8 +35,7 @@ pub struct Sampler {
     nodes: VecDeque<SampledNode>,
     /// How many Redis keys there are; `None` where that may not be asked.
     pub(crate) there: Option<u64>,
-    masters: usize,
-    missed: Vec<StoreError>,
+    gaps: Gaps,
     /// Redis keys that the user may not read, and why.
     forbidden: Option<(u64, StoreError)>,
     sampled: u64,
@@ -48,17 +48,16 @@ impl Sampler {
     /// When no node can be reached.
     pub async fn start(reader: Reader, wanted: usize, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
         let client = reader.client().clone();
-        let (mut nodes, mut missed) = (VecDeque::new(), Vec::new());
-        let masters = client.masters().await?;
-        let count = masters.len();
+        let mut nodes = VecDeque::new();
+        let (masters, _, mut gaps) = Gaps::open(&client).await?;
         for master in masters {
             match SampledNode::open(&client, master).await {
                 Ok(node) => nodes.push_back(node),
-                Err(error) => missed.push(error),
+                Err(error) => gaps.miss_node(error),
             }
         }
         if nodes.is_empty()
-            && let Some(error) = missed.pop()
+            && let Some(error) = gaps.pop_node()
         {
             return Err(client.look_closer(error).await);
         }
@@ -66,18 +65,7 @@ impl Sampler {
         let page = page(rate);
         let nodes_there = nodes.len();
         nodes.iter_mut().for_each(|node| node.want(part(node.size, there, wanted, nodes_there), page));
-        Ok(Self {
-            reader,
-            random,
-            rate,
-            due: Instant::now(),
-            nodes,
-            there,
-            masters: count,
-            missed,
-            forbidden: None,
-            sampled: 0,
-        })
+        Ok(Self { reader, random, rate, due: Instant::now(), nodes, there, gaps, forbidden: None, sampled: 0 })
     }
 
     /// The next page of samples, perhaps none; `None` at the end.
@@ -94,13 +82,12 @@ impl Sampler {
                 if let Some(rate) = self.rate {
                     self.due = self.due.max(Instant::now()) + rate.time_for(keys.len());
                 }
-                self.read(&keys).await.map(Some)
+                match self.read(&keys).await {
+                    Ok(seen) => Ok(Some(seen)),
+                    Err(error) => self.miss(error),
+                }
             }
-            Err(error) if self.masters > 1 => {
-                self.missed.push(error);
-                Ok(Some(Vec::new()))
-            }
-            Err(error) => Err(error),
+            Err(error) => self.miss(error),
         }
     }
 
@@ -111,11 +98,21 @@ impl Sampler {
         Some(format!("{count} Redis {keys} left out: {why}"))
     }
 
-    /// That nodes of a cluster were left out, where some were.
+    /// What could not be read of a cluster; `None` if everything was.
     pub fn missed(&self) -> Option<StoreError> {
-        let why: Vec<_> = self.missed.iter().map(ToString::to_string).collect();
-        let (missed, masters) = (self.missed.len(), self.masters);
-        (missed > 0).then(|| StoreError::Missed { missed, masters, why: why.join("; ") })
+        self.gaps.error()
+    }
+
+    /// Leaves out a node of a cluster, or a page of it.
+    ///
+    /// # Errors
+    /// The error, if there is only one node.
+    fn miss(&mut self, why: StoreError) -> Result<Option<Vec<SeenKey>>, StoreError> {
+        if self.gaps.masters() < 2 {
+            return Err(why);
+        }
+        self.gaps.miss_node(why);
+        Ok(Some(Vec::new()))
     }
 
     /// # Errors
@@ -150,10 +147,13 @@ impl Sampler {
         }
         let mut seen = self.reader.peek(&read, HEAD).await?;
         self.read_on(&read, &mut seen).await?;
-        for seen in seen {
+        for (redis_keys, seen) in read.iter().zip(seen) {
             match seen {
                 Ok(seen) => rest.extend(seen.keys.into_iter().filter(|key| key.content != Content::Absent)),
-                Err(why) => self.forbidden.get_or_insert((0, why)).0 += 1,
+                Err(why) if why.is_permission() && !why.wants_slots() => {
+                    self.forbidden.get_or_insert((0, why)).0 += 1;
+                }
+                Err(why) => self.gaps.miss_record(&redis_keys[0], why)?,
             }
         }
         self.sampled += rest.len() as u64;

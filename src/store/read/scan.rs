@@ -1,5 +1,7 @@
 //! The scan engine: the keyspace of every node, page by page, decoded as far as its records are told apart.
 
+use std::collections::HashSet;
+
 use tokio::time::{Instant, sleep_until};
 
 use super::reader::{ReadLimit, Reader, Seen};
@@ -81,17 +83,52 @@ impl Walk {
     pub async fn weigh(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
         let present = |key: &&SeenKey| key.content != Content::Absent;
         let weight = |seen: &Observation| seen.keys.iter().filter(present).map(|key| key.memory).sum();
-        let seen = self.reader.observe(records, ReadLimit::Bytes(0)).await?;
-        Ok(seen.iter().map(|seen| seen.as_ref().ok().and_then(weight)).collect())
+        let seen = self.reader.observe_each(records, ReadLimit::Bytes(0)).await?;
+        let mut weights = Vec::with_capacity(records.len());
+        for (redis_keys, seen) in records.iter().zip(seen) {
+            weights.push(match seen {
+                Ok(seen) => weight(&seen),
+                Err(error) if error.is_permission() => None,
+                Err(error) => {
+                    self.nodes.miss_record(&redis_keys[0], error)?;
+                    None
+                }
+            });
+        }
+        Ok(weights)
     }
 
-    /// Reads more of these records, which the last page held.
+    /// Reads more of these records, which the last page held. A record that cannot be read any more is left out and told.
     pub async fn read_on(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
         let mut seen = Vec::with_capacity(records.len());
         for some in records.chunks(LONGER_READS) {
-            seen.extend(self.reader.observe(some, LONGER).await?);
+            for (redis_keys, one) in some.iter().zip(self.reader.observe_each(some, LONGER).await?) {
+                if let Err(error) = &one {
+                    self.leave_out(&redis_keys[0], error.clone())?;
+                }
+                seen.push(one);
+            }
         }
         Ok(seen)
+    }
+
+    /// Leaves out a record that could not be read. What the user may not read is counted; any other error belongs to the
+    /// record, or to its node of a cluster, and is told at the end.
+    ///
+    /// # Errors
+    /// The error, if it concerns more than that.
+    fn leave_out(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
+        if why.is_permission() && !why.wants_slots() {
+            self.forbidden.get_or_insert_with(|| (0, why)).0 += 1;
+            return Ok(());
+        }
+        self.nodes.miss_record(redis_key, why)
+    }
+
+    /// What could not be read of a cluster so far: nodes, slots that no node serves, and records. At the end of the walk this
+    /// is its error; whoever ends earlier asks.
+    pub fn gap(&self) -> Option<StoreError> {
+        self.nodes.gap()
     }
 
     /// That records were left out which the user may not read, where there are some: they may be somebody else's.
@@ -122,8 +159,10 @@ impl Walk {
                 _ => Ok(None),
             };
         };
-        for why in page.found.iter().filter_map(|(.., seen)| seen.as_ref().err()) {
-            self.forbidden.get_or_insert_with(|| (0, why.clone())).0 += 1;
+        for (candidate, role, seen) in &page.found {
+            if let Err(why) = seen {
+                self.leave_out(&candidate.redis_keys[*role], why.clone())?;
+            }
         }
         self.looked_at += page.looked_at as u64;
         if let Some(rate) = self.reader.scan_options().rate {
@@ -142,8 +181,8 @@ impl Walk {
         Ok(Some(records))
     }
 
-    /// Reads records that no node of a cluster serves alone, each Redis key where it is, and those that hold no strings. Those of which a node does not
-    /// answer are left out, and the node is named at the end.
+    /// Reads records that no node of a cluster serves alone, each Redis key where it is, and those that hold no strings. A record
+    /// that cannot be read is left out, and named at the end; so is a node that does not answer.
     async fn read_elsewhere(
         &mut self,
         places: Vec<(Candidate, usize)>,
@@ -159,12 +198,11 @@ impl Walk {
                 true => self.reader.observe_many(&wanted, head).await,
                 false => self.reader.peek(&wanted, head).await,
             };
-            match read {
-                Ok(seen) => {
-                    let found = places.into_iter().zip(seen).map(|((candidate, role), seen)| (candidate, role, seen));
-                    records.extend(found.filter_map(record));
+            for ((candidate, role), seen) in places.into_iter().zip(read?) {
+                match seen {
+                    Ok(seen) => records.extend(record((candidate, role, Ok(seen)))),
+                    Err(error) => self.leave_out(&candidate.redis_keys[role], error)?,
                 }
-                Err(error) => self.nodes.miss(error)?,
             }
         }
         Ok(records)
@@ -199,13 +237,24 @@ impl Walk {
         }
         let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
         let head = self.head_for(doubtful.iter().map(|index| &records[*index].0));
-        let seen = self.reader.observe(&wanted, head).await?;
+        let seen = self.reader.observe_each(&wanted, head).await?;
+        let mut unread = HashSet::new();
         for (index, seen) in doubtful.into_iter().zip(seen) {
-            if let Ok(seen) = seen {
-                records[index].1 = seen;
+            match seen {
+                Ok(seen) => records[index].1 = seen,
+                // The user may run no script: what plain commands read stays.
+                Err(error) if error.is_permission() && !error.wants_slots() => {}
+                Err(error) => {
+                    self.nodes.miss_record(&records[index].0.redis_keys[0], error)?;
+                    unread.insert(index);
+                }
             }
         }
-        records.retain(|(_, seen)| !seen.is_absent());
+        let mut index = 0;
+        records.retain(|(_, seen)| {
+            index += 1;
+            !seen.is_absent() && !unread.contains(&(index - 1))
+        });
         Ok(())
     }
 }

@@ -1,12 +1,13 @@
 //! The keyspace of all nodes, a page of each in turn: while one node's page is decoded the others work at theirs.
 //!
 //! A cluster may move slots while it is walked. So the slot map is compared before and after, and the nodes that have
-//! got slots meanwhile are walked again for what is in these. A node that cannot be reached is left out, and named at the
-//! end.
+//! got slots meanwhile are walked again for what is in these. A node that cannot be reached, a slot that no node serves, and a
+//! record that cannot be read are left out, and named at the end.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use super::gaps::Gaps;
 use super::page_size::ScanOptions;
 use super::reader::ReadLimit;
 use super::scan_page::{Page, Pages};
@@ -32,8 +33,7 @@ pub(in crate::store) struct Nodes {
     /// In later rounds the slots that are looked for.
     moved: Option<HashSet<u16>>,
     rounds: usize,
-    missed: Vec<StoreError>,
-    masters: usize,
+    gaps: Gaps,
     scan_options: ScanOptions,
 }
 
@@ -48,26 +48,12 @@ impl Nodes {
         head: ReadLimit,
         scan_options: ScanOptions,
     ) -> Result<Self, StoreError> {
-        let masters = client.masters().await?;
-        let (map, open) = (client.slot_map(), VecDeque::new());
-        let (lengths, moved, rounds, missed) = (false, None, 1, Vec::new());
-        let masters_count = masters.len();
-        let mut nodes = Self {
-            client,
-            open,
-            pattern,
-            head,
-            lengths,
-            map,
-            moved,
-            rounds,
-            missed,
-            masters: masters_count,
-            scan_options,
-        };
+        let (masters, map, gaps) = Gaps::open(&client).await?;
+        let (open, lengths, moved, rounds) = (VecDeque::new(), false, None, 1);
+        let mut nodes = Self { client, open, pattern, head, lengths, map, moved, rounds, gaps, scan_options };
         nodes.connect(masters).await;
         if nodes.open.is_empty()
-            && let Some(error) = nodes.missed.pop()
+            && let Some(error) = nodes.gaps.pop_node()
         {
             return Err(error);
         }
@@ -89,7 +75,7 @@ impl Nodes {
     /// The next page; `None` at the end.
     ///
     /// # Errors
-    /// As every read; at the end, when a node of a cluster was left out.
+    /// As every read; at the end, if a part of a cluster was left out.
     pub(in crate::store) async fn next(
         &mut self,
         catalog: &Catalog,
@@ -100,7 +86,7 @@ impl Nodes {
                 if self.next_round().await? {
                     continue;
                 }
-                return self.end();
+                return self.gaps.error().map_or(Ok(None), Err);
             };
             match pages.next(catalog, &wanted).await {
                 Ok(Some(page)) => {
@@ -108,14 +94,14 @@ impl Nodes {
                     return Ok(Some(self.of_moved_slots(page)));
                 }
                 Ok(None) => {}
-                Err(error) if self.masters > 1 => self.missed.push(error),
+                Err(error) if self.gaps.masters() > 1 => self.gaps.miss_node(error),
                 Err(error) => return Err(error),
             }
         }
     }
 
     async fn connect(&mut self, nodes: Vec<Target>) {
-        let masters = self.map.as_ref().map(|_| self.masters);
+        let masters = self.map.as_ref().map(|_| self.gaps.masters());
         for master in nodes {
             // Without a replica that answers, the master does.
             let replica = if self.scan_options.from_replicas { self.client.replica_of(&master).await } else { None };
@@ -131,7 +117,9 @@ impl Nodes {
                     Err(error) => last = Some(error),
                 }
             }
-            self.missed.extend(last);
+            if let Some(error) = last {
+                self.gaps.miss_node(error);
+            }
         }
     }
 
@@ -140,15 +128,13 @@ impl Nodes {
         let Some(before) = self.map.clone() else { return Ok(false) };
         // Where the map cannot be asked for, nobody knows what has moved.
         if let Err(error) = self.client.learn().await {
-            self.missed.push(error);
+            self.gaps.miss_node(error);
             return Ok(false);
         }
         let Some(now) = self.client.slot_map() else { return Ok(false) };
         let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
         // Whoever has taken over from a master that is silent has what it had.
-        let among = |masters: &[Target], server: &str| masters.iter().any(|master| master.to_string() == server);
-        let was_replaced = |server: &str| among(before.masters(), server) && !among(now.masters(), server);
-        self.missed.retain(|error| !error.silent_server().is_some_and(was_replaced));
+        self.gaps.forget_replaced(&before, &now);
         let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
         let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
         if nodes.is_empty() {
@@ -160,9 +146,10 @@ impl Nodes {
                 return Ok(false);
             }
             let (code, why) = ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
-            self.missed.push(StoreError::Refused { target: nodes[0].to_string(), code, why, place: Place::Command });
+            self.gaps.miss_node(StoreError::Refused { target: nodes[0].to_string(), code, why, place: Place::Command });
             return Ok(false);
         }
+        self.gaps.forget_slots(&moved, &now);
         (self.map, self.moved) = (Some(now), Some(moved));
         self.rounds += 1;
         self.connect(nodes).await;
@@ -197,33 +184,19 @@ impl Nodes {
 
     /// True when one of these nodes is left out already.
     pub(in crate::store) fn has_missed(&self, owners: &[String]) -> bool {
-        self.missed
-            .iter()
-            .filter_map(StoreError::silent_server)
-            .any(|silent| owners.iter().any(|owner| owner == silent))
+        self.gaps.has_missed(owners)
     }
 
-    /// Leaves out a node that does not answer.
+    /// What could not be read so far; `None` if everything was.
+    pub(in crate::store) fn gap(&self) -> Option<StoreError> {
+        self.gaps.error()
+    }
+
+    /// Leaves out a record for an error that concerns it alone, or its node if that does not answer.
     ///
     /// # Errors
-    /// The error, when it is another, or there is but this node.
-    pub(in crate::store) fn miss(&mut self, error: StoreError) -> Result<(), StoreError> {
-        if self.masters < 2 || error.silent_server().is_none() {
-            return Err(error);
-        }
-        self.missed.push(error);
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<Option<Page>, StoreError> {
-        let mut missed = std::mem::take(&mut self.missed);
-        // One that was silent in the walk may have been so before, when a record of two nodes was read.
-        let mut named = HashSet::new();
-        missed.retain(|error| error.silent_server().is_none_or(|server| named.insert(server.to_owned())));
-        if missed.is_empty() {
-            return Ok(None);
-        }
-        let why = missed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Err(StoreError::Missed { missed: missed.len(), masters: self.masters, why })
+    /// The error, if there is only one server.
+    pub(in crate::store) fn miss_record(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
+        self.gaps.miss_record(redis_key, why)
     }
 }

@@ -117,7 +117,7 @@ impl Pages {
         let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
         for ((candidate, role), seen) in places.into_iter().zip(seen) {
             match seen {
-                Err(error) if error.is_redirect() => page.elsewhere.push((candidate, role)),
+                Err(error) if error.is_of_the_slot() => page.elsewhere.push((candidate, role)),
                 seen => page.found.push((candidate, role, seen)),
             }
         }

@@ -1,0 +1,198 @@
+//! What a scan of the keyspace could not read: nodes that do not answer, slots without a node, and single records.
+//!
+//! Every scan gets its nodes from [`Gaps::open`]. So no scan can take the nodes that answer for the whole keyspace.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use crate::domain::hash_slot;
+use crate::store::cluster::client::Client;
+use crate::store::cluster::slot_map::SlotMap;
+use crate::store::connection::Target;
+use crate::store::error::StoreError;
+
+/// The most unread records that are remembered by name. Records beyond that are only counted.
+const MOST_NAMED: usize = 10_000;
+
+/// The most unread records that a message names.
+const MOST_TOLD: usize = 5;
+
+pub(in crate::store) struct Gaps {
+    masters: usize,
+    is_cluster: bool,
+    /// The slots that no node served in any slot map so far.
+    unserved: Vec<u16>,
+    /// Why nodes could not be read to the end.
+    nodes: Vec<StoreError>,
+    /// Why records could not be read, by one of their Redis keys.
+    records: BTreeMap<Vec<u8>, StoreError>,
+    /// Unread records beyond [`MOST_NAMED`].
+    more_records: u64,
+}
+
+impl Gaps {
+    /// The nodes that a scan has to read, the slot map that names them (`None` outside a cluster), and the gaps that are
+    /// known before anything is read.
+    ///
+    /// # Errors
+    /// As every read.
+    pub(in crate::store) async fn open(
+        client: &Client,
+    ) -> Result<(Vec<Target>, Option<Arc<SlotMap>>, Self), StoreError> {
+        let masters = client.masters().await?;
+        let map = client.slot_map();
+        let gaps = Self {
+            masters: masters.len(),
+            is_cluster: map.is_some(),
+            unserved: map.as_ref().map(|map| map.unserved()).unwrap_or_default(),
+            nodes: Vec::new(),
+            records: BTreeMap::new(),
+            more_records: 0,
+        };
+        Ok((masters, map, gaps))
+    }
+
+    /// How many nodes the scan has to read.
+    pub(in crate::store) fn masters(&self) -> usize {
+        self.masters
+    }
+
+    /// Leaves out a node, or the rest of it. A node that does not answer is left out once.
+    pub(in crate::store) fn miss_node(&mut self, why: StoreError) {
+        let silent = why.silent_server();
+        if silent.is_none() || !self.nodes.iter().any(|known| known.silent_server() == silent) {
+            self.nodes.push(why);
+        }
+    }
+
+    /// Takes back the error of the node that was left out last.
+    pub(in crate::store) fn pop_node(&mut self) -> Option<StoreError> {
+        self.nodes.pop()
+    }
+
+    /// True when one of these nodes does not answer and is left out.
+    pub(in crate::store) fn has_missed(&self, nodes: &[String]) -> bool {
+        self.nodes.iter().filter_map(StoreError::silent_server).any(|silent| nodes.iter().any(|node| node == silent))
+    }
+
+    /// Leaves out a record for an error that concerns it alone, or its node if that does not answer.
+    ///
+    /// # Errors
+    /// The error, if there is only one server: then it concerns every record.
+    pub(in crate::store) fn miss_record(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
+        if !self.is_cluster {
+            return Err(why);
+        }
+        if why.silent_server().is_some() {
+            self.miss_node(why);
+        } else if self.records.len() < MOST_NAMED || self.records.contains_key(redis_key) {
+            self.records.insert(redis_key.to_vec(), why);
+        } else {
+            self.more_records += 1;
+        }
+        Ok(())
+    }
+
+    /// Closes the gaps of nodes whose slots other nodes serve now: these nodes are read again.
+    pub(in crate::store) fn forget_replaced(&mut self, before: &SlotMap, now: &SlotMap) {
+        let is_master = |map: &SlotMap, server: &str| map.masters().iter().any(|master| master.to_string() == server);
+        let is_replaced = |server: &str| {
+            is_master(before, server)
+                && !is_master(now, server)
+                && before.slots_of(server).iter().all(|slot| now.master(*slot).is_some())
+        };
+        self.nodes.retain(|error| !error.silent_server().is_some_and(is_replaced));
+    }
+
+    /// Closes the gaps of slots that are about to be read again on the nodes of this slot map.
+    pub(in crate::store) fn forget_slots(&mut self, again: &HashSet<u16>, now: &SlotMap) {
+        self.unserved.retain(|slot| now.master(*slot).is_none());
+        self.records.retain(|redis_key, _| !again.contains(&hash_slot::of(redis_key)));
+    }
+
+    /// What could not be read; `None` if everything was.
+    pub(in crate::store) fn error(&self) -> Option<StoreError> {
+        let mut parts = Vec::new();
+        if !self.nodes.is_empty() {
+            let why: Vec<_> = self.nodes.iter().map(ToString::to_string).collect();
+            let (missed, masters) = (self.nodes.len(), self.masters);
+            parts.push(format!("{missed} of {masters} masters could not be read to the end: {}", why.join("; ")));
+        }
+        match self.unserved[..] {
+            [] => {}
+            [slot] => parts.push(format!("slot {slot} is served by no node: records there were not read")),
+            _ => {
+                let slots = hash_slot::ranges(&self.unserved);
+                parts.push(format!("slots {slots} are served by no node: records there were not read"));
+            }
+        }
+        parts.extend(self.unread_records());
+        (!parts.is_empty()).then(|| StoreError::Missed { why: parts.join("; ") })
+    }
+
+    fn unread_records(&self) -> Option<String> {
+        let (first, why) = self.records.first_key_value()?;
+        let count = self.records.len() as u64 + self.more_records;
+        if count == 1 {
+            return Some(format!("1 record could not be read: {}: {why}", first.escape_ascii()));
+        }
+        let names: Vec<_> = self.records.keys().take(MOST_TOLD).map(|key| key.escape_ascii().to_string()).collect();
+        let rest = if count > names.len() as u64 { ", ..." } else { "" };
+        Some(format!("{count} records could not be read: {}{rest}: {why}", names.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::error::Place;
+
+    fn gaps() -> Gaps {
+        let (nodes, records) = (Vec::new(), BTreeMap::new());
+        Gaps { masters: 3, is_cluster: true, unserved: Vec::new(), nodes, records, more_records: 0 }
+    }
+
+    fn try_again() -> StoreError {
+        let (target, code, why) = ("a:1/0".to_owned(), "TRYAGAIN".to_owned(), "later".to_owned());
+        StoreError::Refused { target, code, why, place: Place::Command }
+    }
+
+    fn silent() -> StoreError {
+        StoreError::Unreachable { target: "b:2/0".to_owned(), why: "refused".to_owned() }
+    }
+
+    #[test]
+    fn nothing_missed_is_no_error() {
+        assert!(gaps().error().is_none());
+    }
+
+    #[test]
+    fn slots_nodes_and_records_are_named() {
+        let mut gaps = gaps();
+        gaps.unserved = vec![1, 2, 3, 9];
+        gaps.miss_record(b"idem:\n", try_again()).unwrap();
+        gaps.miss_record(b"idem:2", silent()).unwrap();
+        gaps.miss_node(silent());
+        let told = gaps.error().unwrap().to_string();
+        let parts: Vec<_> = told.split("; ").collect();
+        assert_eq!(parts[0], format!("1 of 3 masters could not be read to the end: {}", silent()));
+        assert_eq!(parts[1], "slots 1-3, 9 are served by no node: records there were not read");
+        assert_eq!(parts[2], format!("1 record could not be read: idem:\\n: {}", try_again()));
+    }
+
+    #[test]
+    fn a_record_that_is_met_twice_counts_once_and_many_are_counted() {
+        let mut gaps = gaps();
+        for key in [&b"a"[..], b"a", b"b", b"c", b"d", b"e", b"f"] {
+            gaps.miss_record(key, try_again()).unwrap();
+        }
+        let told = gaps.error().unwrap().to_string();
+        assert_eq!(told, format!("6 records could not be read: a, b, c, d, e, ...: {}", try_again()));
+    }
+
+    #[test]
+    fn the_error_of_the_only_server_is_no_gap() {
+        let mut gaps = Gaps { is_cluster: false, masters: 1, ..gaps() };
+        assert!(gaps.miss_record(b"a", try_again()).is_err());
+    }
+}

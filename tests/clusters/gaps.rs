@@ -1,0 +1,128 @@
+//! What idemctl does when a part of a cluster cannot be read: the part is named, and the rest is read and changed.
+
+use crate::support::cluster::Cluster;
+use crate::support::{LOCK, until};
+
+const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
+const RESULT: &str = r#"{"statusCode":200,"body":"x"}"#;
+const UNSERVED: &str = "slots 5461-10921 are served by no node: records there were not read";
+
+/// Rule: the nodes that answer are never taken for the whole keyspace.
+#[test]
+fn slots_that_no_node_serves_are_named_by_every_scan() {
+    let mut cluster = Cluster::start(3);
+    cluster.fill((0..30).map(|number| (format!("idempotency:k{number}"), DONE)), 80_000_000);
+    let lost = (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
+    cluster.idemctl(&["check"]).exits(0);
+    cluster.idemctl(&["list", "-o", "jsonl"]).exits(0);
+    cluster.lose(1);
+
+    cluster.idemctl(&["check"]).exits(3).shows("UNKNOWN").shows(UNSERVED);
+    let list = cluster.idemctl(&["list", "-o", "json"]).exits(3);
+    list.says(UNSERVED);
+    assert_eq!(list.json()["complete"], false, "{}", list.all());
+    assert_eq!(list.json()["records"].as_array().unwrap().len(), 30 - lost, "{}", list.all());
+    let limited = cluster.idemctl(&["list", "--limit", "1", "-o", "json"]).exits(3);
+    assert_eq!(limited.says(UNSERVED).json()["complete"], false, "{}", limited.all());
+    let stats = cluster.idemctl(&["stats", "-o", "json"]).exits(3);
+    assert_eq!(stats.says(UNSERVED).json()["complete"], false, "{}", stats.all());
+    let detect = cluster.idemctl(&["detect"]).exits(3);
+    assert!(!detect.says(UNSERVED).stderr.contains("All "), "{}", detect.all());
+    cluster.idemctl(&["sweep", "--orphaned", "--check"]).exits(3).says(UNSERVED);
+    cluster.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3).says(UNSERVED);
+    let purge = ["purge", "--all", "--schema", "go-middleware", "--yes", "--no-backup"];
+    cluster.idemctl(&purge).exits(3).says(UNSERVED).says(format!("{} records purged", 30 - lost));
+}
+
+#[test]
+fn a_node_that_has_not_joined_is_no_empty_keyspace() {
+    let cluster = Cluster::not_joined();
+    let unserved = "slots 0-16383 are served by no node";
+    cluster.idemctl(&["check"]).exits(3).shows("UNKNOWN").shows(unserved);
+    for words in [&["list"][..], &["stats"], &["detect"], &["sweep", "--orphaned", "--dry-run"]] {
+        let run = cluster.idemctl(words).exits(3);
+        assert!(!run.says(unserved).stderr.contains("no Redis keys"), "{}", run.all());
+    }
+}
+
+/// A cluster with `idem:started:{m}1` moved to the node that imports its slot, and its result left behind.
+fn half_moved() -> (Cluster, usize, usize) {
+    let cluster = Cluster::start(3);
+    cluster.fill((0..40).map(|number| (format!("idem:n{number}"), LOCK)), 0);
+    cluster.set("idem:started:{m}1", "9cdf8104-2072-4119-abbc-c7ddc8386930", 80_000_000);
+    cluster.set("idem:result:{m}1", RESULT, 80_000_000);
+    cluster.set("idem:{m}2", LOCK, 0);
+    let from = cluster.owner("idem:{m}2");
+    let to = (from + 1) % 3;
+    cluster.begin_to_move(cluster.slot("idem:{m}2"), from, to);
+    cluster.migrate(&["idem:started:{m}1", "idem:{m}2"], from, to);
+    (cluster, from, to)
+}
+
+/// Rule: a failure belongs to the record in which it happened.
+#[test]
+fn a_record_that_is_half_moved_is_named_and_the_others_are_read_and_changed() {
+    let (cluster, from, to) = half_moved();
+    let list = cluster.idemctl(&["list", "-o", "json"]).exits(3);
+    list.says("1 record could not be read: idem:").says("{m}1: ").says("TRYAGAIN");
+    assert_eq!(list.json()["complete"], false, "{}", list.all());
+    assert_eq!(list.json()["records"].as_array().unwrap().len(), 41, "{}", list.all());
+    let sweep = ["sweep", "--orphaned", "--schema", "express", "--grace", "0s", "--yes", "--no-backup"];
+    cluster.idemctl(&sweep).exits(0).says("41 ");
+    cluster.idemctl(&["check"]).exits(3).shows("UNKNOWN").shows("TRYAGAIN");
+    cluster.fill((0..40).map(|number| (format!("idem:n{number}"), LOCK)), 0);
+    let sweep = ["sweep", "--orphaned", "--grace", "0s", "--yes", "--no-backup"];
+    cluster.idemctl(&sweep).exits(3).says("40 ").says("1 record could not be read: idem:");
+    assert_eq!(cluster.size(), 2, "the record that is half moved stays as it is");
+    // Once the move ends the record is read again.
+    cluster.migrate(&["idem:result:{m}1"], from, to);
+    cluster.idemctl(&["list", "-o", "json"]).exits(0);
+}
+
+/// Rule: a service's own step goes where the record is, also in the middle of a move.
+#[test]
+fn a_step_follows_ask_for_keys_that_have_moved_and_for_absent_ones() {
+    let (cluster, from, to) = half_moved();
+    cluster.idemctl_at(from, &["release", "{m}2", "--schema", "express", "--yes"]).exits(0);
+    let get = |key: &str| -> Option<String> {
+        let mut connection = cluster.connect(to);
+        redis::cmd("ASKING").exec(&mut connection).unwrap();
+        redis::cmd("GET").arg(key).query(&mut connection).unwrap()
+    };
+    assert_eq!(get("idem:{m}2"), None);
+    cluster.idemctl(&["begin", "{m}3", "--schema", "express", "--yes"]).exits(0);
+    assert!(get("idem:{m}3").is_some());
+    let complete = ["complete", "{m}3", "--schema", "express", "--status", "201", "--body", "ok", "--yes"];
+    cluster.idemctl_at(to, &complete).exits(0);
+    assert!(get("idem:{m}3").unwrap().contains("201"));
+}
+
+/// Rule: what one node refuses is no matter of the others.
+#[test]
+fn a_busy_node_keeps_nobody_from_the_others() {
+    let cluster = Cluster::start(3);
+    cluster.fill((0..60).map(|number| (format!("idempotency:k{number}"), DONE)), 80_000_000);
+    let on_second = (0..60).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
+    let mut control = cluster.connect(1);
+    redis::cmd("CONFIG").arg("SET").arg("lua-time-limit").arg(50).exec(&mut control).unwrap();
+    std::thread::scope(|scope| {
+        let mut busy = cluster.connect(1);
+        // It ends by itself if the test fails before SCRIPT KILL.
+        let script = "for i = 1, 3000000000 do end";
+        scope.spawn(move || redis::cmd("EVAL").arg(script).arg(0).exec(&mut busy).unwrap_err());
+        until("the node is busy", || {
+            let size = redis::cmd("DBSIZE").query::<u64>(&mut control);
+            size.is_err_and(|error| error.code() == Some("BUSY"))
+        });
+        let list = cluster.idemctl(&["list", "-o", "json"]);
+        let alone = cluster.idemctl_at(1, &["list", "-o", "json"]);
+        let purge = ["purge", "--all", "--schema", "go-middleware", "--yes", "--no-backup"];
+        let purge = cluster.idemctl(&purge);
+        redis::cmd("SCRIPT").arg("KILL").exec(&mut control).unwrap();
+        assert_eq!(list.exits(3).json()["records"].as_array().unwrap().len(), 60 - on_second);
+        // A busy node does not say that it is one of a cluster.
+        alone.exits(6).says("BUSY");
+        purge.exits(3).says(format!("{} records purged", 60 - on_second)).says("BUSY");
+    });
+    assert_eq!(cluster.size(), on_second);
+}
