@@ -1,7 +1,6 @@
 //! What a restore brings back: the backup, which of its lines are damaged, and whether it was taken from this server.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,23 +11,25 @@ use super::destination;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
+use crate::domain::record::Only;
 use crate::domain::schema::Role;
 use crate::exit::{Exit, Stop};
+use crate::render::name;
 use crate::store::Return;
 use crate::store::backup::{BackupError, BackupReader, Beside, Damage, Held};
 
 /// Which Redis keys of a backup come back.
 pub struct Wanted<'a> {
     pub args: &'a ReturnArgs,
+    pub only: &'a Only,
     /// Redis keys that do not come back by this way.
     pub but: HashSet<Vec<u8>>,
 }
 
 impl Wanted<'_> {
     pub fn holds(&self, held: &Held) -> bool {
-        let is = |key: &OsString| key.as_bytes() == held.key || key.as_bytes() == held.saved.redis_key;
-        let keys = &self.args.keys;
-        (keys.is_empty() || keys.iter().any(is)) && !self.but.contains(&held.saved.redis_key)
+        let redis_key = &held.saved.redis_key;
+        self.only.holds(&held.schema, &held.key, redis_key) && !self.but.contains(redis_key)
     }
 
     /// How a Redis key comes back, and what bars it.
@@ -37,6 +38,35 @@ impl Wanted<'_> {
         let beside = held.beside.as_ref().filter(is_passed);
         Return { saved: &held.saved, barred_by: beside.and_then(Beside::bars) }
     }
+}
+
+/// Finds out which records of a backup each `--only` means.
+///
+/// # Errors
+/// Usage: no backup, or a newer one.
+pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, Stop> {
+    let mut only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
+    if !only.is_all() {
+        let note = |held: &Held| only.note(&held.schema, &held.key, &held.saved.redis_key);
+        BackupReader::open(file, note).map_err(not_a_backup)?;
+    }
+    Ok(only)
+}
+
+/// Names each `--only` that means more than one record. Gives whether there is any.
+///
+/// # Errors
+/// Usage: there are no others.
+pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, Stop> {
+    let mut is_any = false;
+    for (text, names) in only.ambiguous() {
+        is_any = true;
+        context.ui.warning(&name::ambiguous(text, names));
+    }
+    if only.is_all_ambiguous() {
+        return Err(Stop::usage("--only names more than one record; nothing was changed").hint(name::HINT));
+    }
+    Ok(is_any)
 }
 
 /// A backup that was checked from its beginning to its end.
