@@ -69,7 +69,7 @@ fn a_purge_of_listed_names_removes_exactly_the_listed_records() {
 fn a_purge_of_one_listed_name_removes_that_record() {
     let server = Server::start();
     server.fill([(redis_key(b"victim"), GOOD)].into_iter(), HOUR);
-    for key in chosen_by_strangers() {
+    for key in chosen_by_strangers().into_iter().take(10) {
         server.fill([(redis_key(&key), BAD)].into_iter(), HOUR);
         let list = names(&server, &["--status", "500"]);
         server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 records purged");
@@ -137,7 +137,8 @@ fn a_key_that_names_two_records_changes_neither() {
 
 #[test]
 fn a_name_of_the_message_is_the_one_record() {
-    for command in &CHANGES[..5] {
+    // This schema has no release step.
+    for command in &CHANGES[..4] {
         for (name, meant) in [
             ("go-middleware/victim", "idempotency:victim"),
             ("go-middleware/idempotency:victim", "idempotency:idempotency:victim"),
