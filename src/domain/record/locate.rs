@@ -28,9 +28,7 @@ impl Candidate {
     pub(crate) fn head_bytes(&self) -> usize {
         self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
     }
-}
 
-impl Candidate {
     /// True when one of its schemas keeps what is no string there: plain commands do not read such a value in part.
     pub(crate) fn keeps_collections(&self) -> bool {
         self.schemas.iter().any(|schema| schema.keeps_collections())
@@ -68,12 +66,10 @@ pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
 /// Every place where what an operator gave may name a record, the one that it names as a name first.
 pub(crate) fn for_readings(catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
     let mut candidates: Vec<_> = readings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
-    for key in &readings.keys {
-        for candidate in for_key(catalog, key) {
-            let is_known = |known: &Candidate| known.redis_keys == candidate.redis_keys && known.key == candidate.key;
-            if !candidates.iter().any(is_known) {
-                candidates.push(candidate);
-            }
+    for candidate in readings.keys.iter().flat_map(|key| for_key(catalog, key)) {
+        let is_known = |known: &Candidate| known.redis_keys == candidate.redis_keys && known.key == candidate.key;
+        if !candidates.iter().any(is_known) {
+            candidates.push(candidate);
         }
     }
     candidates

@@ -41,7 +41,6 @@ pub struct Schema {
     pub(crate) prefix: Prefix,
     /// The same Redis keys under prefixes that the service has used besides: records are read there, and none is written.
     pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
-    /// True for the schema under one of those other prefixes.
     pub(crate) is_elsewhere: bool,
     /// How the service makes a key of a request's body, where it does.
     pub(crate) key_hash: Option<KeyHash>,
