@@ -8,11 +8,11 @@ use clap::Args;
 /// Keys that are named one by one: as words, in a file, or on stdin.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct KeysArgs {
-    /// Idempotency keys or full Redis keys; `-` reads them from stdin, one a line
+    /// Idempotency keys, full Redis keys, or names (`SCHEMA/KEY`) as `list -o name` prints them; `-` reads them from stdin, one per line
     #[arg(value_name = "KEY")]
     pub(crate) keys: Vec<OsString>,
 
-    /// File with idempotency keys or Redis keys (`-`: stdin), one a line
+    /// File with such keys or names (`-`: stdin), one per line
     #[arg(long, value_name = "FILE", conflicts_with = "keys")]
     pub(crate) key_file: Option<PathBuf>,
 

@@ -7,7 +7,7 @@ use clap::Args;
 /// What comes back from a backup, and where to.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ReturnArgs {
-    /// Only this idempotency key or Redis key; can be given more than once
+    /// Only this idempotency key, Redis key or name (`SCHEMA/KEY`); can be given more than once
     #[arg(long = "only", value_name = "KEY")]
     pub(crate) keys: Vec<OsString>,
 

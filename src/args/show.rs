@@ -43,7 +43,7 @@ pub(crate) enum Format {
     Csv,
     /// The same, separated by tabs.
     Tsv,
-    /// Idempotency keys alone, one a line, for `purge -`.
+    /// The names of the records, `SCHEMA/KEY`, one per line, for `purge -`.
     Name,
     /// One JSON document.
     Json,

@@ -11,7 +11,7 @@ use super::schemas::SchemaArgs;
 /// What a step of a service is done to by hand, and how.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StepArgs {
-    /// Idempotency key or full Redis key
+    /// Idempotency key, full Redis key, or name (`SCHEMA/KEY`) as `list -o name` prints it
     #[arg(value_name = "KEY")]
     pub(crate) key: OsString,
 

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::Journal;
 use crate::args::ChangeArgs;
 use crate::context::{Context, interruptible};
-use crate::domain::record::Record;
+use crate::domain::record::{Given, Name, Record};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::render::{change, escape};
+use crate::render::{change, escape, name};
 use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Action, Change, Outcome};
@@ -52,6 +52,8 @@ enum Is {
     /// There is no record.
     Absent,
     Refused(String),
+    /// The key names more than one record.
+    Ambiguous(Vec<Name>),
     /// What became of the change.
     Tried(Outcome),
 }
@@ -69,13 +71,19 @@ impl NamedLocks {
         context: &mut Context,
         catalog: &Catalog,
         lookup: &Lookup,
-        keys: Vec<Vec<u8>>,
+        keys: Vec<Given>,
         deed: Deed,
         judge: impl Fn(&Record) -> Verdict,
     ) -> Result<Self> {
         let mut reader = context.reader().await?;
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
-        let locks = found.into_iter().map(|found| Lock::of(found, catalog, &judge)).collect();
+        let locks: Vec<_> = found.into_iter().map(|found| Lock::of(found, catalog, &judge)).collect();
+        for lock in &locks {
+            if let Is::Ambiguous(names) = &lock.is {
+                context.ui.warning(&name::ambiguous(&lock.key, names));
+                context.ui.hint(name::HINT);
+            }
+        }
         Ok(Self { deed, locks, server: reader.name(), backup: None })
     }
 
@@ -145,7 +153,11 @@ impl NamedLocks {
     pub fn report(&self) -> Value {
         let lock = |lock: &Lock| {
             let (key, outcome) = (escape::text(&lock.key), lock.outcome(&self.deed));
-            json!({ "key": key, "outcome": outcome, "message": lock.words(&self.deed) })
+            let mut entry = json!({ "key": key, "outcome": outcome, "message": lock.words(&self.deed) });
+            if let Is::Ambiguous(names) = &lock.is {
+                entry["names"] = names.iter().map(|name| name.instead_of(&lock.key)).collect();
+            }
+            entry
         };
         let locks: Vec<_> = self.locks.iter().map(lock).collect();
         let mut report = json!({ "format": 1, "done": self.done(), "locks": locks });
@@ -173,6 +185,10 @@ impl NamedLocks {
                 Err(Stop::new(exit, message).into())
             }
             (left, all) => {
+                let is_ambiguous = left.iter().all(|lock| matches!(lock.is, Is::Ambiguous(_)));
+                if is_ambiguous && left.len() == all {
+                    return Err(Stop::usage(format!("each of the {all} keys names more than one record")).into());
+                }
                 let message = format!("{} of {all} locks were not {}", left.len(), self.deed.done);
                 Err(Stop::new(Exit::Partial, message).into())
             }
@@ -182,14 +198,17 @@ impl NamedLocks {
 
 impl Lock {
     fn of(found: Found, catalog: &Catalog, judge: impl Fn(&Record) -> Verdict) -> Self {
-        let is = match (found.unread, found.records.as_slice()) {
-            (Some(error), []) => Is::Refused(error.to_string()),
-            (None, []) => Is::Absent,
-            (_, [record]) => Is::of_record(record, catalog, judge),
-            (_, records) => {
+        let of_record = |record| Is::of_record(record, catalog.is_named() || found.says_schema_of(record), &judge);
+        let is = match (&found.unread, found.several(), found.records.as_slice()) {
+            (_, Some(names), _) => Is::Ambiguous(names),
+            (Some(error), _, []) => Is::Refused(error.to_string()),
+            (None, _, []) => Is::Absent,
+            (_, _, [record]) => of_record(record),
+            // Several schemas read the one record.
+            (_, _, records) => {
                 let is_held = |record: &&Record| !matches!(judge(record), Verdict::Refused(_));
                 match records.iter().filter(is_held).collect::<Vec<_>>().as_slice() {
-                    [record] => Is::of_record(record, catalog, judge),
+                    [record] => of_record(record),
                     _ => Is::Refused(format!("{} schemas have a record there: name one with --schema", records.len())),
                 }
             }
@@ -202,6 +221,7 @@ impl Lock {
         match &self.is {
             Is::Possible(_, shown) => shown.clone(),
             Is::Needless(why) | Is::Refused(why) => why.clone(),
+            Is::Ambiguous(names) => format!("ambiguous: it names {}", name::choices(&self.key, names)),
             Is::Absent => "no record".to_owned(),
             Is::Tried(outcome) if outcome.is_done() => deed.done.to_owned(),
             Is::Tried(Outcome::Absent) => "its lock is gone; nothing was done".to_owned(),
@@ -216,7 +236,7 @@ impl Lock {
             Is::Possible(..) => deed.possible,
             Is::Needless(_) => "enough",
             Is::Absent => "not-found",
-            Is::Refused(_) => "refused",
+            Is::Refused(_) | Is::Ambiguous(_) => "refused",
             Is::Tried(outcome) if outcome.is_done() => deed.done,
             Is::Tried(Outcome::Unknown) => "unknown",
             Is::Tried(Outcome::Kept) => "enough",
@@ -230,7 +250,7 @@ impl Lock {
 
     fn is_left(&self) -> bool {
         match self.is {
-            Is::Absent | Is::Refused(_) => true,
+            Is::Absent | Is::Refused(_) | Is::Ambiguous(_) => true,
             Is::Tried(outcome) => !outcome.is_done() && outcome != Outcome::Kept,
             Is::Possible(..) | Is::Needless(_) => false,
         }
@@ -238,9 +258,10 @@ impl Lock {
 }
 
 impl Is {
-    fn of_record(record: &Record, catalog: &Catalog, judge: impl Fn(&Record) -> Verdict) -> Self {
+    /// What can be done to a record, of which the operator said the schema or did not.
+    fn of_record(record: &Record, is_schema_named: bool, judge: impl Fn(&Record) -> Verdict) -> Self {
         let name = &record.schema.name;
-        if !record.schema.has_prefix() && !catalog.is_named() {
+        if !record.schema.has_prefix() && !is_schema_named {
             return Self::Refused(format!(
                 "any Redis key may be {name}'s: where this one is, say so with --schema {name}"
             ));

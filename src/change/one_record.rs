@@ -7,10 +7,10 @@ use anyhow::Result;
 use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Record, locate};
+use crate::domain::record::{Given, Name, Record, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::Stop;
-use crate::render::{escape, record};
+use crate::render::{escape, name, record};
 use crate::store::ReadLimit;
 use crate::store::read::records::Lookup;
 
@@ -26,9 +26,9 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     }
     only_schema(&catalog)?;
     catalog.chosen().iter().try_for_each(|schema| plays_steps(schema))?;
-    let places = locate::for_key(&catalog, key);
-    let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let mut reader = context.reader().await?;
+    let places = locate::for_readings(&catalog, &Given::word(key).readings(&catalog, reader.db()));
+    let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let seen = interruptible(async { Ok(reader.observe(&wanted, ReadLimit::Whole).await?) }).await?;
     let mut records = Vec::with_capacity(places.len());
     for (place, seen) in places.iter().zip(seen) {
@@ -37,10 +37,8 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     // Where no record is there, a KEY that looks like a Redis key is taken for one.
     let there: Vec<_> = records.iter().filter(|record| !record.seen.is_absent()).cloned().collect();
     if there.len() > 1 {
-        let keys: Vec<_> = there.iter().map(|record| escape::text(&record.seen.keys[0].redis_key)).collect();
-        return Err(Stop::usage(format!("{} names two records: {}", escape::text(key), keys.join(" and ")))
-            .hint("give the full Redis key of the one that is meant")
-            .into());
+        let names: Vec<_> = there.iter().map(Name::of).collect();
+        return Err(Stop::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
     }
     let chosen = there.into_iter().next().or_else(|| records.into_iter().next());
     Ok(chosen.ok_or_else(|| Stop::usage(format!("{} is no key of this schema", escape::text(key))))?)
@@ -57,18 +55,27 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
     }
     let mut reader = context.reader().await?;
     let lookup = Lookup { head: ReadLimit::Whole, thresholds: Thresholds::default(), both: false };
-    let keys = vec![args.key.as_bytes().to_vec()];
-    let found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?;
+    let keys = vec![Given::word(args.key.as_bytes())];
+    let found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?.pop().unwrap_or_default();
+    if let Some(names) = found.several() {
+        let why = name::ambiguous(&found.key, &names);
+        return Err(Stop::usage(format!("which schema? {why}")).hint(name::HINT).into());
+    }
     // Any Redis key may be a record of a schema without a prefix: the operator names such a schema.
-    let held = found.iter().flat_map(|found| &found.records).filter(|record| record.schema.has_prefix());
-    let mut schemas: Vec<_> = held.map(|record| record.schema.name.clone()).collect();
-    schemas.dedup();
-    match (schemas.as_slice(), found.iter().any(|found| found.unread.is_some())) {
-        ([schema], false) => {
-            let schemas = SchemaArgs { schema: vec![schema.clone()], ..args.schemas.clone() };
-            find(context, &StepArgs { schemas, ..args.clone() }).await
+    let is_meant = |record: &&Record| record.schema.has_prefix() || found.says_schema_of(record);
+    let mut held: Vec<_> = found.records.iter().filter(is_meant).map(Name::of).collect();
+    held.dedup();
+    let name = match held.as_slice() {
+        [name] => Some(name),
+        [] => found.name(),
+        _ => None,
+    };
+    match name.filter(|_| found.unread.is_none()) {
+        Some(name) => {
+            let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };
+            find(context, &StepArgs { key: name.quoted().into(), schemas, ..args.clone() }).await
         }
-        _ => find(context, args).await,
+        None => find(context, args).await,
     }
 }
 

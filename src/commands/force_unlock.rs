@@ -15,12 +15,12 @@ use crate::change::{self, Journal};
 use crate::context::{Context, interruptible};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
-use crate::domain::record::Record;
-use crate::domain::schema::State;
+use crate::domain::record::{Given, Record};
+use crate::domain::schema::{Catalog, State};
 use crate::exit::{Exit, Stop};
-use crate::render::{document, escape, record, record_json, words};
+use crate::render::{document, escape, name, record, record_json, words};
 use crate::store::backup::About;
-use crate::store::read::records::{Found, Lookup};
+use crate::store::read::records::Lookup;
 use crate::store::{Action, Change, Outcome, ReadLimit, Writer};
 
 /// Remove a lock that nobody will release, so that the next request executes
@@ -63,16 +63,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             return several::unlock(context, &args, &catalog, &lookup, keys).await;
         }
     };
-    let mut reader = context.reader().await?;
-    let found = interruptible(lookup.find(&mut reader, &catalog, vec![key.clone()])).await?.pop();
-    let records = match found {
-        // There may be a record, or none.
-        Some(Found { unread: Some(error), records, .. }) if records.is_empty() => return Err(error.into()),
-        Some(found) => found.records,
-        None => Vec::new(),
-    };
-    let record = the_one(&key, records, &reader.name())?;
-    if !record.schema.has_prefix() && !catalog.is_named() {
+    let (record, is_schema_named) = find(context, &catalog, &lookup, &key).await?;
+    let key = key.text;
+    if !record.schema.has_prefix() && !is_schema_named {
         let (key, name) = (escape::text(&key), &record.schema.name);
         return Err(Stop::usage(format!("{key}: only {name} claims it, and any Redis key may be {name}'s"))
             .hint(format!("where it is, say so: --schema {name}"))
@@ -98,6 +91,22 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let writer = context.writer(&args.change.confirmed).await?;
     args.change.confirmed.confirm(context, "Remove this lock?", &writer.name())?;
     unlock(context, &args, &writer, &record, role).await
+}
+
+/// The one record of a key, and whether the operator said of which schema it is.
+async fn find(context: &mut Context, catalog: &Catalog, lookup: &Lookup, key: &Given) -> Result<(Record, bool)> {
+    let mut reader = context.reader().await?;
+    let found = interruptible(lookup.find(&mut reader, catalog, vec![key.clone()])).await?.pop().unwrap_or_default();
+    if let Some(names) = found.several() {
+        return Err(Stop::usage(name::ambiguous(&key.text, &names)).hint(name::HINT).into());
+    }
+    if let Some(error) = found.unread.clone().filter(|_| found.records.is_empty()) {
+        // There may be a record, or none.
+        return Err(error.into());
+    }
+    let record = the_one(&key.text, found.records.clone(), &reader.name())?;
+    let is_schema_named = catalog.is_named() || found.says_schema_of(&record);
+    Ok((record, is_schema_named))
 }
 
 fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record, Stop> {

@@ -18,7 +18,7 @@ use crate::args::{FollowArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change;
 use crate::change::bulk::KeyFile;
 use crate::context::Context;
-use crate::domain::record::Record;
+use crate::domain::record::{Given, Record, name};
 use crate::domain::schema::Catalog;
 use crate::exit::Exit;
 use crate::render::record_json::RecordJson;
@@ -103,9 +103,9 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let mut reader = context.reader().await?;
     let keys = match (&args.find, &args.request_body) {
         (None, None) => named,
-        (None, Some(file)) => request_body::keys(&catalog, file)?,
+        (None, Some(file)) => request_body::keys(&catalog, file)?.into_iter().map(Given::word).collect(),
         (Some(text), _) => match find::keys(context, (&args, text.as_bytes()), &catalog, &reader).await? {
-            Some(keys) => keys,
+            Some(keys) => keys.into_iter().map(Given::word).collect(),
             None => return Ok(Exit::Done),
         },
     };
@@ -124,6 +124,16 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         change::say_elsewhere(context, &reader).await;
     }
     Ok(exit)
+}
+
+/// What shows one of the records that a key names: its name, or, if several schemas read the same record, the schema.
+fn one_of(found: &Found) -> String {
+    let names = name::of_each(found.records.iter());
+    if names.len() < found.records.len() {
+        return "--schema NAME".to_owned();
+    }
+    let names: Vec<_> = names.iter().map(|name| name.instead_of(&found.key)).collect();
+    names.join(" or ")
 }
 
 /// Done where every key has a record.
@@ -200,9 +210,10 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
             }
             [_] => {}
             names => context.ui.warning(&format!(
-                "{key}: {} records, under {}; --schema NAME shows one",
+                "{key}: {} records, under {}; {} shows one",
                 names.len(),
-                names.join(" and ")
+                names.join(" and "),
+                one_of(found),
             )),
         }
         if let Some(unread) = &found.unread {

@@ -43,6 +43,10 @@ pub struct Args {
     #[arg(long)]
     all_dbs: bool,
 
+    /// With -o name: end each name with NUL instead of a newline, and write the bytes of keys as they are
+    #[arg(short = '0', long)]
+    null: bool,
+
     /// Read values whole, response bodies included
     #[arg(long)]
     full: bool,
@@ -71,6 +75,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
         return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
+    }
+    if args.null && args.show.output != Format::Name {
+        return Err(Stop::usage("-0 says how names end, and no names are written").hint("add `-o name`").into());
     }
     let selection = args.select.selection()?;
     let is_table = matches!(args.show.output, Format::Table | Format::Wide);
@@ -129,8 +136,8 @@ struct Look<'a> {
 impl Look<'_> {
     /// Lists the records, and gives the states that they have.
     async fn list(&self, context: &mut Context) -> Result<Vec<State>> {
-        let Args { show, reveal, all_dbs, .. } = self.args;
-        let how = How { show, reveal: *reveal, all_dbs: *all_dbs };
+        let Args { show, reveal, all_dbs, null, .. } = self.args;
+        let how = How { show, reveal: *reveal, all_dbs: *all_dbs, null: *null };
         let mut rows = Rows::new(context, self.catalog, how, kept(self.args));
         let mut listing = Listing::default();
         let mut ended = Ended::Whole;

@@ -16,8 +16,9 @@ use crate::change::{came_to_its_end, say_coverage, say_read_back, say_too_large,
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
-use crate::exit::Exit;
-use crate::render::{change, coverage};
+use crate::domain::select::named_keys::NamedKeys;
+use crate::exit::{Exit, Stop};
+use crate::render::{change, coverage, name};
 
 /// Remove many records, each only if it is still what was seen
 ///
@@ -77,8 +78,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     if args.change.confirmed.dry_run || limit == 0 {
         report(context, &args, &choice, &purge)?;
-        let absent = purge.found.coverage.named.absent;
-        return purge.end_unchanged(context).map(|exit| exit_of(exit, absent));
+        let (named, given) = (purge.found.coverage.named.clone(), purge.found.looked_at);
+        return exit_of(purge.end_unchanged(context)?, &named, given);
     }
     confirm(context, &args, &purge)?;
     let how = How {
@@ -95,12 +96,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return ended.map(|()| Exit::Done);
     }
     let exit = account(context, &args, &choice, &purge, ended)?;
-    Ok(exit_of(exit, purge.found.coverage.named.absent))
+    exit_of(exit, &purge.found.coverage.named, purge.found.looked_at)
 }
 
-/// Keys that were named and not found make what is done a part of what was asked for.
-fn exit_of(exit: Exit, absent: u64) -> Exit {
-    if absent > 0 && exit == Exit::Done { Exit::Partial } else { exit }
+/// Keys that were not found, or are ambiguous, make what is done a part of what was asked for.
+///
+/// # Errors
+/// Usage: each of the given keys is ambiguous.
+fn exit_of(exit: Exit, named: &NamedKeys, given: u64) -> Result<Exit> {
+    if named.ambiguous > 0 && named.ambiguous == given {
+        let each = if given == 1 { "the key names" } else { "each key names" };
+        return Err(Stop::usage(format!("{each} more than one record; nothing was changed")).hint(name::HINT).into());
+    }
+    let is_part = named.absent + named.ambiguous > 0 && exit == Exit::Done;
+    Ok(if is_part { Exit::Partial } else { exit })
 }
 
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.

@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{ConfirmArgs, Output, ReturnArgs};
 use crate::change::AuditTrail;
-use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish};
+use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, only_of, say_ambiguous};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -44,7 +44,9 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let of = Wanted { args: &args.returns, but: HashSet::new() };
+    let only = only_of(&args.file, &args.returns)?;
+    let is_part = say_ambiguous(context, &only)?;
+    let of = Wanted { args: &args.returns, only: &only, but: HashSet::new() };
     let mut source = Source::open(context, &args.file, &of)?;
     let mut rows = Rows::new(args.output, args.change.dry_run);
     let ended = if args.change.dry_run {
@@ -58,7 +60,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let shown = rows.close(context, matches!(ended, Ok(true)) && source.missing == 0, source.left_out);
     finish(context, args.change.dry_run, &rows, ended, source.wanted + source.missing)?;
     shown?;
-    Ok(if rows.kept_away() + source.left_out + source.missing > 0 { Exit::Partial } else { Exit::Done })
+    let is_whole = !is_part && rows.kept_away() + source.left_out + source.missing == 0;
+    Ok(if is_whole { Exit::Done } else { Exit::Partial })
 }
 
 /// Asks for leave, and brings it all back. The inner result says how that ended.

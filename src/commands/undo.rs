@@ -12,7 +12,7 @@ use self::turn_back::{By, TurnBack};
 use self::undone::Undone;
 use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
 use crate::change::Journal;
-use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish};
+use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, say_ambiguous};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -58,7 +58,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         None => client.provenance().await?,
     };
     undone.may_go_to(context, &here, args.returns.elsewhere)?;
-    let of = Wanted { args: &args.returns, but: undone.but.clone() };
+    let is_part = say_ambiguous(context, &undone.only)?;
+    let of = Wanted { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
         let source = Source::open(context, file, &of)?;
@@ -66,9 +67,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
-    let turn =
-        TurnBack { client: &client, catalog: &catalog, args: &args.returns, undone: &undone, interrupt: &interrupt };
-    let mut undo = Undo { args: &args, of, sources, turn };
+    let turn = TurnBack { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };
+    let mut undo = Undo { args: &args, of, sources, turn, is_part };
     let Some(writer) = writer else { return undo.dry_run(context).await };
     let foretold = undo.look(context).await?;
     match foretold.restored() {
@@ -82,6 +82,8 @@ struct Undo<'a> {
     of: Wanted<'a>,
     sources: Vec<Source>,
     turn: TurnBack<'a>,
+    /// True if a key that was named means more than one record.
+    is_part: bool,
 }
 
 impl Undo<'_> {
@@ -99,7 +101,8 @@ impl Undo<'_> {
     }
 
     fn exit(&self, rows: &Rows) -> Exit {
-        if rows.kept_away() + self.left_out() + self.missing() > 0 { Exit::Partial } else { Exit::Done }
+        let is_whole = !self.is_part && rows.kept_away() + self.left_out() + self.missing() == 0;
+        if is_whole { Exit::Done } else { Exit::Partial }
     }
 
     async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {

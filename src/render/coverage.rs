@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{document, escape};
+use super::{document, escape, name};
 use crate::domain::duration;
 use crate::domain::schema::{Catalog, Schema, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
@@ -46,7 +46,10 @@ fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
         1 => format!("1 of the keys was left alone: it is {state} and not chosen"),
         count => format!("{count} of the keys were left alone: they are {state} and not chosen"),
     });
-    absent.into_iter().chain(passed)
+    let ambiguous = keys.told_ambiguous.iter().map(|(key, names)| name::ambiguous(key, names));
+    let untold = keys.ambiguous - keys.told_ambiguous.len() as u64;
+    let untold = (untold > 0).then(|| format!("{untold} more keys are ambiguous"));
+    absent.into_iter().chain(passed).chain(ambiguous).chain(untold)
 }
 
 /// A line with the names of the schemas that were left out; `None` where no schema was.
@@ -75,6 +78,11 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<S
         "unproven": unproven,
         "keys_not_found": coverage.named.absent,
         "not_found": coverage.named.told.iter().map(|key| escape::text(key)).collect::<Vec<_>>(),
+        "keys_ambiguous": coverage.named.ambiguous,
+        "ambiguous": coverage.named.told_ambiguous.iter().map(|(key, names)| json!({
+            "key": escape::text(key),
+            "names": names.iter().map(|name| name.instead_of(key)).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
         "contradicted_defaults": coverage.contradictions.iter().map(shown).collect::<Vec<_>>(),
     }))
 }

@@ -16,6 +16,7 @@ pub mod exploration;
 pub mod fold;
 pub mod history;
 pub mod listing;
+pub mod name;
 mod page;
 pub mod plain;
 pub mod plugin;

@@ -57,7 +57,7 @@ fn an_extended_lock_is_in_excess_once_somebody_else_moved_its_expiry() {
     let sweep = [&["sweep", "--include", "excess-ttl", "--yes", "--grace", "0s"], &stated[..]].concat();
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     let listed = server.idemctl(&[&["list", "--finding", "excess-ttl", "-o", "name"], &stated[..]].concat());
-    assert_eq!(listed.exits(0).text(), "long\n");
+    assert_eq!(listed.exits(0).text(), "go-middleware/long\n");
     // Nor does it contradict a default.
     let told = server.idemctl(&["list", "--match", "a*"]).exits(0).all();
     assert!(!told.contains("default lock TTL"), "{told}");

@@ -38,6 +38,7 @@ mod inspect;
 mod json;
 mod keeping;
 mod list;
+mod names;
 mod new_schema;
 mod observed;
 mod own_expiry;

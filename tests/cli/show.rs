@@ -47,7 +47,7 @@ fn a_spreadsheet_gets_numbers_and_moments() {
 fn names_are_what_purge_reads() {
     let server = seeded();
     let names = sorted(&server, &["-o", "name"]);
-    assert_eq!(names, "a\nb,\"c\"\nstuck\n");
+    assert_eq!(names, "event-driven/a\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/stuck\n");
     let run =
         server.idemctl_fed(&["purge", "-", "--state", "in-progress,completed", "--yes"], names.as_bytes()).exits(0);
     run.says("3 of 3 records purged");
@@ -60,8 +60,11 @@ fn every_column_has_its_place_and_the_other_end_may_come_first() {
     for heading in ["STATE", "CREATED AT", "EXPIRES AT", "REDIS KEYS", "FINGERPRINT"] {
         assert!(wide.lines().next().unwrap().contains(heading), "{wide}");
     }
-    assert_eq!(sorted(&server, &["-o", "name", "--reverse"]), "stuck\nb,\"c\"\na\n");
-    assert_eq!(sorted(&server, &["-o", "name", "--reverse", "--limit", "1"]), "stuck\n");
+    assert_eq!(
+        sorted(&server, &["-o", "name", "--reverse"]),
+        "event-driven/stuck\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/a\n"
+    );
+    assert_eq!(sorted(&server, &["-o", "name", "--reverse", "--limit", "1"]), "event-driven/stuck\n");
     server.idemctl(&["list", "--reverse"]).exits(2);
     server.idemctl(&["list", "--columns", "nosuch"]).exits(2).says("expires-at");
 }

@@ -56,7 +56,7 @@ fn a_list_waits_until_no_lock_is_left() {
     let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let words = ["list", "--state", "in-progress", "-w", "20ms", "--until", "absent", "-o", "name"];
     let (lines, code) = watched(&server, &words, || server.set("idempotency:k", DONE, 600_000));
-    assert_eq!((lines[0].as_str(), code), ("k", 0), "{lines:?}");
+    assert_eq!((lines[0].as_str(), code), ("go-middleware/k", 0), "{lines:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::path::Path;
 use self::repeated::Once;
 use crate::args::KeysArgs;
 use crate::context::Context;
+use crate::domain::record::Given;
 use crate::exit::Stop;
 use crate::files::{self, Opened};
 
@@ -26,7 +27,7 @@ const MOST_OF_FEW: u64 = 16 << 20;
 /// A list of keys that can be read more than once, and gives each key once.
 pub struct KeyFile {
     list: List,
-    once: Once,
+    once: Once<Given>,
 }
 
 /// The keys as they are named.
@@ -77,7 +78,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: there are none, or more, or they cannot be read.
-    pub fn few(args: &KeysArgs, context: &mut Context, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
+    pub fn few(args: &KeysArgs, context: &mut Context, most: usize) -> Result<Vec<Given>, Stop> {
         let none =
             || Stop::usage("no KEY was given").hint("name keys, `-` to read them from stdin, or --key-file FILE");
         let keys = Self::bounded(args, context, MOST_OF_FEW)?.ok_or_else(none)?.next(most + 1)?;
@@ -102,7 +103,7 @@ impl KeyFile {
     }
 
     /// The next keys, at most `most`; none at the end of the file.
-    pub fn next(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
+    pub fn next(&mut self, most: usize) -> Result<Vec<Given>, Stop> {
         let mut keys = Vec::new();
         while keys.len() < most
             && let Some(key) = self.list.next()?
@@ -138,7 +139,7 @@ impl List {
     }
 
     /// The next key. Empty lines are no keys.
-    fn next(&mut self) -> Result<Option<Vec<u8>>, Stop> {
+    fn next(&mut self) -> Result<Option<Given>, Stop> {
         loop {
             let mut key = Vec::new();
             let read = files::read_line(&mut self.source, self.end, &mut key, MOST_KEY);
@@ -148,12 +149,13 @@ impl List {
             if key.last() == Some(&self.end) {
                 key.pop();
             }
-            // Lines of a file from Windows end with CR LF; a key that ends with CR is named with NUL behind it.
-            if self.end == b'\n' && key.last() == Some(&b'\r') {
+            // Lines of a file from Windows end with CR LF. A CR may also be the end of a key that somebody else chose.
+            let has_cr = self.end == b'\n' && key.last() == Some(&b'\r');
+            if has_cr {
                 key.pop();
             }
             if !key.is_empty() {
-                return Ok(Some(key));
+                return Ok(Some(Given { text: key, has_cr }));
             }
         }
     }

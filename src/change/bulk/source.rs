@@ -8,7 +8,7 @@ use super::key_file::KeyFile;
 use super::rule::{Chosen, Rule, Verdict};
 use crate::domain::record::Record;
 use crate::domain::select::Coverage;
-use crate::store::read::records::{self, Found, Lookup};
+use crate::store::read::records::{self, Lookup};
 use crate::store::{MOST_WHOLE, ReadLimit, Reader, StoreError, Walk};
 
 /// Keys of a file that are looked up in one round trip.
@@ -145,13 +145,29 @@ impl<'a> Source<'a> {
                 let silent = found.iter().find_map(|found| found.silent().cloned());
                 self.missed = self.missed.take().or(silent);
                 let scanned = scope.catalog.scanned();
-                let is_scanned = |record: &Record| scanned.iter().any(|schema| schema.name == record.schema.name);
-                let is_absent = |found: &&Found| found.unread.is_none() && !found.records.iter().any(is_scanned);
-                found.iter().filter(is_absent).for_each(|found| coverage.named.add_absent(&found.key));
                 let mut known = HashSet::new();
-                let is_new = |record: &Record| known.insert(record.seen.keys[0].redis_key.clone());
-                let records = found.into_iter().flat_map(|found| found.records).filter(is_scanned).filter(is_new);
-                Ok(Some(records.filter(|record| coverage.claims(record)).collect()))
+                let mut records = Vec::new();
+                for mut found in found {
+                    if let Some(names) = found.several() {
+                        coverage.named.add_ambiguous(&found.key, names);
+                        continue;
+                    }
+                    for record in std::mem::take(&mut found.records) {
+                        let is_scanned = scanned.iter().any(|schema| schema.name == record.schema.name);
+                        if is_scanned || found.says_schema_of(&record) {
+                            found.records.push(record);
+                        }
+                    }
+                    if found.records.is_empty() && found.unread.is_none() {
+                        coverage.named.add_absent(&found.key);
+                    }
+                    for record in found.records {
+                        if known.insert(record.seen.keys[0].redis_key.clone()) && coverage.claims(&record) {
+                            records.push(record);
+                        }
+                    }
+                }
+                Ok(Some(records))
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
-use std::ffi::OsString;
 use std::hash::BuildHasher as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,34 +15,33 @@ use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::Entry;
-use crate::domain::record::KeyIdentity;
+use crate::domain::record::{KeyIdentity, Only};
 use crate::domain::schema::Role;
 use crate::exit::{Exit, Stop};
-use crate::render::escape;
+use crate::render::{escape, name};
 use crate::store::Return;
 use crate::store::audit::log::Log;
-use crate::store::backup::{BackupError, BackupReader, Closing, Damage, Held};
+use crate::store::backup::{BackupError, BackupReader, Closing, Damage, Held, HeldKey};
 
 /// Which Redis keys of a backup come back.
 pub struct Wanted<'a> {
     pub args: &'a ReturnArgs,
+    pub only: &'a Only,
     /// Redis keys that do not come back by this way.
     pub but: HashSet<Vec<u8>>,
 }
 
 impl Wanted<'_> {
     pub fn holds(&self, held: &Held) -> bool {
-        let keys = &self.args.keys;
-        let is = |key: &OsString| key.as_bytes() == held.key || held.has(key.as_bytes());
         let is_left = held.keys.iter().any(|key| self.but.contains(&key.saved.redis_key));
-        (keys.is_empty() || keys.iter().any(is)) && !is_left
+        let is_meant = |key: &HeldKey| self.only.holds(&held.schema, &held.key, &key.saved.redis_key);
+        !is_left && held.keys.iter().any(is_meant)
     }
 
     /// True if a change that the audit log names is meant.
     fn means(&self, entry: &Entry<'_>) -> bool {
         let (key, redis_key) = (entry.key_bytes(), entry.redis_key_bytes());
-        let is = |name: &OsString| name.as_bytes() == key || name.as_bytes() == redis_key;
-        (self.args.keys.is_empty() || self.args.keys.iter().any(is)) && !self.but.contains(&redis_key)
+        self.only.holds(&entry.schema, &key, &redis_key) && !self.but.contains(&redis_key)
     }
 
     /// How a record comes back: as a whole, unless a result is to come back although a lock is there.
@@ -59,6 +57,39 @@ impl Wanted<'_> {
         }
         vec![Return { keys, bars }]
     }
+}
+
+/// Finds out which records of a backup each `--only` means.
+///
+/// # Errors
+/// Usage: no backup, or a newer one.
+pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, Stop> {
+    let mut only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
+    if !only.is_all() {
+        let note = |held: &Held| {
+            for key in &held.keys {
+                only.note(&held.schema, &held.key, &key.saved.redis_key);
+            }
+        };
+        BackupReader::open(file, note).map_err(not_a_backup)?;
+    }
+    Ok(only)
+}
+
+/// Names each `--only` that means more than one record. Gives whether there is any.
+///
+/// # Errors
+/// Usage: there are no others.
+pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, Stop> {
+    let mut is_any = false;
+    for (text, names) in only.ambiguous() {
+        is_any = true;
+        context.ui.warning(&name::ambiguous(text, names));
+    }
+    if only.is_all_ambiguous() {
+        return Err(Stop::usage("--only names more than one record; nothing was changed").hint(name::HINT));
+    }
+    Ok(is_any)
 }
 
 /// A backup that was checked from its beginning to its end.

@@ -8,7 +8,7 @@ use crate::change::named_locks::{Deed, NamedLocks, Verdict};
 use crate::change::write_report;
 use crate::context::Context;
 use crate::domain::change::unlock;
-use crate::domain::record::{Expiry, Record};
+use crate::domain::record::{Expiry, Given, Record};
 use crate::domain::schema::{Catalog, State};
 use crate::exit::{Exit, Stop};
 use crate::render::{escape, words};
@@ -24,7 +24,7 @@ pub(super) async fn unlock(
     args: &Args,
     catalog: &Catalog,
     lookup: &Lookup,
-    keys: Vec<Vec<u8>>,
+    keys: Vec<Given>,
 ) -> Result<Exit> {
     if args.expect.is_some() {
         return Err(Stop::usage("--expect is of one lock, and several keys are named").into());

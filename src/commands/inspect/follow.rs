@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::Args;
 use crate::args::Output;
 use crate::context::Context;
-use crate::domain::record::{Identity, Record};
+use crate::domain::record::{Given, Identity, Record};
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::awaited::{Awaited, Waiting};
 use crate::exit::Exit;
@@ -30,11 +30,11 @@ pub(super) async fn follow(
     context: &mut Context,
     reader: &mut Reader,
     catalog: &Catalog,
-    keys: Vec<Vec<u8>>,
+    keys: Vec<Given>,
     lookup: &Lookup,
     (watch, args): (&Watch, &Args),
 ) -> Result<Exit> {
-    let follow = |key: &Vec<u8>| Followed { key: key.clone(), before: None, waiting: Waiting::default() };
+    let follow = |key: &Given| Followed { key: key.text.clone(), before: None, waiting: Waiting::default() };
     let mut followed: Vec<_> = keys.iter().map(follow).collect();
     let look = async |context: &mut Context| {
         let mut all = Awaited::Came;

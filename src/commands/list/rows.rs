@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use crate::args::{Format, ShowArgs};
 use crate::context::Context;
-use crate::domain::record::Record;
+use crate::domain::record::{Name, Record};
 use crate::domain::schema::Catalog;
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::columns::{self, Column, csv, tsv};
 use crate::render::document::Streamed;
 use crate::render::listing::Listing;
-use crate::render::{escape, record_json};
+use crate::render::record_json;
 
 /// Which rows are kept.
 pub(super) enum Kept {
@@ -25,6 +25,8 @@ pub(super) struct How<'a> {
     pub(super) show: &'a ShowArgs,
     pub(super) reveal: bool,
     pub(super) all_dbs: bool,
+    /// True if NUL ends each name.
+    pub(super) null: bool,
 }
 
 pub(super) struct Rows {
@@ -32,6 +34,7 @@ pub(super) struct Rows {
     has_header: bool,
     columns: Vec<Column>,
     reveal: bool,
+    null: bool,
     listing: Listing,
     document: Streamed,
     top: Option<Top>,
@@ -45,7 +48,7 @@ pub(super) struct Rows {
 impl Rows {
     /// Rows, with the database of each before all others where there are several.
     pub(super) fn new(context: &Context, catalog: &Catalog, how: How<'_>, kept: Kept) -> Self {
-        let How { show, reveal, all_dbs } = how;
+        let How { show, reveal, all_dbs, null } = how;
         let first: &[Column] = if all_dbs { &[Column::Db] } else { &[] };
         let schema_columns = catalog.chosen().iter().map(|schema| schema.name.len()).max().unwrap_or(0).max(6);
         let (limit, top) = match kept {
@@ -60,7 +63,7 @@ impl Rows {
         };
         let (has_header, document) = (!show.no_header, Streamed::new("records"));
         let page = String::new();
-        Self { output, has_header, columns, reveal, listing, document, top, limit, shown: 0, cut: false, page }
+        Self { output, has_header, columns, reveal, null, listing, document, top, limit, shown: 0, cut: false, page }
     }
 
     pub(super) fn shown(&self) -> usize {
@@ -118,7 +121,7 @@ impl Rows {
             }
             Format::Csv => self.separated(context, records, csv)?,
             Format::Tsv => self.separated(context, records, tsv)?,
-            Format::Name => records.iter().try_for_each(|record| context.ui.data(name(context, record)))?,
+            Format::Name => records.iter().try_for_each(|record| self.name(context, record))?,
             Format::Json => {
                 context.ui.data(self.document.before_value())?;
                 self.page = record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
@@ -135,6 +138,15 @@ impl Rows {
         context.ui.flush()
     }
 
+    /// The record's name, which other commands read back. Raw bytes are for programs, and not for a terminal.
+    fn name(&self, context: &mut Context, record: &Record) -> io::Result<()> {
+        let name = Name::of(record);
+        let is_raw = self.null && !context.ui.out_is_terminal();
+        let mut name = if is_raw { name.raw() } else { name.text().into_bytes() };
+        name.push(if self.null { 0 } else { b'\n' });
+        context.ui.data(name)
+    }
+
     /// Rows of fields for programs, below the names of the fields.
     fn separated(
         &self,
@@ -148,12 +160,4 @@ impl Rows {
         let fields = |record: &Record| row(&mut self.columns.iter().map(|column| column.plain(record)));
         records.iter().try_for_each(|record| context.ui.data(fields(record)))
     }
-}
-
-/// The idempotency key as it is, for other programs; on a terminal escaped.
-fn name(context: &Context, record: &Record) -> Vec<u8> {
-    let mut name =
-        if context.ui.out_is_terminal() { escape::text(&record.key).into_bytes() } else { record.key.clone() };
-    name.push(b'\n');
-    name
 }

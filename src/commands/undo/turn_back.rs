@@ -5,7 +5,6 @@ use anyhow::Result;
 use super::look::{Goes, Looked, look};
 use super::undone::{Undone, unreadable};
 use super::units::{Unit, Units};
-use crate::args::ReturnArgs;
 use crate::change::restore::{Ending, Rows};
 use crate::change::{Journal, Step};
 use crate::context::Context;
@@ -27,7 +26,6 @@ pub(super) enum By<'a> {
 pub(super) struct TurnBack<'a> {
     pub(super) client: &'a Client,
     pub(super) catalog: &'a Catalog,
-    pub(super) args: &'a ReturnArgs,
     pub(super) undone: &'a Undone,
     pub(super) interrupt: &'a Interrupt,
 }
@@ -67,7 +65,7 @@ impl TurnBack<'_> {
         while batch.len() < BATCH {
             match units.next()? {
                 None => break,
-                Some(unit) if !unit.is_removal() && unit.is_of(&self.args.keys) => batch.push(unit),
+                Some(unit) if !unit.is_removal() && unit.is_of(&self.undone.only) => batch.push(unit),
                 Some(_) => {}
             }
         }

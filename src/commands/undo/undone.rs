@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -12,6 +13,7 @@ use crate::change::restore::may_go_to;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::Operation;
+use crate::domain::record::Only;
 use crate::exit::{Exit, Stop};
 use crate::store::audit::log;
 
@@ -25,6 +27,8 @@ pub(super) struct Undone {
     pub(super) but: HashSet<Vec<u8>>,
     /// How many records the log has to be asked for.
     pub(super) records: u64,
+    /// Which records are to be taken back.
+    pub(super) only: Only,
     places: Vec<Provenance>,
 }
 
@@ -36,19 +40,27 @@ impl Undone {
     pub(super) fn find(context: &Context, op: Option<&str>, args: &ReturnArgs) -> Result<Self> {
         let path = context.settings.audit_log()?;
         let operation = find(&path, op)?;
-        let mut found =
-            Self { operation, backups: Vec::new(), but: HashSet::new(), records: 0, places: Vec::new(), log: path };
-        found.survey(args).map_err(|error| unreadable(&found.log, &error))?;
+        let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
+        let (backups, but, places) = (Vec::new(), HashSet::new(), Vec::new());
+        let mut found = Self { operation, backups, but, records: 0, only, places, log: path };
+        found.survey().map_err(|error| unreadable(&found.log, &error))?;
         Ok(found)
     }
 
-    fn survey(&mut self, args: &ReturnArgs) -> io::Result<()> {
+    fn survey(&mut self) -> io::Result<()> {
+        if !self.only.is_all() {
+            let mut units = Units::open(&self.log, &self.operation.op)?;
+            while let Some(unit) = units.next()? {
+                let redis_keys = unit.changes.iter().map(|change| &change.redis_key);
+                redis_keys.for_each(|redis_key| self.only.note(&unit.schema, &unit.key, redis_key));
+            }
+        }
         let mut units = Units::open(&self.log, &self.operation.op)?;
         while let Some(unit) = units.next()? {
             if unit.is_removal() {
                 self.take_backups(&unit);
             } else {
-                self.records += u64::from(unit.is_of(&args.keys));
+                self.records += u64::from(unit.is_of(&self.only));
                 self.but.extend(unit.changes.into_iter().map(|change| change.redis_key));
             }
         }

@@ -1,13 +1,11 @@
 //! What an operation did, record by record, as the audit log tells of it.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Entry, LEFT_ALONE};
-use crate::domain::record::KeyIdentity;
+use crate::domain::record::{KeyIdentity, Only};
 use crate::store::audit::log::Log;
 
 /// What was changed of one record.
@@ -35,12 +33,9 @@ impl Unit {
         self.changes.iter().all(|change| is_removed(change) && change.backup.is_some())
     }
 
-    /// True when one of these keys is meant; no keys mean all.
-    pub(super) fn is_of(&self, keys: &[OsString]) -> bool {
-        let is = |key: &OsString| {
-            key.as_bytes() == self.key || self.changes.iter().any(|change| key.as_bytes() == change.redis_key)
-        };
-        keys.is_empty() || keys.iter().any(is)
+    /// True when the record is one of those that are to be taken back.
+    pub(super) fn is_of(&self, only: &Only) -> bool {
+        self.changes.iter().any(|change| only.holds(&self.schema, &self.key, &change.redis_key))
     }
 
     fn takes(&self, other: &Self) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::claim::Claim;
 use super::decode::{self, Reading};
 use super::extended::Extended;
+use super::name::{Name, Readings};
 use super::observation::{Content, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, Finding, FindingCode, Foreign, Thresholds};
@@ -27,9 +28,7 @@ impl Candidate {
     pub(crate) fn head_bytes(&self) -> usize {
         self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
     }
-}
 
-impl Candidate {
     /// True when one of its schemas keeps what is no string there: plain commands do not read such a value in part.
     pub(crate) fn keeps_collections(&self) -> bool {
         self.schemas.iter().any(|schema| schema.keeps_collections())
@@ -55,6 +54,25 @@ impl From<Record> for Candidate {
 /// Unless the operator named schemas, a Redis key that fits several templates is left to the most specific one.
 pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, true)
+}
+
+/// The place of the record that a name means, whatever other schema's Redis keys those are: the name says whose they are.
+pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
+    let schema = catalog.places().iter().find(|schema| name.is_under(schema) && schema.takes_key(&name.key))?;
+    let (redis_keys, schemas) = (schema.redis_keys(&name.key), Arc::from([Arc::clone(schema)]));
+    Some(Candidate { key: name.key.clone(), redis_keys, schemas, is_owned: true })
+}
+
+/// Every place where what an operator gave may name a record, the one that it names as a name first.
+pub(crate) fn for_readings(catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
+    let mut candidates: Vec<_> = readings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
+    for candidate in readings.keys.iter().flat_map(|key| for_key(catalog, key)) {
+        let is_known = |known: &Candidate| known.redis_keys == candidate.redis_keys && known.key == candidate.key;
+        if !candidates.iter().any(is_known) {
+            candidates.push(candidate);
+        }
+    }
+    candidates
 }
 
 /// The places that [`for_key`] leaves to a schema with a more specific template: what a less specific schema would read

@@ -41,6 +41,7 @@ pub struct Schema {
     pub(crate) prefix: Prefix,
     /// The same Redis keys under prefixes that the service has used besides: records are read there, and none is written.
     pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
+    pub(crate) is_elsewhere: bool,
     /// How the service makes a key of a request's body, where it does.
     pub(crate) key_hash: Option<KeyHash>,
     /// `FOR_EVER` where the service gives its locks no TTL.
@@ -107,6 +108,7 @@ impl Schema {
             keys: keys.clone(),
             prefix: prefix.clone(),
             other_places: Vec::new(),
+            is_elsewhere: true,
             ..self.clone()
         })
     }

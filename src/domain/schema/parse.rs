@@ -116,6 +116,7 @@ fn resolve(
         takes_prefix: prefix.place.refusal().is_none(),
         prefix,
         other_places: places,
+        is_elsewhere: false,
         key_hash: hash,
         lock_ttl,
         result_ttl,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::domain::record::Name;
 use crate::domain::schema::State;
 
 /// Keys that are told by name; further ones are counted.
@@ -14,6 +15,10 @@ pub(crate) struct NamedKeys {
     pub(crate) absent: u64,
     /// The first of those.
     pub(crate) told: Vec<Vec<u8>>,
+    /// Keys that name more than one record each: nothing is changed for them.
+    pub(crate) ambiguous: u64,
+    /// The first of those, and the records.
+    pub(crate) told_ambiguous: Vec<(Vec<u8>, Vec<Name>)>,
     /// Records of named keys that the filters left out, by state.
     pub(crate) passed: BTreeMap<&'static str, u64>,
 }
@@ -23,6 +28,13 @@ impl NamedKeys {
         self.absent += 1;
         if self.told.len() < MOST_TOLD {
             self.told.push(key.to_vec());
+        }
+    }
+
+    pub(crate) fn add_ambiguous(&mut self, key: &[u8], names: Vec<Name>) {
+        self.ambiguous += 1;
+        if self.told_ambiguous.len() < MOST_TOLD {
+            self.told_ambiguous.push((key.to_vec(), names));
         }
     }
 

@@ -102,6 +102,11 @@ impl Reader {
         self.client.name()
     }
 
+    /// The number of the database.
+    pub(crate) fn db(&self) -> i64 {
+        self.client.target().db
+    }
+
     pub(in crate::store) fn client(&self) -> &Client {
         &self.client
     }

@@ -3,15 +3,17 @@
 use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Candidate, Record, Stranger, locate, stranger};
+use crate::domain::record::{Candidate, Given, Name, Readings, Record, Stranger, locate, name, stranger};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::{ReadLimit, Reader, Seen, StoreError, Walk};
 
 /// What one KEY turned out to name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Found {
     pub key: Vec<u8>,
+    /// The record that the KEY means if it is read as a name.
+    name: Option<Name>,
     /// The records, in the order of the schemas.
     pub records: Vec<Record>,
     /// Redis keys that exist where no record is.
@@ -33,6 +35,22 @@ pub struct Lookup {
 }
 
 impl Found {
+    /// The names of the records that the KEY may mean, if they are more than one: no command that changes takes its pick.
+    pub fn several(&self) -> Option<Vec<Name>> {
+        let own = self.records.iter().filter(|record| !record.claim.is_foreign());
+        Some(name::of_each(own)).filter(|names| names.len() > 1)
+    }
+
+    /// The record that the KEY means if it is read as a name, whether the record exists or not.
+    pub fn name(&self) -> Option<&Name> {
+        self.name.as_ref()
+    }
+
+    /// True if the KEY says of which schema the record is.
+    pub fn says_schema_of(&self, record: &Record) -> bool {
+        self.name.as_ref().is_some_and(|name| name.is_under(&record.schema) && name.key == record.key)
+    }
+
     /// Why nobody knows all that is there: a node of a cluster does not answer.
     pub fn silent(&self) -> Option<&StoreError> {
         self.unread.as_ref().filter(|error| !error.is_permission())
@@ -44,8 +62,10 @@ impl Lookup {
     ///
     /// # Errors
     /// When the server could not be asked, or none of the Redis keys can be read.
-    pub async fn find(&self, reader: &mut Reader, catalog: &Catalog, keys: Vec<Vec<u8>>) -> Result<Vec<Found>> {
-        let candidates: Vec<_> = keys.iter().map(|key| self.candidates(catalog, key)).collect();
+    pub async fn find(&self, reader: &mut Reader, catalog: &Catalog, keys: Vec<Given>) -> Result<Vec<Found>> {
+        let db = reader.db();
+        let readings: Vec<_> = keys.iter().map(|key| key.readings(catalog, db)).collect();
+        let candidates: Vec<_> = readings.iter().map(|readings| self.candidates(catalog, readings)).collect();
         let wanted: Vec<_> = candidates.iter().flatten().map(|candidate| candidate.redis_keys.clone()).collect();
         let mut seen = reader.observe_each(&wanted, self.head).await?;
         for (candidate, seen) in candidates.iter().flatten().zip(&mut seen) {
@@ -57,9 +77,10 @@ impl Lookup {
             }
         }
         let mut seen = seen.into_iter();
-        let found = keys.into_iter().zip(candidates).map(|(key, candidates)| {
+        let found = keys.into_iter().zip(readings).zip(candidates).map(|((key, readings), candidates)| {
             let seen = seen.by_ref().take(candidates.len()).collect();
-            self.sort_out(catalog, key, &candidates, seen)
+            let found = Found { key: key.text, name: readings.name, ..Found::default() };
+            self.sort_out(catalog, found, &candidates, seen)
         });
         let mut found: Vec<_> = found.collect();
         self.look_at_the_keys_themselves(reader, catalog, &mut found).await?;
@@ -105,17 +126,15 @@ impl Lookup {
         Ok(())
     }
 
-    fn candidates(&self, catalog: &Catalog, key: &[u8]) -> Vec<Candidate> {
-        let mut candidates = locate::for_key(catalog, key);
+    fn candidates(&self, catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
+        let mut candidates = locate::for_readings(catalog, readings);
         if self.both {
-            candidates.extend(locate::of_others(catalog, key));
+            candidates.extend(readings.keys.iter().flat_map(|key| locate::of_others(catalog, key)));
         }
         candidates
     }
 
-    fn sort_out(&self, catalog: &Catalog, key: Vec<u8>, candidates: &[Candidate], seen: Vec<Seen>) -> Found {
-        let (records, strangers) = (Vec::new(), Vec::new());
-        let mut found = Found { key, records, strangers, looked_at: Vec::new(), unread: None };
+    fn sort_out(&self, catalog: &Catalog, mut found: Found, candidates: &[Candidate], seen: Vec<Seen>) -> Found {
         for (candidate, seen) in candidates.iter().zip(seen) {
             match seen {
                 Ok(seen) if !candidate.is_owned => {

@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, Hash};
 
 /// Takes each key of a list once, however often the list names the key.
-pub(super) struct Once {
+pub(super) struct Once<K> {
     hasher: RandomState,
     /// Hashes that more than one place of the list has.
     repeated: HashSet<u64>,
     /// Keys with such a hash that were taken already.
-    taken: HashSet<Vec<u8>>,
+    taken: HashSet<K>,
 }
 
-impl Once {
-    pub(super) fn of<E>(keys: impl Iterator<Item = Result<Vec<u8>, E>>) -> Result<Self, E> {
+impl<K: Hash + Eq + Clone> Once<K> {
+    pub(super) fn of<E>(keys: impl Iterator<Item = Result<K, E>>) -> Result<Self, E> {
         let hasher = RandomState::new();
         let mut hashes = keys.map(|key| key.map(|key| hasher.hash_one(key))).collect::<Result<Vec<_>, _>>()?;
         hashes.sort_unstable();
@@ -23,7 +23,7 @@ impl Once {
     }
 
     /// True for a key that was not taken before.
-    pub(super) fn takes(&mut self, key: &Vec<u8>) -> bool {
+    pub(super) fn takes(&mut self, key: &K) -> bool {
         !self.repeated.contains(&self.hasher.hash_one(key)) || self.taken.insert(key.clone())
     }
 

@@ -1,0 +1,245 @@
+//! The name of a record, `SCHEMA/KEY`: what `list -o name` prints, and every command that takes keys reads back.
+
+use super::Record;
+use crate::domain::schema::{Catalog, Schema};
+
+/// One record: an idempotency key under one schema.
+///
+/// As text it is `SCHEMA/KEY`. A key that holds more than printable text is written in double quotes with the escapes of C.
+/// A record under another of the schema's prefixes is `SCHEMA@"PREFIX"/KEY`, one of another database `DB/SCHEMA/KEY`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// The database, if the record was listed with those of all databases.
+    pub(crate) db: Option<i64>,
+    pub(crate) schema: String,
+    /// The prefix, if it is not the one that the schema writes under.
+    pub(crate) prefix: Option<String>,
+    pub(crate) key: Vec<u8>,
+}
+
+/// A text that was read as a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parsed {
+    pub(crate) name: Name,
+    /// True for a key in quotes: such a text is always a name, and never an idempotency key or a Redis key.
+    pub(crate) is_quoted: bool,
+}
+
+impl Name {
+    pub(crate) fn of(record: &Record) -> Self {
+        Self {
+            db: record.db,
+            schema: record.schema.name.clone(),
+            prefix: other_prefix(&record.schema).map(str::to_owned),
+            key: record.key.clone(),
+        }
+    }
+
+    /// True for the schema, under that one of its prefixes which the name means.
+    pub(crate) fn is_under(&self, schema: &Schema) -> bool {
+        schema.name == self.schema && other_prefix(schema) == self.prefix.as_deref()
+    }
+
+    /// The name in one line that is safe to show.
+    pub fn text(&self) -> String {
+        if is_plain(&self.key) { self.before_key() + &String::from_utf8_lossy(&self.key) } else { self.quoted() }
+    }
+
+    /// The name with its key in quotes, which no command reads as anything else.
+    pub(crate) fn quoted(&self) -> String {
+        self.before_key() + &quote(&self.key)
+    }
+
+    /// The name with the bytes of the key as they are, if a NUL ends it and nothing else makes quotes necessary.
+    pub(crate) fn raw(&self) -> Vec<u8> {
+        if self.key.is_empty() || self.key.starts_with(b"\"") || self.key.contains(&0) {
+            return self.quoted().into_bytes();
+        }
+        [self.before_key().as_bytes(), &self.key].concat()
+    }
+
+    /// The name as an operator has to write it after `given` named more than one record.
+    pub(crate) fn instead_of(&self, given: &[u8]) -> String {
+        let text = self.text();
+        if text.as_bytes() == given { self.quoted() } else { text }
+    }
+
+    fn before_key(&self) -> String {
+        let db = self.db.map(|db| format!("{db}/")).unwrap_or_default();
+        let is_bare = !self.schema.is_empty()
+            && self.schema.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && !is_number(self.schema.as_bytes());
+        let schema = if is_bare { self.schema.clone() } else { quote(self.schema.as_bytes()) };
+        let prefix = self.prefix.as_ref().map(|prefix| format!("@{}", quote(prefix.as_bytes()))).unwrap_or_default();
+        format!("{db}{schema}{prefix}/")
+    }
+
+    /// Reads a name. `None` for any other text.
+    pub(crate) fn parse(text: &[u8]) -> Option<Parsed> {
+        let (db, rest) = match text.iter().position(|byte| *byte == b'/') {
+            Some(end) if is_number(&text[..end]) => {
+                (Some(std::str::from_utf8(&text[..end]).ok()?.parse().ok()?), &text[end + 1..])
+            }
+            _ => (None, text),
+        };
+        let (schema, rest) = if rest.starts_with(b"\"") {
+            unquote(rest)?
+        } else {
+            let end = rest.iter().position(|byte| b"/@".contains(byte))?;
+            (rest[..end].to_vec(), &rest[end..])
+        };
+        let (prefix, rest) = match rest.strip_prefix(b"@") {
+            None => (None, rest),
+            Some(rest) => {
+                let (prefix, rest) = unquote(rest)?;
+                (Some(String::from_utf8(prefix).ok()?), rest)
+            }
+        };
+        let rest = rest.strip_prefix(b"/")?;
+        let is_quoted = rest.starts_with(b"\"");
+        let key = if is_quoted {
+            let (key, rest) = unquote(rest)?;
+            if !rest.is_empty() {
+                return None;
+            }
+            key
+        } else {
+            rest.to_vec()
+        };
+        let schema = String::from_utf8(schema).ok().filter(|schema| !schema.is_empty())?;
+        (!key.is_empty()).then_some(Parsed { name: Self { db, schema, prefix, key }, is_quoted })
+    }
+}
+
+/// The names of records, each once.
+pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name> {
+    let mut seen: Vec<Vec<&[u8]>> = Vec::new();
+    let mut names = Vec::new();
+    for record in records {
+        let redis_keys: Vec<_> = record.seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
+        // Several schemas may read the same record.
+        if !seen.contains(&redis_keys) {
+            seen.push(redis_keys);
+            names.push(Name::of(record));
+        }
+    }
+    names
+}
+
+/// A key as an operator gave it: as a word, or as a line of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Given {
+    pub(crate) text: Vec<u8>,
+    /// True if the line ended with CR LF: the CR may be the last byte of the key.
+    pub(crate) has_cr: bool,
+}
+
+impl Given {
+    pub(crate) fn word(text: impl Into<Vec<u8>>) -> Self {
+        Self { text: text.into(), has_cr: false }
+    }
+
+    /// How the text may be read in a database: as a name, and as an idempotency key or a Redis key.
+    pub(crate) fn readings(&self, catalog: &Catalog, db: i64) -> Readings {
+        let knows = |name: &Name| catalog.all().iter().any(|schema| schema.name == name.schema);
+        let is_chosen = |name: &Name| catalog.places().iter().any(|schema| schema.name == name.schema);
+        let Some(parsed) = Name::parse(&self.text).filter(|parsed| knows(&parsed.name)) else {
+            return Readings { name: None, keys: self.keys() };
+        };
+        // A name of a schema that was not chosen, or of another database, names nothing here: least of all another record.
+        if !is_chosen(&parsed.name) || parsed.name.db.is_some_and(|of| of != db) {
+            return Readings::default();
+        }
+        let keys = if parsed.is_quoted { Vec::new() } else { self.keys() };
+        Readings { name: Some(parsed.name), keys }
+    }
+
+    fn keys(&self) -> Vec<Vec<u8>> {
+        let mut keys = vec![self.text.clone()];
+        if self.has_cr {
+            keys.push([&self.text[..], b"\r"].concat());
+        }
+        keys
+    }
+}
+
+/// How a text may be read.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    pub(crate) name: Option<Name>,
+    /// Idempotency keys or Redis keys.
+    pub(crate) keys: Vec<Vec<u8>>,
+}
+
+fn other_prefix(schema: &Schema) -> Option<&str> {
+    schema.is_elsewhere.then_some(schema.prefix.text.as_str())
+}
+
+fn is_number(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
+}
+
+/// True for text of which every character is printed as itself, and which no quotes begin.
+fn is_plain(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let is_shown = |character: char| match character {
+        '"' | '\\' => false,
+        '\'' => true,
+        _ => character.escape_debug().count() == 1,
+    };
+    // A space at an end is lost when the name is copied.
+    !text.is_empty() && text.trim() == text && text.chars().all(is_shown)
+}
+
+/// Bytes in double quotes, with the escapes of C: `\n`, `\r`, `\t`, `\"`, `\\`, and `\xHH` with exactly two digits.
+fn quote(bytes: &[u8]) -> String {
+    let mut quoted = String::from("\"");
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\n' => quoted.push_str("\\n"),
+                '\r' => quoted.push_str("\\r"),
+                '\t' => quoted.push_str("\\t"),
+                '"' | '\\' => quoted.extend(['\\', character]),
+                _ if character == '\'' || character.escape_debug().count() == 1 => quoted.push(character),
+                _ => push_hex(&mut quoted, character.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        push_hex(&mut quoted, chunk.invalid());
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn push_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        text.push_str(&format!("\\x{byte:02x}"));
+    }
+}
+
+/// The bytes that stand in the quotes at the beginning of a text, and what follows the quotes.
+fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut rest = text.strip_prefix(b"\"")?;
+    let mut bytes = Vec::new();
+    loop {
+        let (byte, after) = match rest {
+            [b'"', after @ ..] => return Some((bytes, after)),
+            [b'\\', b'n', after @ ..] => (b'\n', after),
+            [b'\\', b'r', after @ ..] => (b'\r', after),
+            [b'\\', b't', after @ ..] => (b'\t', after),
+            [b'\\', byte @ (b'"' | b'\\'), after @ ..] => (*byte, after),
+            [b'\\', b'x', high, low, after @ ..] => (hex(*high)? << 4 | hex(*low)?, after),
+            [b'\\', ..] | [] => return None,
+            [byte, after @ ..] => (*byte, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests;

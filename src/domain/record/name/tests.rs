@@ -1,0 +1,98 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::domain::samples::catalog;
+
+fn named(key: &[u8]) -> Name {
+    Name { db: None, schema: "express".to_owned(), prefix: None, key: key.to_vec() }
+}
+
+/// Bytes of the kinds that a name has to keep apart.
+fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+    let telling = prop::sample::select(b"\"\\/@xnr0a9 \r\n\0\xff\xe2".to_vec());
+    prop::collection::vec(prop_oneof![telling, any::<u8>()], 1..12)
+}
+
+#[test]
+fn a_name_is_plain_unless_its_key_is_not() {
+    let shown = [
+        (&b"abc"[..], "express/abc"),
+        (b"a/b@c 'd'", "express/a/b@c 'd'"),
+        (b"idem:victim", "express/idem:victim"),
+        ("für-😀".as_bytes(), "express/für-😀"),
+        (b"a\nb", r#"express/"a\nb""#),
+        (b"victim\r", r#"express/"victim\r""#),
+        (b"b,\"c\"", r#"express/"b,\"c\"""#),
+        (b"a\\b", r#"express/"a\\b""#),
+        (b" a", r#"express/" a""#),
+        (b"\x1b[31m\xff", r#"express/"\x1b[31m\xff""#),
+        ("\u{202e}x".as_bytes(), r#"express/"\xe2\x80\xaex""#),
+    ];
+    for (key, text) in shown {
+        assert_eq!(named(key).text(), text);
+    }
+    let elsewhere = Name { db: Some(3), prefix: Some("old/".to_owned()), ..named(b"k") };
+    assert_eq!(elsewhere.text(), r#"3/express@"old/"/k"#);
+    assert_eq!(Name { schema: "3".to_owned(), ..named(b"k") }.text(), r#""3"/k"#);
+}
+
+#[test]
+fn other_texts_are_no_names() {
+    for text in ["", "k", "express", "express/", "/k", "express/\"a", "express/\"a\"b", "express/\"\"", "3/k"] {
+        assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
+    }
+    for text in [r#"express/"\q""#, r#"express/"\x1""#, "express@old/k", r#""express/k"#] {
+        assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
+    }
+}
+
+/// Rule: only a text in quotes has one meaning; a plain one may be a key that looks like a name.
+#[test]
+fn a_text_is_read_in_every_way_that_it_can_be_meant() {
+    let readings = |text: &str, chosen: &[&str]| {
+        let readings = Given::word(text).readings(&catalog(chosen, None), 0);
+        (readings.name.map(|name| name.text()), readings.keys.len())
+    };
+    let is = |name: &str| Some(name.to_owned());
+    assert_eq!(readings("express/k", &[]), (is("express/k"), 1));
+    assert_eq!(readings("express/\"k\"", &[]), (is("express/k"), 0));
+    assert_eq!(readings("payments/k", &[]), (None, 1));
+    assert_eq!(readings("payments/\"k\"", &[]), (None, 1));
+    assert_eq!(readings("express/k", &["go-chi"]), (None, 0), "no record of the other schema is meant");
+    assert_eq!(readings("0/express/k", &[]), (is("0/express/k"), 1));
+    assert_eq!(readings("3/express/k", &[]), (None, 0), "nor one of this database");
+    let line = Given { text: b"k".to_vec(), has_cr: true };
+    assert_eq!(line.readings(&catalog(&[], None), 0).keys, [b"k".to_vec(), b"k\r".to_vec()]);
+}
+
+#[test]
+fn the_way_out_of_an_ambiguity_is_another_text() {
+    assert_eq!(named(b"k").instead_of(b"k"), "express/k");
+    assert_eq!(named(b"k").instead_of(b"express/k"), "express/\"k\"");
+}
+
+proptest! {
+    #[test]
+    fn every_name_is_read_back(
+        key in any_bytes(),
+        schema in "[a-z0-9@/\"\\\\ -]{1,6}",
+        prefix in prop::option::of(".{0,5}"),
+        db in prop::option::of(0i64..1000),
+    ) {
+        let name = Name { db, schema, prefix, key };
+        for text in [name.text().into_bytes(), name.quoted().into_bytes(), name.raw()] {
+            prop_assert_eq!(&Name::parse(&text).unwrap().name, &name, "{}", text.escape_ascii());
+        }
+        prop_assert!(Name::parse(name.quoted().as_bytes()).unwrap().is_quoted);
+        prop_assert!(name.text().chars().all(|c| !c.is_control()));
+        prop_assert!(!name.raw().contains(&0));
+    }
+
+    /// A text is one name at most: what is read is printed as what is read back the same.
+    #[test]
+    fn what_is_read_is_one_name(text in any_bytes()) {
+        if let Some(parsed) = Name::parse(&[b"express/", &text[..]].concat()) {
+            prop_assert_eq!(Name::parse(parsed.name.text().as_bytes()).unwrap().name, parsed.name);
+        }
+    }
+}

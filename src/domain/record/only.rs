@@ -1,0 +1,90 @@
+//! The records that come back, as `--only` names them: which records each word of the operator means.
+
+use super::name::{Name, Parsed};
+
+/// The words of `--only`, and the records that each of them was seen to mean.
+#[derive(Debug, Default)]
+pub struct Only {
+    words: Vec<Word>,
+}
+
+#[derive(Debug)]
+struct Word {
+    text: Vec<u8>,
+    parsed: Option<Parsed>,
+    /// The records that the word means.
+    names: Vec<Name>,
+}
+
+impl Only {
+    pub(crate) fn of<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
+        let word = |text: &[u8]| Word { text: text.to_vec(), parsed: Name::parse(text), names: Vec::new() };
+        Self { words: words.map(word).collect() }
+    }
+
+    /// True if nothing was named, so that everything comes back.
+    pub(crate) fn is_all(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Notes a record that may come back. All of them have to be noted before any is asked for.
+    pub(crate) fn note(&mut self, schema: &str, key: &[u8], redis_key: &[u8]) {
+        for word in &mut self.words {
+            let is_known = |known: &Name| known.schema == schema && known.key == key;
+            if word.means(schema, key, redis_key) && !word.names.iter().any(is_known) {
+                let (schema, key) = (schema.to_owned(), key.to_vec());
+                word.names.push(Name { db: None, schema, prefix: None, key });
+            }
+        }
+    }
+
+    /// True if a word that is not ambiguous names the record.
+    pub(crate) fn holds(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
+        let is_meant = |word: &Word| word.names.len() == 1 && word.means(schema, key, redis_key);
+        self.is_all() || self.words.iter().any(is_meant)
+    }
+
+    /// The words that name more than one record each, and the records.
+    pub(crate) fn ambiguous(&self) -> impl Iterator<Item = (&[u8], &[Name])> {
+        let words = self.words.iter().filter(|word| word.names.len() > 1);
+        words.map(|word| (word.text.as_slice(), word.names.as_slice()))
+    }
+
+    /// True if every word names more than one record.
+    pub(crate) fn is_all_ambiguous(&self) -> bool {
+        !self.is_all() && self.ambiguous().count() == self.words.len()
+    }
+}
+
+impl Word {
+    fn means(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
+        let is_name = |parsed: &Parsed| parsed.name.schema == schema && parsed.name.key == key;
+        let may_be_key = self.parsed.as_ref().is_none_or(|parsed| !parsed.is_quoted);
+        self.parsed.as_ref().is_some_and(is_name) || may_be_key && (self.text == key || self.text == redis_key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule: a word that names more than one record brings none of them back, and its names do.
+    #[test]
+    fn an_ambiguous_word_holds_nothing_and_a_name_holds_its_record() {
+        let records = [("express", "victim"), ("express", "idem:victim"), ("go", "victim"), ("go", "express/victim")];
+        let held = |words: &[&str]| {
+            let mut only = Only::of(words.iter().map(|word| word.as_bytes()));
+            let redis_key = |key: &str| format!("idem:{key}");
+            records.iter().for_each(|(schema, key)| only.note(schema, key.as_bytes(), redis_key(key).as_bytes()));
+            let holds = |(schema, key): &&(&str, &str)| only.holds(schema, key.as_bytes(), redis_key(key).as_bytes());
+            let held: Vec<_> = records.iter().filter(holds).map(|(schema, key)| format!("{schema} {key}")).collect();
+            (held, only.ambiguous().count(), only.is_all_ambiguous())
+        };
+        assert_eq!(held(&["victim"]), (vec![], 1, true));
+        assert_eq!(held(&["idem:victim", "go/victim"]), (vec!["go victim".to_owned()], 1, false));
+        assert_eq!(held(&["express/victim"]), (vec![], 1, true));
+        assert_eq!(held(&["express/\"victim\""]), (vec!["express victim".to_owned()], 0, false));
+        assert_eq!(held(&["nowhere"]), (vec![], 0, false));
+        assert_eq!(held(&[]).0.len(), 4);
+    }
+}

@@ -1,0 +1,237 @@
+//! A name means one record: what `list -o name` prints, what other commands take, and what is ambiguous.
+
+use crate::support::{PENDING, Run, Server};
+
+const BAD: &str = r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":"bad"}"#;
+
+const GOOD: &str = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":"precious"}"#;
+
+const HOUR: u64 = 3_600_000;
+
+/// Keys that clients chose so that they look like something else.
+fn chosen_by_strangers() -> Vec<Vec<u8>> {
+    let texts = [
+        "idem:victim",
+        "idem:idem:victim",
+        "victim\r",
+        "victim\n",
+        "x\nvictim",
+        "x\0victim",
+        " victim",
+        "victim ",
+        "\"victim\"",
+        "express/victim",
+        "express/\"victim\"",
+        "0/express/victim",
+        "../express/victim",
+        "--all",
+        "--yes",
+        "-",
+        "-0",
+        "*",
+        "v?ctim\\",
+        "\u{202e}mitciv",
+    ];
+    let mut keys: Vec<_> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    keys.push(b"\xff\x1b[2Jvictim".to_vec());
+    keys
+}
+
+fn redis_key(key: &[u8]) -> Vec<u8> {
+    [b"idem:", key].concat()
+}
+
+fn names(server: &Server, words: &[&str]) -> Vec<u8> {
+    server.idemctl(&[&["list", "-o", "name"], words].concat()).exits(0).stdout
+}
+
+fn has(server: &Server, redis_key: &[u8]) -> bool {
+    server.send::<usize>(&[b"EXISTS", redis_key]) == 1
+}
+
+/// Rule: what is listed goes, and nothing else, whatever the keys look like.
+#[test]
+fn a_purge_of_listed_names_removes_exactly_the_listed_records() {
+    for (listed, read) in [(&[][..], &[][..]), (&["-0"], &["-0"]), (&[], &["--schema", "express"])] {
+        let server = Server::start();
+        let records = chosen_by_strangers().into_iter().map(|key| (redis_key(&key), BAD));
+        server.fill(records.chain([(redis_key(b"victim"), GOOD)]), HOUR);
+        let list = names(&server, &[&["--schema", "express", "--status", "500"], listed].concat());
+        let words = [&["purge", "-", "--yes"], read].concat();
+        let run = server.idemctl_fed(&words, &list).exits(0);
+        run.says(&format!("{0} of {0} records purged", chosen_by_strangers().len()));
+        assert_eq!(server.keys(), ["idem:victim"]);
+    }
+}
+
+/// Rule: the same for one key at a time, for then no other line of the list can stand in for a lost one.
+#[test]
+fn a_purge_of_one_listed_name_removes_that_record() {
+    let server = Server::start();
+    server.fill([(redis_key(b"victim"), GOOD)].into_iter(), HOUR);
+    for key in chosen_by_strangers().into_iter().take(10) {
+        server.fill([(redis_key(&key), BAD)].into_iter(), HOUR);
+        let list = names(&server, &["--status", "500"]);
+        server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 records purged");
+        assert_eq!(server.keys(), ["idem:victim"], "{}", key.escape_ascii());
+    }
+}
+
+/// Rule: what -0 writes, -0 reads: no byte of a key is lost.
+#[test]
+fn names_come_back_from_both_kinds_of_lists() {
+    let server = Server::start();
+    server.fill(chosen_by_strangers().iter().map(|key| (redis_key(key), BAD)), HOUR);
+    for ends in [&[][..], &["-0"]] {
+        let list = names(&server, &[&["--schema", "express"], ends].concat());
+        let read = server.idemctl_fed(&[&["inspect", "-", "-o", "jsonl"], ends].concat(), &list).exits(0);
+        assert_eq!(read.json_lines().len(), chosen_by_strangers().len(), "{ends:?}");
+    }
+    let raw = names(&server, &["--match", "*2J*", "-0"]);
+    assert_eq!(raw, b"express/\xff\x1b[2Jvictim\0");
+    assert_eq!(names(&server, &["--match", "*2J*"]), b"express/\"\\xff\\x1b[2Jvictim\"\n");
+    server.idemctl(&["list", "-0"]).exits(2).says("add `-o name`");
+}
+
+/// Both a record and a key that is the Redis key of the record.
+fn twins() -> Server {
+    let server =
+        Server::holding(&[("idempotency:victim", PENDING, HOUR), ("idempotency:idempotency:victim", PENDING, HOUR)]);
+    server.set("idempotency:other", PENDING, HOUR);
+    server
+}
+
+/// Every command that changes a record that is named.
+const CHANGES: [&[&str]; 6] = [
+    &["purge", "--state", "in-progress"],
+    &["force-unlock"],
+    &["extend", "--for", "2h"],
+    &["complete", "--status", "200", "--body", ""],
+    &["release"],
+    &["begin"],
+];
+
+fn change(server: &Server, command: &[&str], keys: &[&str]) -> Run {
+    server.idemctl(&[command, &["--yes"], keys].concat())
+}
+
+#[test]
+fn a_key_that_names_two_records_changes_neither() {
+    let server = twins();
+    for command in CHANGES {
+        let run = change(&server, command, &["idempotency:victim"]).exits(2);
+        run.says("go-middleware/victim").says("go-middleware/idempotency:victim");
+        change(&server, &[command, &["--schema", "go-middleware"]].concat(), &["idempotency:victim"]).exits(2);
+    }
+    assert!(server.audited().is_empty());
+    for command in &CHANGES[..3] {
+        let server = twins();
+        let run = change(&server, command, &["idempotency:victim", "other"]).exits(3);
+        run.says("idempotency:victim is ambiguous: it names ");
+        let changed: Vec<_> = server.audited().iter().map(|entry| entry["redis_key"].clone()).collect();
+        assert_eq!(changed, ["idempotency:other"], "{command:?}");
+    }
+    let shown = server.idemctl(&["inspect", "idempotency:victim", "-o", "json"]).exits(0);
+    assert_eq!(shown.json()["records"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_name_of_the_message_is_the_one_record() {
+    // This schema has no release step.
+    for command in &CHANGES[..4] {
+        for (name, meant) in [
+            ("go-middleware/victim", "idempotency:victim"),
+            ("go-middleware/idempotency:victim", "idempotency:idempotency:victim"),
+        ] {
+            let server = twins();
+            change(&server, command, &[name]).exits(0);
+            let changed: Vec<_> = server.audited().iter().map(|entry| entry["redis_key"].clone()).collect();
+            assert_eq!(changed, [meant], "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_of_several_schemas_changes_none() {
+    let server = Server::holding(&[("idempotency:k", PENDING, HOUR), ("idem:k", BAD, HOUR)]);
+    for command in [&["purge"][..], &["force-unlock"], &["extend", "--for", "2h"]] {
+        let run = change(&server, command, &["k"]).exits(2);
+        run.says("express/k").says("go-middleware/k");
+    }
+    assert_eq!(server.size(), 2);
+    change(&server, &["purge"], &["express/k"]).exits(0);
+    assert_eq!(server.keys(), ["idempotency:k"]);
+}
+
+/// Rule: a key may look like a name. Quotes say that a name is meant.
+#[test]
+fn a_key_that_looks_like_a_name_is_told_apart() {
+    let server = Server::holding(&[("idem:abc", BAD, HOUR), ("idem:express/abc", BAD, HOUR)]);
+    server.set("idem:payments/abc", BAD, HOUR);
+    let run = change(&server, &["purge"], &["express/abc"]).exits(2);
+    run.says(r#"express/"abc" and express/express/abc"#);
+    assert_eq!(server.size(), 3);
+    change(&server, &["purge"], &["express/abc", "--schema", "go-middleware"]).exits(3).says("not found: express/abc");
+    change(&server, &["purge"], &["payments/abc"]).exits(0);
+    change(&server, &["purge"], &[r#"express/"abc""#]).exits(0);
+    assert_eq!(server.keys(), ["idem:express/abc"]);
+    change(&server, &["purge"], &["express/abc"]).exits(0);
+    assert_eq!(server.size(), 0);
+}
+
+/// Rule: a CR before a line feed may be the key's.
+#[test]
+fn a_line_that_ends_with_a_carriage_return_may_name_two_records() {
+    let server = Server::holding(&[("idem:victim", GOOD, HOUR), ("idem:victim\r", BAD, HOUR)]);
+    server.idemctl_fed(&["purge", "-", "--yes"], b"victim\r\n").exits(2).says(r#"express/"victim\r""#);
+    assert_eq!(server.size(), 2);
+    server.idemctl_fed(&["purge", "-", "--yes", "-0"], b"victim\r\0").exits(0);
+    assert_eq!(server.keys(), ["idem:victim"]);
+    server.idemctl_fed(&["purge", "-", "--yes"], b"victim\r\n").exits(0);
+}
+
+#[test]
+fn a_schema_without_a_prefix_is_named_by_the_name() {
+    let server = Server::holding(&[("bare", r#"{"status":0}"#, HOUR)]);
+    let list = names(&server, &["--schema", "go-chi"]);
+    assert_eq!(list, b"go-chi/bare\n");
+    change(&server, &["force-unlock"], &["bare"]).exits(2);
+    change(&server, &["extend", "--for", "2h"], &["go-chi/bare"]).exits(0);
+    server.idemctl_fed(&["purge", "-", "--state", "in-progress", "--yes"], &list).exits(0);
+    assert_eq!(server.size(), 0);
+}
+
+/// Rule: a name of another database names nothing in this one.
+#[test]
+fn a_record_of_another_database_is_named_with_its_database() {
+    let server = Server::holding(&[("idem:a", BAD, HOUR)]);
+    server.send::<i64>(&[b"MOVE", b"idem:a", b"3"]);
+    server.set("idem:a", GOOD, HOUR);
+    server.set("idem:3/express/a", GOOD, HOUR);
+    let list = names(&server, &["--all-dbs", "--status", "500"]);
+    assert_eq!(list, b"3/express/a\n");
+    server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(3).says("not found: 3/express/a");
+    server.idemctl_fed(&["purge", "-", "--yes", "-n", "3"], &list).exits(0).says("1 of 1 records purged");
+    assert_eq!(server.size(), 2);
+}
+
+/// Rule: the same for what comes back.
+#[test]
+fn a_key_that_names_two_records_of_a_backup_brings_back_neither() {
+    let server = Server::holding(&[("idem:victim", GOOD, HOUR), ("idem:idem:victim", BAD, HOUR)]);
+    let backup = server.idemctl(&["purge", "--all", "--yes", "-o", "json"]).exits(0).json()["backup"].clone();
+    let restore = ["restore", backup.as_str().unwrap()];
+    let op = server.audited()[0]["op"].clone();
+    for command in [&restore[..], &["undo", op.as_str().unwrap()]] {
+        let only = |keys: &[&str]| {
+            let only = keys.iter().flat_map(|key| ["--only", *key]).collect::<Vec<_>>();
+            server.idemctl(&[command, &["--yes"], &only].concat())
+        };
+        only(&["idem:victim"]).exits(2).says("express/victim").says("express/idem:victim");
+        assert_eq!(server.size(), 0);
+        only(&["idem:victim", "express/victim"]).exits(3);
+        assert_eq!(server.keys(), ["idem:victim"]);
+        assert!(has(&server, b"idem:victim"));
+        server.send::<usize>(&[b"DEL", b"idem:victim"]);
+    }
+}
