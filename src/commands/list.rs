@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long)]
     all_dbs: bool,
 
-    /// With -o name: end each name with NUL instead of a newline, and write the bytes of keys as they are
+    /// With -o name: write raw names, each ended by NUL
     #[arg(short = '0', long)]
     null: bool,
 

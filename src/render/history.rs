@@ -149,7 +149,6 @@ mod tests {
             undoes: None,
             undone_by: None,
             says_what_was_left: true,
-            is_ambiguous: false,
         };
         for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {
             let table =

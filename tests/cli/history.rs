@@ -27,7 +27,7 @@ fn an_operation_is_a_line_with_who_where_what_how_many_and_why() {
     assert_eq!((field(0, "redis_keys"), field(0, "backup_is_there")), (2.into(), Value::Null));
     assert_eq!([field(1, "who"), field(1, "sudo_user")], ["root", "ana"]);
     assert_eq!(field(1, "backup_is_there"), true);
-    assert_eq!(field(0, "op").as_str().unwrap().len(), 8);
+    assert_eq!(field(0, "op").as_str().unwrap().len(), 16);
     let run = server.idemctl(&["log"]).exits(0);
     let text = run.text();
     let lines: Vec<_> = text.lines().collect();

@@ -59,7 +59,7 @@ fn a_purge_of_listed_names_removes_exactly_the_listed_records() {
         let list = names(&server, &[&["--schema", "express", "--status", "500"], listed].concat());
         let words = [&["purge", "-", "--yes"], read].concat();
         let run = server.idemctl_fed(&words, &list).exits(0);
-        run.says(&format!("{0} of {0} records purged", chosen_by_strangers().len()));
+        run.says(format!("{0} of {0} records purged", chosen_by_strangers().len()));
         assert_eq!(server.keys(), ["idem:victim"]);
     }
 }
@@ -68,9 +68,9 @@ fn a_purge_of_listed_names_removes_exactly_the_listed_records() {
 #[test]
 fn a_purge_of_one_listed_name_removes_that_record() {
     let server = Server::start();
-    server.fill([(redis_key(b"victim"), GOOD)].into_iter(), HOUR);
+    server.fill([(redis_key(b"victim"), GOOD)], HOUR);
     for key in chosen_by_strangers().into_iter().take(10) {
-        server.fill([(redis_key(&key), BAD)].into_iter(), HOUR);
+        server.fill([(redis_key(&key), BAD)], HOUR);
         let list = names(&server, &["--status", "500"]);
         server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 records purged");
         assert_eq!(server.keys(), ["idem:victim"], "{}", key.escape_ascii());

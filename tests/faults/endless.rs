@@ -104,8 +104,8 @@ fn replies_that_come_byte_by_byte_are_given_up() {
     let stage = Stage::new(&[]);
     let port = fault::fake(move |stream| {
         let _ = stream.set_nodelay(true);
-        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-        while let Some(line) = lines.next() {
+        let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+        for line in lines {
             let said: &[u8] = match line.to_ascii_uppercase().as_str() {
                 "CLIENT" | "SETNAME" | "READONLY" => continue,
                 "TIME" => b"*2\r\n$1\r\n1\r\n$1\r\n0\r\n",

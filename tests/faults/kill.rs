@@ -203,7 +203,7 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
         fill(&server, 150);
         let socket = proxy::breaks_at(&server, "change_many_if_same", false);
         let run = server.through(&socket, words).exits(7);
-        run.says("100 of 100 Redis keys");
+        run.says("100 of 100 records");
         assert_eq!(backed_up(&server).len(), BATCH, "{}", run.all());
         let audit = server.idemctl(&["audit", "--limit", "200", "-o", "jsonl"]).json_lines();
         assert!(audit.len() == BATCH && audit.iter().all(|line| line["what"] == "outcome-unknown"));

@@ -115,7 +115,7 @@ fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
         let stage = Stage::new(&[]);
         let socket = proxy::breaks_at(&stage.server, "restore_if_absent", delivers);
         let run = stage.server.through(&socket, ADDITIONS[0]).exits(code);
-        let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 Redis keys was sent" };
+        let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 records was sent" };
         run.says(told);
         assert_eq!(run.stderr.contains("reading back shows"), delivers, "{}", run.all());
         assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);

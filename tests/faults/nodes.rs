@@ -139,7 +139,7 @@ fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
     let (port, _) = fault::way(cluster.node(1), Fault::CutAt("UNLINK"));
     cluster.announce(1, port);
     let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(7);
-    let lost = format!("the removal of {0} of {0} Redis keys was sent", unheard.len());
+    let lost = format!("the removal of {0} of {0} records was sent", unheard.len());
     run.says(&lost).says(format!("127.0.0.1:{port}"));
     assert_eq!((&run.json()["done"], &run.json()["unknown"]), (&ours.into(), &unheard.len().into()));
     assert_eq!((on(&cluster, 0).len(), on(&cluster, 1).len(), on(&cluster, 2).len()), (0, unheard.len(), 0));

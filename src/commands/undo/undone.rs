@@ -115,7 +115,7 @@ fn find(path: &Path, op: Option<&str>) -> Result<Operation, Stop> {
         Some(op) => operations.named(op),
     };
     match (found.as_slice(), op) {
-        ([one], _) if one.is_ambiguous => {
+        ([one], _) if operations.is_ambiguous(&one.op) => {
             Err(Stop::usage(format!("two operations of the audit log have the name {}; nothing was changed", one.op))
                 .hint("`idemctl log show` names their backups, and `idemctl restore FILE` brings one of them back"))
         }

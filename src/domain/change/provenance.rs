@@ -94,7 +94,7 @@ impl Provenance {
 
 /// A run id as `INFO` tells it; `None` for what a proxy or a managed service says in its place, which tells no two
 /// servers apart.
-pub(crate) fn run_id(told: &str) -> Option<String> {
+fn run_id(told: &str) -> Option<String> {
     let is_hex = told.len() == RUN_ID_DIGITS && told.bytes().all(|byte| byte.is_ascii_hexdigit());
     let varies = told.bytes().any(|byte| Some(&byte) != told.as_bytes().first());
     (is_hex && varies).then(|| told.to_owned())
@@ -119,6 +119,27 @@ impl fmt::Display for Provenance {
             (None, Some(id)) => write!(f, " (run id {id})"),
             (None, None) => write!(f, " (run id unknown)"),
         }
+    }
+}
+
+/// What a server tells of its process; nothing where nobody may ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) run_id: Option<String>,
+    pub(crate) uptime: Option<Uptime>,
+}
+
+impl Process {
+    /// What the section `server` of INFO tells.
+    pub(crate) fn of(info: &str) -> Self {
+        let told = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = |name: &str| told(name)?.trim().parse::<u64>().ok();
+        // Since Redis 7.
+        let server_time = number("server_time_usec")
+            .and_then(|micros| SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
+        let up_for = number("uptime_in_seconds").map(Duration::from_secs);
+        let uptime = up_for.map(|up_for| Uptime { up_for, server_time });
+        Self { run_id: told("run_id").and_then(run_id), uptime }
     }
 }
 
@@ -212,5 +233,16 @@ mod tests {
         for other in ["", "0", &"0".repeat(40), &id[1..], &id.replace('f', "g")] {
             assert_eq!(run_id(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn run_id_and_uptime_stand_on_lines_of_their_own() {
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        let info = format!("# Server\r\nrun_id:{id}\r\nserver_time_usec:2000000\r\nuptime_in_seconds:7\r\n");
+        let server_time = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(2));
+        let uptime = Some(Uptime { up_for: Duration::from_secs(7), server_time });
+        assert_eq!(Process::of(&info), Process { run_id: Some(id.to_owned()), uptime });
+        assert_eq!(Process::of("# Server\r\nrun_id:0\r\nuptime_in_seconds:x\r\n"), Process::default());
+        assert_eq!(Process::of(""), Process::default());
     }
 }

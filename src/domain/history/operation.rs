@@ -1,6 +1,6 @@
 //! Operations: what one run of a command changed, put together from the lines of the audit log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -33,9 +33,6 @@ pub(crate) struct Operation {
     pub(crate) undone_by: Option<String>,
     /// False where the idemctl that wrote the lines did not say what the changes left.
     pub(crate) says_what_was_left: bool,
-    /// True if two runs have this name: names of older releases had 32 bits.
-    #[serde(skip)]
-    pub(crate) is_ambiguous: bool,
 }
 
 /// The operations of a log, the oldest first, put together line by line.
@@ -43,6 +40,8 @@ pub(crate) struct Operation {
 pub(crate) struct Operations {
     all: Vec<Operation>,
     places: HashMap<String, usize>,
+    /// Names that two runs have: those of older releases had 32 bits.
+    ambiguous: HashSet<String>,
     /// The last line without a name of its operation, and that operation's place.
     before: Option<(Entry<'static>, usize)>,
 }
@@ -60,7 +59,9 @@ impl Operations {
         operation.redis_keys += u64::from(entry.what != LEFT_ALONE);
         operation.unknown += u64::from(entry.is_unknown());
         operation.says_what_was_left |= entry.after.is_some();
-        operation.is_ambiguous |= !operation.may_have(entry);
+        if !operation.may_have(entry) {
+            self.ambiguous.insert(operation.op.clone());
+        }
         if entry.op.is_none() {
             self.before = Some((entry.clone(), place));
         }
@@ -87,6 +88,11 @@ impl Operations {
         self.all.iter().filter(|operation| operation.op.starts_with(beginning)).collect()
     }
 
+    /// True if two runs have this name.
+    pub(crate) fn is_ambiguous(&self, op: &str) -> bool {
+        self.ambiguous.contains(op)
+    }
+
     pub(crate) fn into_all(self) -> Vec<Operation> {
         self.all
     }
@@ -110,7 +116,6 @@ impl Operation {
             undoes: text(&first.undoes),
             undone_by: None,
             says_what_was_left: false,
-            is_ambiguous: false,
         }
     }
 }
@@ -178,8 +183,10 @@ mod tests {
         let mut all = Operations::default();
         let backed_up = |file| Entry { backup: Some(file), ..entry(Some("a"), "1", "purge") };
         all.add(&backed_up("one".into()));
-        assert!(!all.add(&backed_up("one".into())).is_ambiguous);
-        assert!(all.add(&backed_up("two".into())).is_ambiguous);
+        all.add(&backed_up("one".into()));
+        assert!(!all.is_ambiguous("a"));
+        all.add(&backed_up("two".into()));
+        assert!(all.is_ambiguous("a"));
     }
 
     #[test]

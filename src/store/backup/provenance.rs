@@ -1,8 +1,6 @@
 //! Where a client leads, as a backup tells it and a restore compares it.
 
-use std::time::{Duration, SystemTime};
-
-use crate::domain::change::provenance::{Provenance, Service, Uptime, run_id};
+use crate::domain::change::provenance::{Process, Provenance, Service};
 use crate::store::change::Writer;
 use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
@@ -44,41 +42,5 @@ impl Writer {
     /// The place where changes are made now.
     pub async fn provenance(&self) -> Result<Provenance, StoreError> {
         self.client().provenance().await
-    }
-}
-
-/// What a server tells of its process; nothing where nobody may ask.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::store) struct Process {
-    run_id: Option<String>,
-    uptime: Option<Uptime>,
-}
-
-impl Process {
-    fn of(info: &str) -> Self {
-        let told = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let number = |name: &str| told(name)?.trim().parse::<u64>().ok();
-        // Since Redis 7.
-        let server_time = number("server_time_usec")
-            .and_then(|micros| SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
-        let up_for = number("uptime_in_seconds").map(Duration::from_secs);
-        let uptime = up_for.map(|up_for| Uptime { up_for, server_time });
-        Self { run_id: told("run_id").and_then(run_id), uptime }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn run_id_and_uptime_stand_on_lines_of_their_own() {
-        let id = "0123456789abcdef0123456789abcdef01234567";
-        let info = format!("# Server\r\nrun_id:{id}\r\nserver_time_usec:2000000\r\nuptime_in_seconds:7\r\n");
-        let server_time = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(2));
-        let uptime = Some(Uptime { up_for: Duration::from_secs(7), server_time });
-        assert_eq!(Process::of(&info), Process { run_id: Some(id.to_owned()), uptime });
-        assert_eq!(Process::of("# Server\r\nrun_id:0\r\nuptime_in_seconds:x\r\n"), Process::default());
-        assert_eq!(Process::of(""), Process::default());
     }
 }

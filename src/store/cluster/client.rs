@@ -11,8 +11,8 @@ use tokio::sync::OnceCell;
 
 use super::node::{self, Node};
 use super::slot_map::SlotMap;
+use crate::domain::change::provenance::Process;
 use crate::domain::record::age::millis;
-use crate::store::backup::provenance::Process;
 use crate::store::connection::{Address, Target, reply};
 use crate::store::error::StoreError;
 

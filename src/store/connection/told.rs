@@ -81,7 +81,7 @@ fn is_shown(name: &str, words: &[Vec<u8>], index: usize) -> bool {
         "SET" => index == 1 || index >= 3 && is_option(words, index),
         "SETEX" | "PSETEX" => index <= 2,
         "RESTORE" => index <= 2 || index >= 4 && is_option(words, index),
-        "HSET" | "HMSET" | "HSETNX" => index == 1 || index % 2 == 0,
+        "HSET" | "HMSET" | "HSETNX" => index == 1 || index.is_multiple_of(2),
         "EVAL" | "EVAL_RO" | "FCALL" => index == 2 || is_script_key(words, index),
         "EVALSHA" | "EVALSHA_RO" => index <= 2 || is_script_key(words, index),
         // The Redis key alone.

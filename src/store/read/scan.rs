@@ -119,7 +119,7 @@ impl Walk {
     /// The error, if it concerns more than that.
     fn leave_out(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
         if why.is_permission() && !why.wants_slots() {
-            self.forbidden.get_or_insert_with(|| (0, why)).0 += 1;
+            self.forbidden.get_or_insert((0, why)).0 += 1;
             return Ok(());
         }
         self.nodes.miss_record(redis_key, why)

@@ -62,7 +62,7 @@ fn a_command_that_fails_makes_no_owner_dead() {
         ("head -c 1000000 /dev/zero | tr '\\0' y >&2; sleep 20 & exit 3", "exit status 3 for owner worker-1: yyy"),
     ] {
         let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", command]].concat()).exits(3);
-        run.says(&format!("Left alone: 1 lock whose owner --owner-alive could not decide ({why}"));
+        run.says(format!("Left alone: 1 lock whose owner --owner-alive could not decide ({why}"));
         let json = run.json();
         let left = (&json["done"], &json["skipped_alive"], &json["owner_unknown"]);
         assert_eq!(left, (&0.into(), &0.into(), &1.into()), "{command}: {json}");
@@ -76,7 +76,7 @@ fn a_command_that_fails_makes_no_owner_dead() {
 #[test]
 fn an_owner_that_was_read_in_part_is_unknown() {
     let server = Server::holding(&[("idem:started:long", "o".repeat(5_000), FOREVER)]);
-    server.put("idem:started:whole", &"w".repeat(4_096));
+    server.put("idem:started:whole", "w".repeat(4_096));
     let late = format!(r#"{{"status":"in-progress","fingerprint":"{}","owner":"x"}}"#, "f".repeat(5_000));
     server.put("idem:started:late", &late);
     let calls = server.folder().join("calls");
