@@ -37,7 +37,9 @@ if not is_blocked then
   local back = {}
   for i, key in ipairs(keys) do
     if letters[i] == 'B' then
-      local reply = redis.pcall('RESTORE', key, deadlines[n + i], payloads[i], 'ABSTTL')
+      -- What the first one is refused for ends the script before anything is done, in the words that Redis has for that.
+      local restore = #back == 0 and redis.call or redis.pcall
+      local reply = restore('RESTORE', key, deadlines[n + i], payloads[i], 'ABSTTL')
       if reply.err then
         -- The record comes back as a whole, or not at all.
         for _, other in ipairs(back) do

@@ -117,7 +117,8 @@ fn fields_of(text: &str, name: &str) -> BTreeMap<String, May> {
         let be_left_out = says.contains_key("skip_serializing_if");
         let is_option = matches!(&field.ty, syn::Type::Path(path) if path.path.segments[0].ident == "Option");
         let may = May { be_null: is_option && !be_left_out, be_left_out };
-        (!says.contains_key("flatten")).then(|| (says.get("rename").cloned().unwrap_or(own), may))
+        let is_a_field = !says.contains_key("flatten") && !says.contains_key("skip");
+        is_a_field.then(|| (says.get("rename").cloned().unwrap_or(own), may))
     };
     fields.named.iter().filter_map(field).collect()
 }
