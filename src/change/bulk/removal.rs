@@ -103,7 +103,10 @@ async fn change_alike(
             ended = next_ended;
             if !outcomes.first().is_some_and(|outcome| outcome.is_done() || *outcome == Outcome::Absent) {
                 outcome = Outcome::Partly;
-                journal.note_left(writer, &next, context.now()).await?;
+                // The records that follow are counted even if the log cannot be written.
+                if let Err(error) = journal.note_left(writer, &next, context.now()).await {
+                    ended = ended.and(Err(error));
+                }
             }
         }
         if !record.calls.is_empty() && outcome.is_done() {
